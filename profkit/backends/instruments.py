@@ -98,13 +98,8 @@ class InstrumentsPass(Pass):
 
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
-    lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
-    said = {
-        word: line.removeprefix(f"{word}: ")
-        for line in lines
-        for word in ("error", "fix")
-        if line.startswith(word)
-    }
+    lines = map(str.strip, log_of(folder, f"{step.name}.after0.log").splitlines())
+    said = dict(line.split(": ", 1) for line in lines if line.startswith(("error: ", "fix: ")))
     if "error" in said:
         return UnreadableReport(said["error"], said.get("fix"))
     fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)
@@ -150,7 +145,7 @@ class TimeProfiler(InstrumentsPass):
         return self.planned((step,), cost=plain_runs(seconds, state), notes=notes)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
+        """Functions, libraries and stacks; leaves a speedscope file beside the exports."""
         report = self.read_step(plan.steps[0])
         return PassFindings(
             profiles=report.profiles,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, get_args
 
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
+from profkit.analysis.stacks.files import write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.line_sources import with_source
+from profkit.backends.source_lines import with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
@@ -108,12 +108,8 @@ class BackendRun:
         "standard": ALL_PASSES,
         "full": ALL_PASSES,
     }
-    processes: ClassVar[Mapping[Depth, int]] = {
-        "quick": 1,
-        "gate": 1,
-        "standard": 3,
-        "full": 5,
-    }  # of the timing pass
+    # of the timing pass
+    processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 3, "full": 5}
     # of a device, at whose work a region's ends wait while it is timed
     switch: ClassVar[Switch | None] = None
     on_device: ClassVar[bool] = False  # the work is a GPU's
@@ -127,11 +123,6 @@ class BackendRun:
     def wanted(self) -> tuple[str, ...]:
         """The names of the passes that were asked for."""
         return self.context.wanted or self.passes[self.context.depth]
-
-    @property
-    def tools(self) -> dict[str, str]:
-        """Versions of the tools that the asked passes use."""
-        return {name: version for name, version in self.tool_versions().items() if version is not None}
 
     def tool_versions(self) -> Mapping[str, str | None]:
         """The version of each tool that the asked passes use; None where it does not work."""
@@ -337,13 +328,12 @@ class StacksPass(PythonPass):
 
 
 def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:
-    """Files for viewers of flame graphs, called `name`; their places in the run's folder. None where nothing is."""
+    """A file for viewers of flame graphs, called `name`; its place in the run's folder. None where nothing is."""
     if not stacks:
         return ()
-    folder = context.folder / "artifacts"
-    write_speedscope(stacks, folder / f"{name}.speedscope.json", context.workload.name)
-    write_collapsed(stacks[0], folder / f"{name}.collapsed.txt")
-    return f"artifacts/{name}.speedscope.json", f"artifacts/{name}.collapsed.txt"
+    place = f"artifacts/{name}.speedscope.json"
+    write_speedscope(stacks, context.folder / place, context.workload.name)
+    return (place,)
 
 
 PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
@@ -441,7 +431,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 def first_mention(workload: Workload, pattern: re.Pattern[str]) -> str | None:
     """Where the text of a script, or the program after `-c`, matches; in words, None where none does."""
-    for word in workload.command:
+    for word in (*workload.command, workload.stdin or ""):
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             match = pattern.search(head_of(path).decode("utf-8", "replace"))

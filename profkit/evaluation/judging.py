@@ -15,9 +15,9 @@ import torch
 
 from profkit.core import codec
 from profkit.core.errors import ProfkitError, UsageError
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.statistics import geometric_mean
-from profkit.core.types import TestResult
+from profkit.core.types import Fact, TestResult
 from profkit.evaluation.records import (
     KERNEL_FILE,
     CorrectnessTestResult,
@@ -36,6 +36,8 @@ from profkit.kernels.evaluation.sources.files import StringSource, is_running_fi
 from profkit.kernels.evaluation.sources.names import operation_name, with_imports
 from profkit.kernels.evaluation.suites.capture import OpTestSuite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.operations.in_float64 import flat_tensors
+from profkit.reporting.facts import fact_text
 
 
 def eval_correctness_test(
@@ -118,7 +120,7 @@ class FixedTest:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     on_cuda: bool = False
-    skip: str = ""
+    skip: Fact | None = None
 
 
 def fix_test(test: Any) -> FixedTest:
@@ -128,28 +130,20 @@ def fix_test(test: Any) -> FixedTest:
     try:
         args, kwargs = tuple(test.args), dict(test.kwargs)
     except Skip as why:
-        return FixedTest((), {}, skip=str(why))
+        return FixedTest((), {}, skip=why.reason)
     except (AttributeError, TypeError) as error:
         raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
-    return FixedTest(_on_cpu(args), _on_cpu(kwargs), _is_on_cuda([args, kwargs]))
-
-
-def _is_on_cuda(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return bool(value.is_cuda)
-    if isinstance(value, dict):
-        value = list(value.values())
-    return isinstance(value, (list, tuple)) and any(map(_is_on_cuda, value))
+    return FixedTest(
+        _on_cpu(args), _on_cpu(kwargs), any(tensor.is_cuda for tensor in flat_tensors([args, kwargs]))
+    )
 
 
 def _on_cpu(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach() if value.device.type == "cpu" else value.detach().cpu()
+        return value.detach().cpu()
     if isinstance(value, dict):
         return {name: _on_cpu(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_on_cpu(each) for each in value)
-    return value
+    return type(value)(map(_on_cpu, value)) if isinstance(value, (list, tuple)) else value
 
 
 def refuse_while_loading() -> None:
@@ -318,7 +312,9 @@ class LLMBackend:
         decided = decided_results(results)
         unloaded = next((result for result in results if result.status == "load-error"), None)
         feedback = FeedbackInfo(
-            unloaded.reason or unloaded.error_type or "it cannot be loaded" if unloaded is not None else None,
+            fact_text(unloaded.reason) or unloaded.error_type or "it cannot be loaded"
+            if unloaded is not None
+            else None,
             [correctness_record(result) for result in results],
             summary=f"{sum(each.status == 'passed' for each in decided)} of {len(decided)} tests passed",
             kernel_code=kernel_code,

@@ -18,10 +18,9 @@ from typing import Any, cast
 from profkit.analysis.generation import best_attempt, generation_scores, is_correct, kept_attempt
 from profkit.core import codec
 from profkit.core.codec import to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
-from profkit.core.files.whole import TemporaryFolder, write_whole
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.files.safe_folder import TemporaryFolder, write_whole
 from profkit.core.formatting import plural
-from profkit.core.progress import Progress
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import check_listening, make_model
@@ -49,6 +48,7 @@ from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
+from profkit.reporting.facts import fact_text
 from profkit.reporting.views.kernels.cases import speedup_text
 from profkit.reporting.views.kernels.generation import STOPPED, asked_model, head_line
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
@@ -322,7 +322,9 @@ def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
     return {
         "attempt": attempt.number,
         "kernel_file": PurePosixPath(attempt.file).name,
-        "compilation_error": attempt.reason or attempt.status if attempt.status in _UNLOADED else None,
+        "compilation_error": fact_text(attempt.reason) or attempt.status
+        if attempt.status in _UNLOADED
+        else None,
         "overall_speedup": speedup.median if speedup is not None else None,
         "correctness_score": attempt.passed / attempt.tests if attempt.tests else 0.0,
         "is_correct": is_correct(attempt),

@@ -20,13 +20,18 @@ from profkit.core.errors import (
     Interrupted,
     MachineError,
     ProfkitError,
+    Progress,
     UnreadableReport,
     UsageError,
     WorkloadError,
 )
-from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.progress import Progress
+from profkit.core.files.safe_folder import (
+    TemporaryFolder,
+    arriving,
+    chown_to_sudo_user,
+    replace_into,
+    without_links,
+)
 from profkit.core.run_folder import FILE_NAME, clean_name, create_run_folder, read_run, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Json, RunDocument, Workload
@@ -131,19 +136,15 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     return Errand(function, plain, work, name, sending, parts)
 
 
-def _read_arrived(arrived: Path, place: ExecutionPlace) -> RunDocument:
-    try:
-        return read_run(arrived)
-    except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
-        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
-        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
-
-
 def _keep(
     arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
 ) -> tuple[RunDocument, Path]:
     """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports."""
-    document = _read_arrived(arrived, place)
+    try:
+        document = read_run(arrived)
+    except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
+        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
+        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
     here = Workload(options.command, document.name, str(Path.cwd()))
     with defer_interrupts():
         document = replace(document, revision=read_revision(here), place=place.title)

@@ -14,16 +14,14 @@ from pathlib import Path
 from statistics import median
 
 from profkit.core.codec import without_collector
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import Progress, Silent, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.progress import Progress, Silent
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
     HistoryPoint,
     HistorySummary,
     Scope,
-    Segment,
     Series,
     SeriesKey,
     SeriesSummary,
@@ -99,13 +97,7 @@ def trend_of_file(path: Path) -> Trend:
         HistoryPoint(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in values.items()
     )
-    series = Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points)
-    findings = examine_series(list(values.values()))
-    changes = tuple(
-        replace(change, started=points[change.index].started) for change in findings.change_points
-    )
-    whole = (Segment(0, len(points) - 1, "begin"),)
-    return Trend(series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation)
+    return trend_of(Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points))
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:

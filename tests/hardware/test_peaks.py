@@ -27,7 +27,6 @@ from profkit.hardware.peaks import (
     peaks_environment,
     read_peaks,
 )
-from profkit.profiling import run_passes
 
 
 @pytest.mark.parametrize(
@@ -162,14 +161,14 @@ def test_what_a_quiet_machine_reached_is_kept_for_longer(
         usage = ((1.5, 1.4, queued),)
         return ProcessOutcome(argv, 0, False, 1.5, 1.4, 1, json.dumps(printed), usage)
 
-    monkeypatch.setattr(run_passes.process, "run", run)
-    first, _ = run_passes.measure_peaks(machine, tmp_path / "log")
-    again, _ = run_passes.measure_peaks(machine, tmp_path / "log")
+    monkeypatch.setattr(module.process, "run", run)
+    first, _ = module.measure_peaks(machine, tmp_path / "log")
+    again, _ = module.measure_peaks(machine, tmp_path / "log")
     assert first is not None
     assert again is not None
     assert len(calls) == 2
     now = time.time()
     monkeypatch.setattr(module.time, "time", lambda: now + kept + 1)
-    run_passes.measure_peaks(machine, tmp_path / "log")
+    module.measure_peaks(machine, tmp_path / "log")
     assert len(calls) == 4
     assert again.bandwidth_all == first.bandwidth_all == 25e9

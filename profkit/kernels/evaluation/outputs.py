@@ -29,7 +29,7 @@ from profkit.analysis.evaluation.scores import (
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean
@@ -51,6 +51,7 @@ from profkit.core.types import (
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import working_directory
 from profkit.kernels.evaluation.document import FILE, evaluation_text
+from profkit.reporting.facts import fact_text
 
 
 def evaluation_as_run(
@@ -80,7 +81,6 @@ def evaluation_as_run(
             *(reading for one in operations for reading in _of_operation(one)),
         ),
         packages=dict(document.versions),
-        notes=document.notes,
     )
 
 
@@ -95,8 +95,8 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
     fact = None
     if failed:
         first = min(failed, key=lambda one: FAILED.index(one.status))
-        said = first.first_failure.reason if first.first_failure is not None else ""
-        fact = Fact.of("first-fault", name=first.operation, state=first.status, said=said or "")
+        said = first.first_failure.reason if first.first_failure is not None else None
+        fact = Fact.of("first-fault", *filter(None, [said]), name=first.operation, state=first.status)
     formula = "tests that count and did not pass"
     if scores.counted_tests or not scores.tests:
         yield _reading("tests.failed", float(number), "count", formula, reason=fact)
@@ -112,11 +112,6 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         formula = f"geometric mean of {plural(fallback.n, 'timed test')}, 1 for each that failed"
         yield _reading(
             "speedup.fallback", fallback.value, "x", formula, reason=Fact.of("speed", word=fallback.word)
-        )
-    if scores.model is not None:
-        formula = f"of {scores.model.all_calls} recorded calls {100 * scores.model.covered:.3g} % have a time"
-        yield _reading(
-            "speedup.model", scores.model.value, "x", formula, reason=Fact.of("speed", word=scores.model.word)
         )
     yield from _share("operations.faster", fast_p(operations, 1.0), f"of {counted}: fast_1")
 
@@ -206,7 +201,7 @@ def _correctness_row(result: TestResult) -> Row:
         "op_name": result.test.operation,
         "args": result.test.arguments,
         "is_correct": result.status == "passed",
-        "error_msg": _message(result),
+        "error_msg": error_message(result),
         "error_type": result.error_type,
         "traceback": result.traceback,
         "max_abs_error": result.max_abs_error,
@@ -224,7 +219,7 @@ def _performance_row(result: TestResult) -> Row:
         "speedup": speedup.median if speedup is not None else None,
         "benchmark_time_ms": _milliseconds(result.seconds) if ran else None,
         "reference_time_ms": _milliseconds(result.reference_seconds),
-        "error_msg": _message(result),
+        "error_msg": error_message(result),
         "successfully_ran": ran,
         "test_type": "performance",
         **_worth(speedup, "speedup"),
@@ -240,10 +235,11 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else 1e3 * seconds
 
 
-def _message(result: TestResult) -> str:
+def error_message(result: TestResult) -> str:
+    """Its status and reason; nothing of what passed."""
     if result.status == "passed":
         return ""
-    return f"{result.status}: {result.reason}" if result.reason else result.status
+    return f"{result.status}: {fact_text(result.reason)}" if result.reason else result.status
 
 
 def is_right(row: Row) -> bool:
@@ -319,9 +315,13 @@ def _summary(
     document: EvaluationDocument, rows: Sequence[Row], operations: tuple[OperationResult, ...]
 ) -> str:
     """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
+    from profkit.reporting.views.kernels.cases import speedup_text
+
     speedups = {one.operation: one.speedup for one in operations}
     scores = scores_of(document, operations)
-    share = fast_p(operations, _P)
+    share, speedup = fast_p(operations, _P), speedup_text(scores.geomean)
+    both = combined_score(scores.correctness_score, scores.geomean)
+    combined = f"{_number(both)} = {_number(scores.correctness_score, 4)} x {speedup}"
     lines = [
         "# Run Summary",
         "",
@@ -335,8 +335,8 @@ def _summary(
         "| Metric | Value |",
         "|--------|-------|",
         f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
-        f"| Performance Score (geomean speedup) | {_shown(scores.geomean)} |",
-        f"| Combined Score (correctness x performance) | {_combined(scores)} |",
+        f"| Performance Score (geomean speedup) | {speedup} |",
+        f"| Combined Score (correctness x performance) | {combined} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
         "",
         "### Operator Speedups vs Eager in Descending Order",
@@ -346,31 +346,11 @@ def _summary(
     ]
     order = sorted(operator_summaries(rows), key=lambda row: -(row["geomean_speedup"] or 0.0))
     for row in order:
-        speedup = row["geomean_speedup"]
-        shown = f"{speedup:.4f}x" if speedup is not None else "N/A"
-        worth = _interval_and_word(speedups[row["operator"]])
+        mean = row["geomean_speedup"]
+        shown = f"{mean:.4f}x" if mean is not None else "N/A"
+        worth = speedup_text(speedups[row["operator"]])
         lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
     return "\n".join(lines) + "\n"
-
-
-def _shown(mean: MeanSpeedup | None) -> str:
-    """`1.32 (1.21 to 1.44, FASTER)`."""
-    return "N/A" if mean is None else f"{_number(mean.value)} ({_interval_and_word(mean)})"
-
-
-def _combined(scores: EvaluationScores) -> str:
-    """`0.66 = 0.5000 x 1.32 (1.21 to 1.44, FASTER)`: where all are correct it is the speed-up itself."""
-    both = combined_score(scores.correctness_score, scores.geomean)
-    if both is None:
-        return "N/A"
-    return f"{_number(both)} = {_number(scores.correctness_score, 4)} x {_shown(scores.geomean)}"
-
-
-def _interval_and_word(mean: MeanSpeedup | None) -> str:
-    if mean is None:
-        return "N/A"
-    between = "no interval" if mean.low is None else f"{_number(mean.low)} to {_number(mean.high)}"
-    return f"{between}, {mean.word}"
 
 
 def _number(value: float | None, digits: int = 2) -> str:

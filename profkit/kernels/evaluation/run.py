@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.formatting import plural
-from profkit.core.progress import Progress
+from profkit.core.errors import MachineError, Progress, UnreadableReport, UsageError
+from profkit.core.files.safe_folder import TemporaryFolder
+from profkit.core.formatting import format_duration, plural
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,
+    Fact,
     Json,
     MeasuredCeilings,
     TestResult,
@@ -34,7 +34,6 @@ from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
-    format_duration,
     open_campaign,
     resume_line,
     update_outcome,
@@ -270,7 +269,7 @@ class _About:
     versions: Mapping[str, str]
     tests: tuple[EvaluationTest, ...] = ()
     without_kernel: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     ceilings: Mapping[str, MeasuredCeilings] = field(default_factory=dict)
 
 
@@ -289,8 +288,7 @@ def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[Eval
     """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
     if "usage" in about:
         raise UsageError(*about["usage"])
-    tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
-    if tests:
+    if tests := tests_of(about):
         return tests
     if about.get("without_kernel"):
         raise UsageError(
@@ -312,24 +310,22 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
     """
     data: Any = outcome.job.data
     test = codec.from_plain_data(EvaluationTest, data["test"])
-    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds)
+    said = Fact.message(outcome.reason)
+    result = TestResult(test, "lost", said, spent=outcome.seconds)
     if outcome.status is JobStatus.cancelled:
         return None
     if outcome.status is JobStatus.ok:
         try:
             answer = codec.from_plain_data(TestResult, outcome.value, "answer")
         except UnreadableReport as error:
-            return replace(result, reason=f"the judge gave a wrong answer: {error.message}")
+            return replace(result, reason=Fact.of("wrong-answer", Fact.message(error.message)))
         if answer.test.id != test.id:
-            return replace(result, reason="the judge answered what it was not asked")
+            return replace(result, reason=Fact("not-asked-for"))
         return answer
     if asked and outcome.status is not JobStatus.lost:
-        result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
+        result = replace(result, reason=Fact.of("judge-ended", said))
     elif outcome.status is not JobStatus.lost:
-        reason = (
-            f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
-        )
-        result = replace(result, status="skipped", reason=reason)
+        result = replace(result, status="skipped", reason=Fact.of("reference-ended", said))
     return result
 
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.formula import checked_counters
 from profkit.core.tables import load_yaml
-from profkit.core.types import Counter, Kernel, KernelTime, Scope
+from profkit.core.types import Counter, Fact, Kernel, KernelTime, Scope
 
 
 @lru_cache(maxsize=1)
@@ -213,7 +213,7 @@ class LaunchGroup:
                 state="measured" if numbers else "not-counted",
                 unit=unit_of(name),
                 scope=self.scope,
-                reason=said or None,
+                reason=Fact.message(said) if said else None,
             )
 
     def time(self) -> KernelTime | None:

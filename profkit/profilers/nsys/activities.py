@@ -117,9 +117,20 @@ class ConfigurationTable:
         import numpy as np
 
         block = block & ((1 << 40) - 1)
-        rows = list(zip(grid.tolist(), block.tolist(), names.tolist(), shared.tolist(), strict=True))
-        self._name([row for row in dict.fromkeys(rows) if row not in self._numbers])
-        return np.array([self._numbers.get(row, self._folded) for row in rows], dtype=np.int32)
+        keys = np.stack([grid, block, names, shared], axis=1)
+        # Rows as wholes, by a hash that is checked: a collision would join two kernels.
+        with np.errstate(over="ignore"):
+            hashed = grid * 0x2545F4914F6CDD1D + block
+            hashed = hashed * 0x2545F4914F6CDD1D + names
+            hashed = hashed * 0x2545F4914F6CDD1D + shared
+        _, first, where = np.unique(hashed, return_index=True, return_inverse=True)
+        if not (keys[first][where] == keys).all():
+            _, first, where = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        rows = [tuple(row) for row in keys[first].tolist()]
+        self._name([row for row in rows if row not in self._numbers])
+        return np.array([self._numbers.get(row, self._folded) for row in rows], dtype=np.int32)[
+            where.reshape(-1)
+        ]
 
     def _name(self, new: list[tuple[int, int, int, int]]) -> None:
         texts = self.database.strings(sorted({n for row in new for n in (row[2] >> 32, row[2] & 0xFFFFFFFF)}))

@@ -33,9 +33,8 @@ from profkit.core.types import (
     MetalWork,
     Report,
 )
-from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.alignment import CountedPart, TraceRecording, look_up, part_that_counts
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
-from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
 from profkit.profilers.xctrace.metal_tables import (
     COMPLETED,
     COUNTERS,
@@ -260,10 +259,9 @@ NO_LABEL = "(no label)"
 
 @dataclass(frozen=True)
 class NamedWork:
-    """All work of one name. Times in ns; `busy` is the union, `each` one value per instance."""
+    """All work of one name. Times in ns; `each` has one value per instance."""
 
     name: str
-    busy: int
     each: Any
 
     @property
@@ -279,7 +277,6 @@ class NamedWork:
             self.name,
             len(self.each),
             self.total / 1e9,
-            self.busy / 1e9,
             float(np.median(self.each)) / 1e9,
             int(self.each.max()) / 1e9,
         )
@@ -309,7 +306,7 @@ def sum_by_name(
 
     inside = overlap_lengths(work["start"], work["end"], part)
     counted = inside > 0
-    which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
+    which, inside = which[counted], inside[counted]
     if not len(which):
         return ()
     alone = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
@@ -322,8 +319,7 @@ def sum_by_name(
         rows = order[first:last]
         _, of = np.unique(instance[rows], return_inverse=True)
         each = np.bincount(of, inside[rows]).astype(np.int64)
-        busy = (union(start[rows], end[rows]) & part).total
-        sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
+        sums.append(NamedWork(names[int(which[rows[0]])], each))
     return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
 
 

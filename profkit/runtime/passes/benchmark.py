@@ -237,13 +237,8 @@ def benchmark(
     Raises ValueError for flops, bytes, first, precision or budget that are no positive finite numbers, and for another
     device.
     """
-    for word, value in (
-        ("flops", flops),
-        ("bytes", bytes),
-        ("first", first),
-        ("precision", precision),
-        ("budget", budget),
-    ):
+    words = ("flops", "bytes", "first", "precision", "budget")
+    for word, value in zip(words, (flops, bytes, first, precision, budget), strict=True):
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
     if device not in (None, "cuda", "mps", "cpu"):

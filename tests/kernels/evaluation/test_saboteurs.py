@@ -19,7 +19,7 @@ import psutil
 from judging import judge_of, judge_operation
 
 from profkit.core.errors import MachineError
-from profkit.core.files.whole import user_cache
+from profkit.core.files.safe_folder import user_cache
 from profkit.kernels.evaluation.judging.judge import Judge
 
 CHECKED_CALLS = 2  # that a judge leaves in the arena of a test that is not timed
@@ -41,7 +41,7 @@ def test_what_a_kernel_reaches_for_is_not_there(judge: Judge, operation: str) ->
     if {"sin": 1, "exp": 6}.get(operation, 0) > LANDLOCK:
         pytest.skip("this system lets a process write the files, and stop the processes, of its user")
     result = judge_operation(judge, f"{operation}.default")
-    assert (result.status, result.reason) == ("passed", "")
+    assert (result.status, result.reason) == ("passed", None)
 
 
 @pytest.mark.skipif(LANDLOCK < 1, reason="this system lets a process write the files of its user")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
@@ -55,7 +54,7 @@ def range_text(low: float | None, high: float | None) -> str:
     return f"{ratio(low)}-{ratio(high)}".replace(" x", "")
 
 
-def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
+def speedup_text(speedup: MeanSpeedup | Speedup | None) -> str:
     """`1.32 x (1.21-1.44, FASTER)`; `-` where there is none. Without interval and word a speed-up says nothing."""
     if speedup is None:
         return "-"
@@ -78,13 +77,6 @@ def percent(share: float | None) -> str:
 def hundredfold(share: float | None) -> float | None:
     """A share (0..1) as percents."""
     return None if share is None else 100 * share
-
-
-def format_duration(seconds: float) -> str:
-    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def facts_of(

@@ -12,6 +12,7 @@ torch.compile would look into it, and a profiler of the workload's own allows no
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import sys
@@ -22,7 +23,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .session import is_own
-from .torch_state import DeviceMemory, graph_breaks
+from .torch_state import DeviceMemory, GraphBreaks
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 SCHEMA = "profkit.operations/1"
@@ -57,7 +58,7 @@ class OperationLines:
         self._reason: str | None = None
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
-        self._memory = DeviceMemory(self._is_foreign)
+        self._memory, self._breaks = DeviceMemory(self._is_foreign), GraphBreaks()
 
     # ------------------------------------------------------------ beginning and end
 
@@ -81,7 +82,7 @@ class OperationLines:
             "lines": len(self._texts),
             "reason": self._reason,
             "memory": self._memory.end(),
-            "breaks": graph_breaks(sys.modules.get("torch._dynamo.utils"), self._is_foreign),
+            "breaks": self._breaks.rows(),
         }
         with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -101,6 +102,9 @@ class OperationLines:
         os.register_at_fork(after_in_child=self._forget)
         torch.cuda._lazy_call(self._begin)
         torch.cuda._lazy_call(lambda: self._follow_memory(torch))
+
+    def _look_at_memory(self) -> None:
+        self._memory.look_now_and_then()
 
     def _follow_memory(self, torch: Any) -> None:
         with suppress(Exception):
@@ -130,7 +134,12 @@ class OperationLines:
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self._stop(reason)
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+            if reason is COMPILED:
+                with suppress(Exception):
+                    importlib.import_module("torch._dynamo.convert_frame")  # which the first call would load
+                    self._breaks.listen()
+            return result
 
         setattr(owner, name, wrapper)
 
@@ -176,7 +185,7 @@ class OperationLines:
             with suppress(Exception):
                 self._pop()
                 if main:
-                    self._memory.look_now_and_then()
+                    self._look_at_memory()
                 if main and (self._calls - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS):
                     self._stop(None)
 

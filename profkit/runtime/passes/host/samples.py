@@ -56,7 +56,10 @@ _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 _TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
 _RELATIVE = sys.version_info >= (3, 11)  # their targets
 # What the companion of torch does for itself waits for the device: it is no part of the program.
-_COMPANION = (f"{os.sep}operation_lines.py", ("_begin", "_stop", "_line_text"))
+_COMPANION = (
+    f"{os.sep}operation_lines.py",
+    ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
+)
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 

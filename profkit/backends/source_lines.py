@@ -1,0 +1,124 @@
+"""The source behind samples: lines of the program's files, where they are here, and lines of addresses of machine code.
+
+The latter by binutils (`nm`, `addr2line`), which read a program's tables and debug information. Of functions that were
+inlined into each other, the innermost counts whose source is here and that is no part of a system's header or a
+compiler's library.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.analysis.stacks.merge import UNKNOWN
+from profkit.analysis.stacks.python_code import is_users_code
+from profkit.analysis.stacks.source import MOST_BYTES, line_code
+from profkit.core.files.regular import read_start
+from profkit.core.types import LineCode, Report, SampledTime, Workload
+from profkit.profilers.perf.source_lines import Address, CodePlace
+
+MOST_SOURCES = 30  # lines of most time whose source is looked at
+
+
+def with_source(report: Report, workload: Workload) -> SampledTime | None:
+    """The lines with what their source says, where its file can be read."""
+    sampled = report.sampled
+    if sampled is None:
+        return None
+    texts: dict[str, str] = {}
+
+    def code_of(file: str | None, line: int | None) -> LineCode | None:
+        if file is None or line is None or not is_users_code(file):
+            return None
+        if file not in texts:
+            texts[file] = _text_of(Path(workload.folder, file))
+        return line_code(texts[file], line)
+
+    lines = []
+    for number, line in enumerate(sampled.lines):
+        code = code_of(line.file, line.line) if number < MOST_SOURCES else None
+        if (
+            code is not None and code.loop is None and "await" in line.waits
+        ):  # the loop is where it is awaited
+            for caller in line.callers:
+                outer = code_of(caller.file, caller.line)
+                if outer is not None and outer.loop is not None:
+                    line = replace(line, function=caller.function, line=caller.line)
+                    code = outer
+                    break
+        lines.append(replace(line, code=code))
+    imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
+    callers = [
+        caller
+        for one in sorted(
+            imports.hotspots if imports is not None else (),
+            key=lambda one: -one.counters.get("outermost", 0.0),
+        )
+        for caller in one.callers
+        if is_users_code(caller.file)
+    ]
+    first = code_of(callers[0].file, callers[0].line) if callers else None
+    return replace(sampled, lines=tuple(lines), import_code=first)
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file; empty where it cannot be read."""
+    try:
+        return read_start(path, MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+SECONDS = 20.0  # for binutils: a binary of 1 GB takes some
+_SYSTEM = re.compile(
+    r"^/usr/(include|lib|local/include)/|/rustc/|/rust/deps/|/library/(std|core|alloc)/|/\.cargo/|^\?\?|/gcc/|/sysdeps/"
+)
+
+
+def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodePlace]:
+    """Function, file and line of symbols with offsets, as far as binutils and the program's own tables tell."""
+    nm, addr2line = shutil.which("nm"), shutil.which("addr2line")
+    wanted = {symbol for symbol, _ in keys if symbol != UNKNOWN}
+    if nm is None or addr2line is None or not wanted:
+        return {}
+    try:
+        listed = _output([nm, "-C", "--defined-only", str(program)])
+        starts: dict[str, int] = {}
+        for row in listed.splitlines():
+            words = row.split(maxsplit=2)
+            if len(words) == 3 and words[1] in "tTwWiu" and words[2] in wanted:
+                starts.setdefault(words[2], int(words[0], 16))
+        known = [key for key in keys if key[0] in starts]
+        addresses = [f"{starts[symbol] + offset:#x}" for symbol, offset in known]
+        if not known:
+            return {}
+        text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    found = {}
+    for key, block in zip(known, re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:], strict=False):
+        if (place := _outer_place(block)) is not None:
+            found[key] = place
+    return found
+
+
+def _outer_place(block: str) -> CodePlace | None:
+    """The innermost of the inlined functions at an address that is no part of a library: whose source is here."""
+    rows = block.splitlines()
+    found = []
+    for function, place in zip(rows[::2], rows[1::2], strict=False):
+        file, _, line = place.partition(" ")[0].rpartition(":")
+        if not _SYSTEM.search(file) and line.isdigit() and int(line):
+            found.append((function, file, int(line)))
+    return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
+
+
+def _output(argv: list[str]) -> str:
+    done = subprocess.run(
+        argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
+    )
+    return done.stdout
