@@ -36,6 +36,10 @@ KEPT = (
     "artifacts/operations.sqlite",
     "artifacts/stacks.jsonl.operations",
 )
+RAW = (  # of a document, from which the rest is made again
+    "state", "name", "backend", "workload", "gpus", "sampled", "profiles", "counters", "readings", "instructions",
+    "facts", "time_split",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -184,17 +188,23 @@ def judge_recorded(truths: TruthSet, name: str, folder: Path) -> Outcome:
     """Hold what profkit says today of a recorded run against the answer: its traces are read again."""
     from profkit.analysis.timeline.origins import with_operations
     from profkit.backends import PassFindings
+    from profkit.backends.cuda.definitions import with_definitions
     from profkit.backends.cuda.run import add_launchers
-    from profkit.core.run_folder import read_run, run_to_json
+    from profkit.core.run_folder import SCHEMA, run_from_json, run_to_json
     from profkit.profilers.registry import recognise_format
     from profkit.profiling.summarize import judge_document, targets_for
 
-    document = read_run(folder)
+    recorded = json.loads((folder / "run.json").read_text())
+    raw = {key: value for key, value in recorded.items() if key in RAW}
+    document = run_from_json({**raw, "schema": SCHEMA})
     sqlite = folder / "artifacts" / "trace.sqlite"
     if sqlite.is_file():
         trace = recognise_format(sqlite).read(sqlite).trace
         found = add_launchers(PassFindings(), folder)
-        document = replace(document, trace=with_operations(trace, found.launched))
+        profiles = (*document.profiles, *found.profiles)
+        workload = replace(document.workload, folder=str(truths.programs))
+        placed = with_definitions(with_operations(trace, found.launched), workload)
+        document = replace(document, trace=placed, profiles=profiles)
     judged = judge_document(document, targets_for("cuda"))
     return judge(truths, name, run_to_json(judged), 0.0)
 
@@ -233,7 +243,9 @@ def functions_of(source: Path, marked: set[int]) -> set[str]:
     """The names of the functions of a compiled program that hold marked lines."""
     found, name = set(), ""
     for number, line in enumerate(source.read_text().splitlines(), 1):
-        if match := re.match(r"(?:static |void |long |int |double |fn |struct \w+ |\*)*(\w+)\(", line):
+        if match := re.match(
+            r"(?:__global__ |static |void |long |int |double |fn |struct \w+ |\*)*(\w+)\(", line
+        ):
             name = match[1]
         if number in marked:
             found.add(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import (
+    PIPES,
     KernelEvidence,
     RunEvidence,
     bounded_gain,
@@ -34,7 +35,7 @@ _CHANGES: dict[str, tuple[str, str]] = {
         "and keep data that is used again in shared memory.",
     ),
     "barrier": (
-        "Let warps wait less at __syncthreads()",
+        "Let warps wait less at barriers",
         "Use smaller blocks, so that fewer warps wait for the slowest and other blocks run meanwhile; reduce within a "
         "warp (__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
     ),
@@ -183,7 +184,7 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
             "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
             "(a histogram of its own for each block); one thread of each block does the atomic operation.",
-            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL),
+            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
         )
 
@@ -224,7 +225,11 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
             "Many warps read or write the same few lines, or addresses a power of two apart. Give each block a copy "
             "of what all read (shared memory, __constant__), pad rows by one line, and begin blocks at different rows.",
             bounded_gain(
-                run, kernel, 1 - kernel.values["balance.l2"] / 100, "until all slices of L2 are as busy"
+                run,
+                kernel,
+                1 - kernel.values["balance.l2"] / 100,
+                "until all slices of L2 are as busy",
+                ("L2",),
             ),
             ("balance.l2", "l2.busiest_slice"),
         )
@@ -267,6 +272,8 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             f"{percent_text(active)} of a warp's threads are active on average",
             "Sort or group the work so that neighbouring threads do the same; give each thread the same number of "
             "iterations; move rare, long cases into a second kernel.",
-            bounded_gain(run, kernel, 1 - active / 100, "as if every instruction served all 32 threads"),
+            bounded_gain(
+                run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
+            ),
             ("warp.execution_efficiency", "branch.efficiency"),
         )

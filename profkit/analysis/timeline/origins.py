@@ -222,6 +222,7 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
         kernels=tuple(_with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
         lines=launched.lines or trace.lines,
         line_span=launched.line_span or trace.line_span,
+        lines_of=launched.span if launched.lines else trace.lines_of,
     )
 
 

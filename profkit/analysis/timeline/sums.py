@@ -307,10 +307,11 @@ class Sums:
         latency, call = self._host.latencies()
         kernels = self._kernels.summed(self._ranges.names(), self._ranges.operations())
         lines, line_span = self._lines.summed()
+        span = sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None
         return GpuTrace(
             self._recording.tool,
             kernels.times,
-            span=sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None,
+            span=span,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
             launches=sum(k.launches for k in kernels.times),
             transfers=self._summed_transfers(),
@@ -337,6 +338,7 @@ class Sums:
             communication=self._communication.summed(self._computing),
             lines=lines,
             line_span=line_span,
+            lines_of=span if lines else None,
         )
 
     def _summed_transfers(self) -> tuple[Transfer, ...]:

@@ -222,7 +222,8 @@ class GpuTrace:
     streams: tuple[DeviceStreams, ...] = ()  # of processes with several on a device
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
     lines: tuple[GpuLine, ...] = ()  # most time of the device first
-    line_span: float | None = None  # seconds of the part that counts in which lines were recorded
+    line_span: float | None = None  # seconds of the part that counts in which lines were recorded,
+    lines_of: float | None = None  # and seconds of that part in the run that recorded them
 
 
 @dataclass(frozen=True)
