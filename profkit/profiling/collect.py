@@ -60,6 +60,7 @@ HIDDEN_NOTE = (
 )
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
+ONE_MORE = 1.6  # plain runs: a pass that samples and traces
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -339,7 +340,11 @@ class RunCollector:
         """Whether a trace has to give the first answer, since with one run more it would come too late."""
         runs, seconds = FIRST_ANSWER
         gone = time.monotonic() - self._begin
-        return findings.trace is not None and plain is not None and gone + plain > runs * plain + seconds
+        return (
+            findings.trace is not None
+            and plain is not None
+            and gone + ONE_MORE * plain > runs * plain + seconds
+        )
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""

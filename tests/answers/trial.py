@@ -14,6 +14,7 @@ import argparse
 import ast
 import importlib.util
 import json
+import lzma
 import re
 import shutil
 import subprocess
@@ -186,6 +187,23 @@ def _keep(output: Path, folder: Path, said: str) -> None:
 
 def judge_recorded(truths: TruthSet, name: str, folder: Path) -> Outcome:
     """Hold what profkit says today of a recorded run against the answer: its traces are read again."""
+    with TemporaryDirectory() as unpacked:
+        return _judge_unpacked(truths, name, _unpack(folder, Path(unpacked)))
+
+
+def _unpack(folder: Path, target: Path) -> Path:
+    """What was recorded, as a run leaves it: it may be compressed."""
+    (target / "artifacts").mkdir()
+    for path in folder.rglob("*"):
+        if path.suffix == ".log" or path.is_dir():
+            continue
+        name = path.name.removesuffix(".xz")
+        content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        (target / name if name == "run.json" else target / "artifacts" / name).write_bytes(content)
+    return target
+
+
+def _judge_unpacked(truths: TruthSet, name: str, folder: Path) -> Outcome:
     from profkit.analysis.timeline.origins import with_operations
     from profkit.backends import PassFindings
     from profkit.backends.cuda.definitions import with_definitions
@@ -269,7 +287,7 @@ def main() -> None:
     for name in options.names or truths.answers:
         if options.recorded is not None:
             folder = options.recorded / name
-            outcome = judge_recorded(truths, name, folder) if (folder / "run.json").is_file() else None
+            outcome = judge_recorded(truths, name, folder) if any(folder.glob("run.json*")) else None
         else:
             outcome = try_program(truths, name, arguments, options.keep, alone=options.gpu)
         if outcome is None:

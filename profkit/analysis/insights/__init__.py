@@ -125,6 +125,8 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
             if one.rule not in waits or one.gain is None or gain < MOSTLY * one.gain.at_most
         ]
         ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
+    if not ranked and (alone := gpu_lines.largest_kernel(run)) is not None:
+        ranked = [alone]
     first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
     return tuple(sorted(ranked, key=lambda one: one.rule != first))
 

@@ -60,8 +60,8 @@ class KernelEvidence:
     @property
     def language(self) -> Language:
         """What it was written in, by who wrote it, its name, and the file of its source."""
-        if self.owner in ("inductor", "xla"):
-            return "compiler"
+        if self.owner == "inductor" or self.owner == "xla":
+            return self.owner
         name, time = self.row.scope.name or "", self.row.time
         if self.owner != "user":
             return "cuda"

@@ -20,6 +20,10 @@ from profkit.core.types import Insight
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
+ALWAYS, LITTLE = (
+    90.0,
+    10.0,
+)  # % of the time that a slice works, and of the peak that L2 and DRAM reach meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
@@ -36,7 +40,7 @@ _CHANGES: dict[str, tuple[str, str]] = {
     ),
     "barrier": (
         "Let warps wait less at barriers",
-        "Use smaller blocks, so that fewer warps wait for the slowest and other blocks run meanwhile; reduce within a "
+        "Use smaller blocks, so that fewer warps wait at __syncthreads() and other blocks run meanwhile; reduce within a "
         "warp (__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
     ),
     "short_scoreboard": (
@@ -175,6 +179,12 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             continue
         drain = kernel.stall_share("drain") or 0.0
         signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
+        if not signs and _queues_at_slice(kernel):
+            busiest, moved = kernel.values["l2.busiest_slice"], kernel.values["bandwidth.l2.share"]
+            signs = [
+                f"a slice of L2 works for {percent_text(busiest)} of the time, and L2 moves {percent_text(moved)} "
+                "of what it can"
+            ]
         if drain >= LEAST:
             signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
         yield insight_on(
@@ -186,6 +196,9 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             "(a histogram of its own for each block); one thread of each block does the atomic operation.",
             bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
+            kernel.place_of(
+                [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
+            ),
         )
 
 
@@ -196,7 +209,14 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
     waits = (kernel.stall_share("drain") or 0.0) >= LEAST
-    return kernel.bound == "latency" and stores == 0 and waits
+    return kernel.bound == "latency" and stores == 0 and (waits or _queues_at_slice(kernel))
+
+
+def _queues_at_slice(kernel: KernelEvidence) -> bool:
+    """Whether a slice of L2 works nearly all the time for next to nothing that is moved."""
+    moved = (kernel.values.get("bandwidth.l2.share"), kernel.values.get("bandwidth.dram.share"))
+    idle = all(share is not None and share < LITTLE for share in moved)
+    return idle and kernel.above("l2.busiest_slice", ALWAYS)
 
 
 def _crowded_slices(kernel: KernelEvidence) -> bool:

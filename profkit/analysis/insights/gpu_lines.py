@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text
+from profkit.analysis.kernel_names.owner import owner_title
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
+SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
-_SOFTMAX = re.compile(r"^aten::_?(?:log_)?softmax \[(?:\d+,)*(\d+),(\d+)\]")
+_SOFTMAX = re.compile(r"^aten::_?softmax \[(?:\d+,)*(\d+),(\d+)\]")
 _PRODUCT = re.compile(r"^aten::\w*(?:b?mm|matmul)\w* \[(?:\d+,)*(\d+),(\d+)\] x \[(?:\d+,)*(\d+),(\d+)\]")
 _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
 
@@ -21,6 +25,16 @@ _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
 def place_of_line(line: GpuLine) -> Place:
     """The line as a place."""
     return Place(None, None, line.function, line.file, line.line)
+
+
+def looping_place(run: RunEvidence) -> Place:
+    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known."""
+    if run.trace is None or run.trace.lines:
+        return Place()
+    kinds = ("python", "library", "lock", "waiting")
+    spots = (one for one in run.document.hot_spots if one.kind in kinds and one.code is not None)
+    first = next((one for one in spots if one.code is not None and one.code.loop is not None), None)
+    return first.where if first is not None else Place()
 
 
 def times_text(trace: GpuTrace, count: int) -> str:
@@ -172,7 +186,7 @@ def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> boo
     made = taken = False
     for kernel in kernels:
         found = _product(kernel)
-        if found is None:
+        if found is None or kernel.backward_of is not None:
             continue
         a, b, _, d = (int(found[n]) for n in range(1, 5))
         made = made or ((a, d) == (rows, columns) and b < min(rows, columns))
@@ -212,3 +226,39 @@ def is_elementwise(kernel: KernelTime) -> bool:
     """Whether it is a kernel of ATen that only moves elements or applies a function to each."""
     name = kernel.kernel.name
     return "at::native" in name and "distribution" not in name and ELEMENTWISE.search(name) is not None
+
+
+# ------------------------------------------------------------ nothing to change
+
+
+def largest_kernel(run: RunEvidence) -> Insight | None:
+    """A compiler's kernel that takes most of the time: the answer where no rule has one."""
+    compiled = [kernel for kernel in run.kernels if kernel.owner in ("xla", "inductor")]
+    first = max(compiled, key=lambda kernel: kernel.share, default=None)
+    if (
+        first is None
+        or first.above("bandwidth.dram.share", SATURATED)
+        or run.trace is None
+        or first.share * run.gpu_share < LEAST
+    ):
+        return None
+    busiest = first.busiest
+    limit = (
+        f"; {BOTTLENECK_TITLES[first.bound]} limits it" if first.bound not in ("unknown", "latency") else ""
+    )
+    near = f", at {percent_text(busiest)} of its peak" if limit and busiest is not None else ""
+    return insight_on(
+        "hot-spot",
+        first,
+        f"{first.row.brief} takes {percent_text(100 * first.share * run.gpu_share)} of the time",
+        f"it is a kernel of {owner_title(first.owner)}{limit}{near}",
+        "begin here: no pattern is known for it; fewer of these operations, or a smaller type, are what is left",
+        Gain(first.share * run.gpu_share, run.time_name, "all of its time"),
+        where=_with_line(first.place, looping_place(run)),
+    )
+
+
+def _with_line(place: Place, other: Place) -> Place:
+    if place.file is not None or other.file is None:
+        return place
+    return replace(place, file=other.file, line=other.line, function=other.function)

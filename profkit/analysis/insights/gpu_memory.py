@@ -14,6 +14,7 @@ from profkit.analysis.insights.evidence import (
     percent_text,
     unit_utilization,
 )
+from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
@@ -31,11 +32,7 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
     whose warps wait for it."""
     for kernel in run.kernels:
         used = kernel.values.get("memory.coalescing")
-        if (
-            used is None
-            or used > 100 - WASTED
-            or kernel.owner in ("cublas", "cudnn", "flash-attention", "random")
-        ):
+        if used is None or used > 100 - WASTED or kernel.owner not in (*OWN_CODE, "cub"):
             continue
         level = _limiting_level(kernel)
         if level is None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place, percent_text
 from profkit.analysis.insights.gpu_lines import (
     is_elementwise,
+    looping_place,
     place_of_line,
     times_text,
     works_on_attention,
@@ -180,6 +181,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
     slowed_text = _slowed_text(trace, slowed)
     line = _launching_line(trace)
+    place = place_of_line(line) if line is not None else looping_place(run)
     of_line = ""
     if line is not None:
         part = line.launches / sum(one.launches for one in trace.lines)
@@ -192,9 +194,12 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
         'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-        "batch (the whole batch at once instead of one row), no .item(), print or .cpu() within the loop, an optimizer "
-        "with fused=True or foreach=True. CUDA: capture the loop's body in a graph.",
-        place_of_line(line) if line is not None else Place(),
+        "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop. CUDA: capture the "
+        "loop's body in a graph."
+        if not _steps_optimizer(run, place)
+        else "An optimizer that handles all parameters in few kernels: fused=True or foreach=True; or compile the step "
+        "(torch.compile of optimizer.step, a CUDA graph of the whole training step).",
+        place,
         gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
     )
 
@@ -204,6 +209,16 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
     line = max(trace.lines, key=lambda one: one.launches, default=None)
     every = sum(one.launches for one in trace.lines)
     return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
+
+
+def _steps_optimizer(run: RunEvidence, place: Place) -> bool:
+    texts = (
+        line.code.text
+        for sampled in run.document.sampled
+        for line in sampled.lines
+        if line.code is not None and (line.file, line.line) == (place.file, place.line)
+    )
+    return place.file is not None and any(re.search(r"\bopt\w*\.step\(", text) for text in texts)
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-Language = Literal["cuda", "triton", "numba", "compiler"]
+Language = Literal["cuda", "triton", "numba", "inductor", "xla"]
 
 _TRITON = {
     "wasted-sectors": "Let tl.arange run along the innermost dimension of the tensor: neighbouring elements of "
@@ -33,14 +33,16 @@ _NUMBA = {
     "serial-atomics": "Reduce in cuda.shared.array or with cuda.shfl_down_sync first, and add once for each block.",
     "slow-fp64": "Use numpy.float32 for arrays and constants: a Python float is float64.",
 }
-_WORDS: Mapping[Language, Mapping[str, str]] = {"triton": _TRITON, "numba": _NUMBA, "compiler": {}}
+_WORDS: Mapping[Language, Mapping[str, str]] = {"triton": _TRITON, "numba": _NUMBA, "inductor": {}, "xla": {}}
 _OTHERWISE: Mapping[Language, str] = {
     "triton": "Try other num_warps, num_stages and BLOCK sizes (@triton.autotune), and keep in registers what is used "
     "again.",
     "numba": "Try other block sizes, give each thread several elements, and keep what is used again in "
     "cuda.shared.array or in local variables.",
-    "compiler": "A compiler wrote this kernel: contiguous inputs in the order in which they are read, sizes that are "
-    'multiples of 64, and its own tuning (torch.compile(mode="max-autotune"), XLA_FLAGS=--xla_gpu_autotune_level=4).',
+    "inductor": "torch.compile wrote this kernel: contiguous inputs, sizes that are multiples of 64, its own tuning "
+    '(mode="max-autotune").',
+    "xla": "XLA wrote this kernel: fewer passes over large arrays in the function, smaller types, sizes that are "
+    "multiples of 64.",
 }
 
 

@@ -76,7 +76,8 @@ def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_p
         "first",
         "operations and lines of the kernels are those of a part of the run: torch.compile is used",
     )
-    assert found.launched[0].operation == "aten::mm [4096,768] x [768,50257]"
+    assert found.launched is not None
+    assert found.launched.kernels[0].operation == "aten::mm [4096,768] x [768,50257]"
 
 
 # ------------------------------------------------------------ test_triton_tuning

@@ -38,7 +38,7 @@ def of(document: RunDocument, name: str) -> list[PassResult]:
 def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Machine) -> None:
     run = machine.profile()
     assert [result.name for result in run.passes] == [
-        "timing", "tracemalloc", "trace", "stacks", "counters", "explain",
+        "timing", "trace", "stacks", "counters", "explain",
     ]  # fmt: skip
     assert [result.state for result in run.passes][:5] == ["finished"] * 5
     assert run.trace is not None
