@@ -40,7 +40,7 @@ _CHANGES: dict[str, tuple[str, str]] = {
     ),
     "barrier": (
         "Let warps wait less at barriers",
-        "Use smaller blocks, so that fewer warps wait at __syncthreads() and other blocks run meanwhile; reduce within a "
+        "Use smaller blocks, so that fewer warps wait at __syncthreads() and others run meanwhile; reduce within a "
         "warp (__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
     ),
     "short_scoreboard": (

@@ -481,9 +481,8 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
         text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
         gain = Gain(share, run.time_name, "as if the host did this while the GPU works, or not at all")
         if not through_loader:
-            return replace(
-                found, evidence=f"{text}; {found.evidence.partition(': ')[2]}".rstrip("; "), gain=gain
-            )
+            calls = calls_text(spot)
+            return replace(found, evidence=f"{text}; {calls}" if calls else text, gain=gain)
         return Insight(
             "slow-loader",
             f"{spot.where.function} makes the GPU wait for its data",
