@@ -293,15 +293,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class MetalWork:
-    """All work of one name on the GPU, of the process that counts. Times in seconds.
-
-    `seconds` adds up what may have run side by side, `busy` is the union of it.
-    """
+    """All work of one name on the GPU, of the process that counts, in seconds: what ran side by side is added up."""
 
     name: str
     count: int
     seconds: float
-    busy: float | None = None
     median: float | None = None
     longest: float | None = None
 
