@@ -259,7 +259,7 @@ NO_LABEL = "(no label)"
 
 @dataclass(frozen=True)
 class NamedWork:
-    """All work of one name. Times in ns; `each` is one value per instance."""
+    """All work of one name. Times in ns; `each` has one value per instance."""
 
     name: str
     each: Any
