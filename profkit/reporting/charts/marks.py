@@ -183,16 +183,6 @@ class Area:
 
 
 @dataclass(frozen=True)
-class Rectangle:
-    """A bar from one corner to the other."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    style: str = "band"
-    hover: str = ""
-
-
-@dataclass(frozen=True)
 class AxisRule:
     """A line down the whole chart at `x`, with a name at its end."""
 
@@ -228,7 +218,7 @@ class Points:
     hover: str = ""
 
 
-AnyMark: TypeAlias = Line | Area | Rectangle | AxisRule | Points
+AnyMark: TypeAlias = Line | Area | AxisRule | Points
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -243,9 +233,6 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
             case Area():
                 across += [x for x, _, _ in mark.edges]
                 up += [y for _, low, high in mark.edges for y in (low, high)]
-            case Rectangle():
-                across += mark.x
-                up += mark.y
             case AxisRule():
                 across.append(mark.x)
             case Points():
@@ -255,17 +242,11 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 
 @dataclass(frozen=True)
-class Legend:
-    """A line below a chart: a name, a value, and small print."""
-
-    name: str
-    value: str = ""
-    small: str = ""
-
-
-@dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name."""
+    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name.
+
+    `legend` are names and small print below it.
+    """
 
     kind: str
     title: str
@@ -275,7 +256,7 @@ class Chart(Block):
     marks: tuple[AnyMark, ...]
     of: str = ""
     height: float = 190.0
-    legend: tuple[Legend, ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
     note: str = ""
 
 

@@ -18,7 +18,6 @@ from profkit.reporting.charts.marks import (
     Line,
     Point,
     Points,
-    Rectangle,
     Tick,
     date_ticks,
     in_order,
@@ -66,7 +65,7 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
     marks: list[AnyMark] = []
     if band is not None:
         words = f"no change: {format_quantity(min(band), unit)} to {format_quantity(max(band), unit)}"
-        marks.append(Rectangle((at[0], at[-1]), band, "band", words))
+        marks.append(Area(((at[0], *band), (at[-1], *band)), "band", words))
     marks += [*_lines(trend, at), _points(points, at, unit), *_events(trend, at)]
     firsts = (Tick(at[0], points[0].started[:10]), Tick(at[-1], points[-1].started[:10]))
     return Chart(

@@ -267,8 +267,8 @@ def _legend(chart: Chart) -> Html:
     if not (chart.legend or chart.note):
         return Html("")
     rows = [
-        element("li", element("b", row.name), f" {row.value} ", element("span", row.small, class_="soft"))
-        for row in chart.legend
+        element("li", element("b", name), " ", element("span", small, class_="soft"))
+        for name, small in chart.legend
     ]
     listed = element("ul", *rows, class_="legend") if rows else ""
     return element("figcaption", listed, chart.note)

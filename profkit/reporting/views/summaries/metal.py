@@ -10,7 +10,6 @@ from profkit.analysis.summaries.metal_readings import (
     TOOL,
     IdleCause,
     idle_causes,
-    idle_of,
     percent_of,
     window_of,
 )
@@ -42,6 +41,7 @@ from profkit.reporting.views.summaries.parts import (
     remarks,
     share_text,
     summary_text,
+    timeline_table,
     unknown_text,
 )
 
@@ -72,65 +72,40 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
             " included (profkit.region marks what counts)."
         )
     notes += absence_notes(facts.readings)
-    timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(metal)), words=("value",))
+    timeline = timeline_table(facts.readings, _further_times(metal))
     tables = [timeline, _buffer_table(metal), _process_table(metal)]
     return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
     window, whole = window_of(metal), percent_of(metal.device_busy, metal.span)
-    device = ""
-    if whole is not None:
-        of = "" if metal.span == window else f" of {format_quantity(metal.span, 's')}"
-        device = f"the whole device {format_percent(whole)} %{of}"
+    device = (
+        f" (the whole device {format_percent(whole)} % of {format_quantity(metal.span, 's')})"
+        if whole
+        else ""
+    )
     if metal.process_busy is None or not window:
-        return f"What the process had of the GPU is not known{f'; {device}' if device else ''}."
+        return f"What the process had of the GPU is not known{device}."
     if metal.process_busy == 0:
-        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{f'; {device}' if device else ''}."
+        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{device}."
     share = format_percent(percent_of(metal.process_busy, window) or 0.0)
-    busy = f"The process keeps the GPU busy {share} % of {format_quantity(window, 's')}"
-    if (
-        metal.window_busy is not None and not metal.marked
-    ):  # of the same time: only then the two can be compared
-        busy += f" (the whole device {format_percent(percent_of(metal.window_busy, window) or 0.0)} %)"
-    elif device:
-        busy += f" ({device})"
+    busy = f"The process keeps the GPU busy {share} % of {format_quantity(window, 's')}{device}."
     causes = idle_causes(metal)
     part = percent_of(causes[0][1], window) or 0.0 if causes else 0.0
     if part < _LARGE:
-        return f"{busy}."
-    cause = causes[0][0]
-    idle = f"{format_percent(part)} % of the time {IDLE[cause]}"
-    if cause == "unsubmitted":
-        return f"{busy}. It is host-bound: {idle}."
-    alone = ", one command buffer at a time" if metal.queue_most == 1 and cause == "queued" else ""
-    return f"{busy}. {idle}{alone}."
+        return busy
+    host = "It is host-bound: " if causes[0][0] == "unsubmitted" else ""
+    return f"{busy} {host}{format_percent(part)} % of the time {IDLE[causes[0][0]]}."
 
 
-def _timeline_rows(metal: MetalTrace) -> Iterator[tuple[str, str]]:
-    span, window, idle = metal.span, window_of(metal), idle_of(metal)
-    if span is not None:
-        yield "Traced", format_quantity(span, "s") + (", the marked region" if metal.marked else "")
-    if window is not None and metal.window is not None and not metal.marked:
-        yield "Window", f"{format_quantity(window, 's')}, from the first work of the process to its last"
-    if metal.process_busy is not None:
-        yield "Process", f"{_part_text(metal.process_busy, window)} busy"
-    if metal.device_busy is not None:
-        yield "Device", f"{_part_text(metal.device_busy, span)} active for all"
-    if idle is not None:
-        gap = f"; longest gap {format_quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
-        yield "Idle", f"{_part_text(idle, window)} without the process{gap}"
-        for cause, seconds in idle_causes(metal):
-            yield "", f"{format_quantity(seconds, 's')}: {IDLE[cause]}"
-    if metal.queue_depth is not None:
-        most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
-        yield "Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}"
-
-
-def _part_text(part: float, whole: float | None) -> str:
-    """`23.0 ms (4.0 %)`."""
-    value = percent_of(part, whole)
-    return format_quantity(part, "s") + (f" ({format_percent(value)} %)" if value is not None else "")
+def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
+    """What no reading holds, in seconds."""
+    yield "Traced", metal.span
+    yield "The process on the GPU", metal.process_busy
+    yield "The device, for all", metal.device_busy
+    yield "Longest gap", metal.longest_gap or None
+    for cause, seconds in idle_causes(metal):
+        yield f"Idle: {IDLE[cause]}", seconds
 
 
 def _buffer_table(metal: MetalTrace) -> DataTable:
