@@ -123,7 +123,9 @@ class _Terminal:
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
             case Charts():
-                self.charts(block)
+                width = min(self.screen.console.width - self.indent, _PLOT)
+                for part in block.as_text(width):
+                    self.block(part)
             case _:
                 for part in block.plain():
                     self.block(part)
@@ -207,12 +209,6 @@ class _Terminal:
         if table.note:
             self.line(table.note, "dim")
         self.count_left(len(table.rows) - len(rows) + table.left)
-
-    def charts(self, charts: Charts) -> None:
-        """Plots as wide as the screen; nothing of what other blocks tell."""
-        width = min(self.screen.console.width - self.indent, _PLOT)
-        for block in charts.as_text(width):
-            self.block(block)
 
     def statuses(self, statuses: Statuses) -> None:
         """A label and a name in their columns, beside them the reason, and below it what else is said."""

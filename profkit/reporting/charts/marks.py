@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from math import ceil, floor, isfinite, log10
@@ -260,7 +260,8 @@ class Chart(Block):
     note: str = ""
 
 
-ROWS = 10
+ROWS = 5
+_BARS = "▁▂▃▄▅▆▇█"
 _PLOT = 76  # characters of a plot where the width of the screen is not known
 
 
@@ -294,50 +295,19 @@ class Charts(Block):
 
 
 def text_plot(chart: Chart, width: int) -> list[str]:
-    """The chart as lines of at most `width` characters; [] of several series, or of no more than one value.
+    """The last values as bars side by side, in lines of at most `width`; [] of several series, or of less than two.
 
-    `●` is a value, `▲` marks a change, `┊` a line down.
+    `▲` stands before a change, `┊` where a segment begins.
     """
-    across, up = places(chart.marks)
-    points = [mark for mark in chart.marks if isinstance(mark, Points)]
-    if any(mark.letter for mark in points) or len({p.x for mark in points for p in mark.points}) < 2:
+    series = [mark for mark in chart.marks if isinstance(mark, Points)]
+    points = [point for mark in series for point in mark.points]
+    if any(mark.letter for mark in series) or len({point.x for point in points}) < 2:
         return []
-    y = chart.y.scale(up, ROWS - 1, 0)
-    names = {round(y(tick.value)): tick.label for tick in reversed(chart.y.marked(y))}
-    margin = max(map(len, names.values()), default=0)
-    room = max(12, width - margin - 2)
-    x = chart.x.scale(across, 0, room - 1, room=False)
-    cells = {place: sign for mark in chart.marks for place, sign in _cells(mark, x, y, room)}
-    lines = [shorten(chart.y.title, width)]
-    for row in range(ROWS):
-        body = "".join(cells.get((row, column), " ") for column in range(room))
-        lines.append(f"{names.get(row, ''):>{margin}} {'┤' if row in names else '│'}{body}".rstrip())
-    under = "".join(cells.get((ROWS, column), " ") for column in range(room))
-    below = (under, _labels(chart.x.marked(x), x, room), shorten(chart.x.title, room))
-    return [*lines, *(" " * (margin + 2) + line.rstrip() for line in below if line.strip())]
-
-
-def _cells(mark: object, x: Scale, y: Scale, room: int) -> Iterator[tuple[tuple[int, int], str]]:
-    """What a mark puts where, as ((row, column), sign); signs of changes stand below the last row."""
-    if isinstance(mark, AxisRule):
-        rows = (ROWS,) if mark.style == "change" else range(ROWS)
-        yield from (((row, round(x(mark.x))), "▲" if mark.style == "change" else "┊") for row in rows)
-    elif isinstance(mark, Line):
-        for (x1, y1), (x2, y2) in zip(mark.points, mark.points[1:], strict=False):
-            first, steps = x(x1), max(1, round(abs(x(x2) - x(x1))))
-            for n in range(steps + 1):
-                share = n / steps
-                yield (round(y(y1 + (y2 - y1) * share)), round(first + (x(x2) - first) * share)), "·"
-    elif isinstance(mark, Points):
-        yield from (((round(y(p.y)), min(room - 1, round(x(p.x)))), "●") for p in mark.points)
-
-
-def _labels(ticks: Sequence[Tick], x: Scale, room: int) -> str:
-    """Values below the axis, as many as stand apart; both ends first."""
-    below = [" "] * room
-    for tick in [*ticks[:1], *ticks[:0:-1][:1], *ticks[1:-1]]:
-        begin = max(0, min(room - len(tick.label), round(x(tick.value)) - len(tick.label) // 2))
-        end = begin + len(tick.label)
-        if x.holds(tick.value) and set(below[max(0, begin - 1) : end + 1]) == {" "}:
-            below[begin:end] = tick.label
-    return "".join(below)
+    height = chart.y.scale(places(chart.marks)[1], 0, len(_BARS) - 1)
+    signs = [(point.x, _BARS[round(height(point.y))]) for point in points]
+    rules = [mark for mark in chart.marks if isinstance(mark, AxisRule)]
+    signs += [(rule.x, "▲" if rule.style == "change" else "┊") for rule in rules]
+    drawn = "".join(sign for _, sign in sorted(signs))[-ROWS * width :]
+    ends = (format_quantity(end(point.y for point in points), chart.y.unit) for end in (min, max))
+    title = f"{chart.y.title}: {' to '.join(ends)}"
+    return [shorten(title, width), *(drawn[at : at + width] for at in range(0, len(drawn), width))]
