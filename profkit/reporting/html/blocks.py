@@ -18,6 +18,7 @@ from profkit.reporting.html.elements import (
     link,
     sortable_html,
     table_head,
+    table_row,
     text,
     together,
 )
@@ -205,14 +206,7 @@ class PageBlocks:
         return element("dl", *rows, class_="facts")
 
     def _table(self, table: DataTable) -> Html:
-        rows = []
-        for row in table.rows:
-            cells = [element("th", self.text(row[0]), scope="row", class_="name")]
-            cells += [
-                element("td", self.text(cell), class_="num" if column.numeric else None)
-                for column, cell in zip(table.columns[1:], row[1:], strict=True)
-            ]
-            rows.append(element("tr", *cells))
+        rows = [table_row(table, row, self.text) for row in table.rows]
         caption = element("caption", table.title) if table.title else ""
         head = table_head(table)
         note = element("p", self.text(table.note), class_="note") if table.note else ""

@@ -23,10 +23,6 @@ from profkit.core.types import (
     Source,
     Spread,
 )
-from profkit.reporting.facts import (
-    fact_text,
-    note_text,
-)
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
@@ -173,27 +169,41 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
 # ---------------------------------------------------------------- counters and states
 
 
-def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """How full the GPU was and how near to its limits; or what it moved."""
+def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
+    """How full the GPU was and how near to its limits, what it moved, or how long heat and power held it down."""
     metal, readings = facts.document.metal, list(facts.readings)
-    full = concern == "occupancy"
-    title = "Occupancy and limits, while the process had work on the GPU" if full else "GPU bandwidth"
-    what = "Threadgroup occupancy" if full else "What the GPU moves"
+    title, what = _TITLES[concern]
     if metal is None:
         return readings_text(concern, title, readings, what=what)
     wanted = ("bandwidth.gpu", "bandwidth.gpu.share")
-    if not full:
+    if concern == "bandwidth":
         readings = [r for r in readings if r.value is not None or r.metric in wanted]
-    notes = remarks(readings)
+    notes, tables = remarks(readings), []
     chip = chip_specification(facts.document, metal)
-    if full and metal.counters:
+    if concern == "state":
+        tables = [
+            _state_table("Performance states of the GPU", metal.performance),
+            _state_table("Thermal states", metal.thermal),
+        ]
+    elif concern == "occupancy" and metal.counters:
+        tables = [_counter_table(metal)]
         notes.append(
             "Counters speak of the whole device: what other programs did on the GPU then is in them."
         )
-    elif chip.bandwidth is not None:
+    elif concern == "bandwidth" and chip.bandwidth is not None:
         notes.append(f"Specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}.")
-    tables = [_counter_table(metal)] if full else []
     return readings_text(concern, title, readings, tables, notes, what)
+
+
+# Of each concern the title of its table, and what the headline calls it where it is not known.
+_TITLES = {
+    "occupancy": (
+        "Occupancy and limits, while the process had work on the GPU",
+        "Threadgroup occupancy",
+    ),
+    "bandwidth": ("GPU bandwidth", "What the GPU moves"),
+    "state": ("State of the GPU", "Whether heat or power slowed the GPU down"),
+}
 
 
 def _counter_table(metal: MetalTrace) -> DataTable:
@@ -216,32 +226,14 @@ def _counter_table(metal: MetalTrace) -> DataTable:
 
 
 def _counted(counter: MetalCounter) -> Reading:
-    """The mean while the process had work on the GPU, with its source."""
-    formula = "mean by sample duration, while the process worked on the GPU"
-    source = Source(TOOL, counter.name, formula=formula)
+    source = Source(
+        TOOL, counter.name, formula="mean by sample duration, while the process worked on the GPU"
+    )
     return Reading(counter.name, counter.active or 0.0, counter.unit, "measured", RUN, source)
 
 
 def _number_cell(value: float | None, unit: str) -> str:
     return NOTHING if value is None else format_quantity(value, unit) if unit else format_figures(value)
-
-
-def metal_state_text(facts: ConcernFacts) -> SummaryText:
-    """Performance and thermal states with how long each was held."""
-    metal, slowed = facts.document.metal, facts.readings[0]
-    if metal is None or slowed.value is None:
-        headline = f"Whether heat or power slowed the GPU down is not known: {fact_text(slowed.reason)}."
-    elif slowed.value == 0 and metal.thermal:
-        headline = "Nothing slowed the GPU down."
-    else:
-        headline = note_text(slowed.reason)
-    if metal is None:
-        return summary_text("state", headline, facts.readings, (), absence_notes(facts.readings))
-    tables = [
-        _state_table("Performance states of the GPU", metal.performance),
-        _state_table("Thermal states", metal.thermal),
-    ]
-    return summary_text("state", headline, facts.readings, tables, absence_notes(facts.readings))
 
 
 def _state_table(title: str, states: Sequence[MetalState]) -> DataTable:
