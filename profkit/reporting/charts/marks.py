@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
@@ -15,7 +14,6 @@ from profkit.reporting.view import Block, Paragraph
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
 _LARGEST = 1e300  # beyond it differences overflow
-_DAY = 86400.0
 
 
 class Tick(NamedTuple):
@@ -125,40 +123,6 @@ def _whole(label: str) -> str:
     """`10 ms` of `10.0 ms`."""
     number, _, unit = label.partition(" ")
     return f"{float(number):g} {unit}".strip() if number.replace(".", "").isdigit() else label
-
-
-# ---------------------------------------------------------------- dates
-
-
-def _seconds(started: str) -> float | None:
-    """Seconds since 1970 of a time as ISO 8601, in UTC where it names no zone; None where it is none."""
-    try:
-        moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def in_order(started: Sequence[str]) -> list[float] | None:
-    """All of them as seconds; None where one is no time, or comes before the one before it, or all are the same."""
-    found: list[float] = []
-    for one in started:
-        at = _seconds(one)
-        if at is None or (found and at < found[-1]):
-            return None
-        found.append(at)
-    return found if len(found) > 1 and found[-1] > found[0] else None
-
-
-def date_ticks(first: float, last: float, most: int = 4) -> tuple[Tick, ...]:
-    """Days, evenly apart; hours of a range of less than `most` days."""
-    begin, days = datetime(1970, 1, 1, tzinfo=timezone.utc), (last - first) / _DAY
-    if days < most:
-        at = [first + (last - first) * n / (most - 1) for n in range(most)]
-        return tuple(Tick(one, f"{begin + timedelta(seconds=one):%m-%d %H:%M}") for one in at)
-    stride, midnight = ceil(days / most), ceil(first / _DAY)
-    numbers = range(midnight, floor(last / _DAY) + 1, stride)
-    return tuple(Tick(n * _DAY, f"{begin + timedelta(days=n):%Y-%m-%d}") for n in numbers)
 
 
 # ---------------------------------------------------------------- marks

@@ -104,16 +104,14 @@ def dots(chart: Chart) -> list[tuple[float, float]]:
     return [(float(e.get("cx") or 0), float(e.get("cy") or 0)) for e in marks(svg(chart), "circle", "dot")]
 
 
-def test_values_stand_where_the_axis_says_and_nights_by_their_date() -> None:
+def test_values_stand_where_the_axis_says_and_the_first_and_last_night_are_dated() -> None:
     chart = trend_chart(trend([4.0e-3, 5.0e-3, 4.5e-3]))
     (_, low), (_, high), (_, middle) = dots(chart)
     assert middle == pytest.approx((high + low) / 2, abs=0.11)
     labels = {e.text: float(e.get("y") or 0) for e in parsed(svg(chart)).iter("text")}
     assert labels["5.00 ms"] - 0.35 * 13 == pytest.approx(high, abs=0.11)
     assert "Time per iteration, mlp" in words(svg(chart))
-    late = Night("late", (FIRST + timedelta(days=12)).isoformat(), "m", 1.0)
-    x = [x for x, _ in dots(trend_chart(changed(trend([1.0, 1.1, 1.2, 1.1]), 3, late)))]
-    assert (x[3] - x[2]) / (x[1] - x[0]) == pytest.approx(10, rel=0.02)
+    assert {"2026-01-01", "2026-01-03"} <= set(words(svg(chart)))
 
 
 def test_a_change_and_a_segment_are_marked_named_and_reached_by_keyboard() -> None:
