@@ -13,11 +13,11 @@ from profkit.analysis.summaries.gpu_time import lacks_timeline
 from profkit.analysis.summaries.kernels import (
     BOTTLENECK_TITLES,
     FULL,
-    STALL_MEANINGS,
     KernelRow,
     longest_stalls,
     occupancy_limiters,
     range_rows,
+    stalls,
 )
 from profkit.analysis.summaries.roofline_points import (
     TENSOR_PEAK,
@@ -300,7 +300,7 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
         notes += filter(None, [_CACHES.get(facts.document.facts.get("cache control", ""))])
     if concern == "stalls":
         named = {name for row in rows[:5] for name, _ in longest_stalls(row.values)[:3]}
-        notes += [f"{word}: {meaning}." for word, meaning in STALL_MEANINGS.items() if word in named]
+        notes += [f"{word}: {stall.means}." for word, stall in stalls().items() if word in named]
     headline = f"{spec.what} not known: {first_reason(facts.readings)}."
     for row in rows:
         known = [f"{c.title} {plain_text(c.cell(row))}" for c in spec.columns if _is_known(c, row)]
