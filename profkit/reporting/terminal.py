@@ -18,7 +18,6 @@ from profkit.reporting.view import (
     Items,
     Paragraph,
     Section,
-    Status,
     Statuses,
     Style,
     Text,
@@ -27,17 +26,6 @@ from profkit.reporting.view import (
     spans,
 )
 
-COLOURS: dict[Status, str] = {
-    Status.FAIL: "red",
-    Status.REFUSED: "red",
-    Status.INVALID: "yellow",
-    Status.UNKNOWN: "yellow",
-    Status.CHANGED: "yellow",
-    Status.BETTER: "green",
-    Status.NEW: "cyan",
-    Status.PASS: "green",
-    Status.NONE: "dim",
-}
 _WEIGHTS = {Style.STRONG: "bold", Style.SOFT: "dim"}
 _LABEL = 24  # columns that the names of facts take at most
 _PLOT = 100
@@ -59,7 +47,7 @@ def _parts(text: Text, weight: str = "") -> list[Part]:
     """The text for the screen; a colour needs no sign here, since signs are in the text."""
     parts: list[Part] = []
     for span in spans(text):
-        colour = COLOURS[span.status] if span.status is not None else ""
+        colour = span.status.colour if span.status is not None else ""
         words = f"{span.text} ({span.mark})" if span.mark else span.text
         parts.append((words, " ".join(filter(None, (_WEIGHTS.get(span.style, weight), colour)))))
     return parts

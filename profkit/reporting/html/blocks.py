@@ -34,7 +34,6 @@ from profkit.reporting.view import (
     Paragraph,
     Section,
     Span,
-    Status,
     Style,
     Text,
     View,
@@ -42,17 +41,6 @@ from profkit.reporting.view import (
     spans,
 )
 
-TONES: dict[Status, str] = {
-    Status.FAIL: "fail",
-    Status.REFUSED: "fail",
-    Status.INVALID: "unknown",
-    Status.UNKNOWN: "unknown",
-    Status.CHANGED: "unknown",
-    Status.BETTER: "pass",
-    Status.PASS: "pass",
-    Status.NEW: "not-applicable",
-    Status.NONE: "not-applicable",
-}
 _TAGS = {Style.STRONG: "b", Style.CODE: "code", Style.COMMAND: "code"}
 
 
@@ -83,7 +71,7 @@ class PageBlocks:
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
-        tone = TONES[span.status] if span.status is not None else None
+        tone = span.status.tone if span.status is not None else None
         marks = [
             element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
             for mark in span.mark.split()
@@ -117,7 +105,7 @@ class PageBlocks:
         if view.label is not None:
             word = element("b", f"{view.label.sign} {view.label.word}")
             reason = self.text(headline[0]) if headline else ""
-            parts.append(element("p", word, " ", reason, class_=f"state {TONES[view.label.status]}"))
+            parts.append(element("p", word, " ", reason, class_=f"state {view.label.status.tone}"))
             headline = headline[1:]
         parts += [element("p", element("b", self.text(line)), class_="time") for line in headline]
         if view.facts:
