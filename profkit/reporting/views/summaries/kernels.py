@@ -316,8 +316,8 @@ def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
     if hidden:
         where = "are in no counter of this report; those shown are of the CUDA cores"
         yield f"{', '.join(hidden[:3])}: FLOPs of the tensor cores {where}."
-    shares = [row.readings.get("roofline.share") for row in rows]
-    if any(share is not None and share.reason == TENSOR_PEAK for share in shares):
+    reasons = [share.reason for row in rows if (share := row.readings.get("roofline.share")) is not None]
+    if any(reason is not None and reason.code == TENSOR_PEAK.code for reason in reasons):
         yield note_text(TENSOR_PEAK)
 
 
