@@ -161,6 +161,7 @@ class StackSampler:
 
     def _run(self, generation: object) -> None:
         _block_signals()
+        _name_thread()
         begun = thread_time()
         pause, shake, usual = PAUSE, 1, 0.0
         while self._generation is generation:
@@ -474,6 +475,20 @@ def _block_signals() -> None:
         pthread_sigmask(SIG_BLOCK, valid_signals())
     except (ImportError, OSError):
         pass
+
+
+def _name_thread() -> None:
+    """The name by which perf's reader knows our thread; Linux cuts names after 15 bytes."""
+    try:
+        descriptor = os.open(f"/proc/self/task/{get_native_id()}/comm", os.O_WRONLY)
+    except OSError:
+        return
+    try:
+        os.write(descriptor, b"profkit-sampler")
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
 
 
 def _thread_clock(native: int) -> int | None:
