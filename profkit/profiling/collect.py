@@ -150,6 +150,7 @@ class RunCollector:
                 passes=self.document.passes,
                 trace=self.document.trace,
                 import_seconds=_import_seconds(self.document),
+                hottest=next((one.hottest for one in self.document.sampled if one.native), None),
             )
             plan = self._update_plan(known)
             number += 1

@@ -468,6 +468,11 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
     for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
         seconds = expected_seconds(planned, plain_seconds)
+        if seconds > left and planned.least is not None and left >= planned.least:
+            finish = planned.steps[0].finish if planned.steps else 0.0
+            seconds = left
+            planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
+            passes[place] = planned
         if seconds <= left:
             left -= seconds
         elif planned.skipped is None:

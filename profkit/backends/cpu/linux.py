@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import time
 from dataclasses import replace
 from functools import cached_property
@@ -17,10 +16,9 @@ from profkit.analysis.stacks.merge import by_function, by_library, keep_python_f
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
-from profkit.backends.cpu.source_lines import source_places
+from profkit.backends.cpu.source_lines import program_file, source_places
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_start
 from profkit.core.status import status_wrapper
 from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Step, Workload
 from profkit.profilers.perf.command import (
@@ -247,13 +245,6 @@ class LinuxRun(BackendRun):
 
 
 # ------------------------------------------------------------ how a program was compiled
-
-
-def program_file(workload: Workload) -> Path | None:
-    """The file of a program that is machine code; None of any other."""
-    name = workload.command[0] if workload.command else ""
-    path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
-    return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
 
 
 _PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,300}")

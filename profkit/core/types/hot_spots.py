@@ -149,7 +149,8 @@ class SampledTime:
 
     `rest_wall` and `rest_cpu` lead to no line of the program: the interpreter's start and end, threads of libraries.
     `collecting` is the garbage collector's time in the first process. `children` processes ran for less than half a
-    second each, and are many: their lines are left out. `native`: sampled from outside, lines of machine code.
+    second each, and are many: their lines are left out. `native`: sampled from outside, lines of machine code, of which
+    `hottest` is the address of most samples: symbol and offset, `main+0x80`.
     """
 
     wall: float
@@ -159,6 +160,7 @@ class SampledTime:
     collecting: float = 0.0
     children: int = 0
     native: bool = False
+    hottest: str | None = None
     import_code: LineCode | None = None  # of the line that imports most
     lines: tuple[LineSamples, ...] = ()
 
