@@ -82,6 +82,8 @@ class RunCollector:
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
+        self._answer: Insight | None = None  # what is known now, and
+        self._changed_by = ""  # the pass that said so
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -331,12 +333,23 @@ class RunCollector:
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
-        if self.first_answer is None and findings.sampled is not None:
-            self.first_answer = first_answer(self.document)
-            if self.first_answer is not None:
-                self._progress.note(
-                    f"first answer: {answer_text(self.first_answer, self._context.workload.folder)}"
-                )
+        if self.first_answer is None and findings.sampled is None:
+            return
+        before, self._answer = self._answer, first_answer(self.document)
+        if self.first_answer is None and self._answer is not None:
+            self.first_answer = self._answer
+            self._progress.note(f"first answer: {answer_text(self._answer, self._context.workload.folder)}")
+        elif is_another(before, self._answer):
+            self._changed_by = plan.name
+
+    def change_text(self, last: Insight | None) -> str | None:
+        """What became of the first answer that stood on the screen; None where it is the same."""
+        if self.first_answer is None or last is None or not is_another(self.first_answer, last):
+            return None
+        by = f"because of the later pass {self._changed_by}" if self._changed_by else "by all passes together"
+        shown = (replace(one, gain=None) for one in (last, self.first_answer))
+        now, then = (answer_text(one, self._context.workload.folder) for one in shown)
+        return f"now: {now} instead of {then}, {by}"
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
@@ -384,6 +397,13 @@ def first_answer(document: RunDocument) -> Insight | None:
     """What is known to do first by what was measured so far; None where nothing is."""
     placed = replace(document, hot_spots=hot_spots(document))
     return next(iter(find_insights(placed)), None)
+
+
+def is_another(one: Insight | None, other: Insight | None) -> bool:
+    """Whether two answers name another pattern or another place."""
+    if one is None or other is None:
+        return one is not other
+    return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
 
 
 def _without_points(allocations: Allocations | None) -> Allocations | None:
