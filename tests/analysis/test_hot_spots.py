@@ -208,6 +208,16 @@ def test_a_compiled_line_is_what_it_calls(callee: str, rule: str) -> None:
     assert first(native(one)).rule == rule
 
 
+def test_a_cache_that_is_never_asked_again_is_useless_and_one_that_is_says_nothing() -> None:
+    def cached(hits: int) -> LineSamples:
+        return line(
+            3, 0.9, variables={"[cache hits]": Variable("int", hits), "[cache misses]": Variable("int", 9000)}
+        )
+
+    assert first(run(cached(0))).rule == "useless-cache"
+    assert first(run(cached(500))).rule == "hot-spot"
+
+
 # ------------------------------------------------------------ a simulated part of a program of machine code
 
 PART = Reading(

@@ -25,6 +25,7 @@ LOOKS = 20  # at arguments, until their number says something
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
+USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
@@ -397,8 +398,28 @@ def place_alone(spot: HotSpot) -> Insight:
     return say(spot, said)
 
 
+def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A cache of functools that keeps what nobody asks for again."""
+    hits, misses = (spot.variables.get(name) for name in ("[cache hits]", "[cache misses]"))
+    asked, kept = (one.length or 0 if one is not None else 0 for one in (hits, misses))
+    if kept < MANY or asked > USELESS * kept:
+        return None
+    cached = (spot.function or "").partition(".<locals>")[0]
+    said = Said(
+        "useless-cache",
+        f"The cache of {cached} never has what is asked for"
+        if asked == 0
+        else f"The cache of {cached} hardly ever helps",
+        f"it was asked {count_text(asked + kept)} times and had the result {count_text(asked)} times",
+        "leave out of its arguments what differs each time (the time, a counter, an object that is made anew), or take "
+        "the cache away",
+    )
+    return say(spot, said)
+
+
 PATTERNS: tuple[Find, ...] = (
     collecting,
+    useless_cache,
     linear_search,
     growing_copy,
     element_wise,

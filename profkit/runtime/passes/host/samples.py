@@ -18,7 +18,7 @@ from time import perf_counter, sleep, thread_time
 
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames
+from .values import FunctionValues, awaited_frames, cache_uses
 from .waits import waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
@@ -425,8 +425,14 @@ class StackSampler:
 
     def _values_seen(self) -> list[list[object]]:
         """By function: looks at it, how many different arguments it had (-1: unknown), and types of variables."""
+        caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
         return [
-            [one.number, seen.looks, -1 if seen.arguments is None else len(seen.arguments), seen.types]
+            [
+                one.number,
+                seen.looks,
+                -1 if seen.arguments is None else len(seen.arguments),
+                {**seen.types, **caches.get(id(one.code), {})},
+            ]
             for one in self._functions.values()
             if (seen := one.values) is not None and seen.looks
         ]
