@@ -99,8 +99,9 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
     """
     kind = getattr(sys.modules.get("functools"), "_lru_cache_wrapper", None)
     found: dict[int, dict[str, list[object]]] = {}
-    for module in list(sys.modules.values()) if kind is not None else ():
-        if not is_users(str(getattr(module, "__file__", None) or "<")):
+    for name, module in list(sys.modules.items()) if kind is not None else ():
+        file = getattr(module, "__file__", None)
+        if name != "__main__" and not is_users(str(file or "<")):  # a script has lost its file at its end
             continue
         held = list(vars(module).values())
         held += [one for each in held if type(each) is type for one in list(vars(each).values())]
