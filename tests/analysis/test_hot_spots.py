@@ -218,6 +218,22 @@ def test_a_cache_that_is_never_asked_again_is_useless_and_one_that_is_says_nothi
     assert first(run(cached(500))).rule == "hot-spot"
 
 
+@pytest.mark.parametrize(
+    ("raised", "seconds", "rule"), [(90_000, 1.0, "exceptions"), (90_000, 50.0, "hot-spot")]
+)
+def test_exceptions_are_named_where_raising_them_takes_a_good_part_of_the_time(
+    raised: int, seconds: float, rule: str
+) -> None:
+    where = Hotspot("work", raised, None, 100_000, "/app/work.py", 5, callee=Frame("KeyError", None))
+    counted = Hotspot("work", 0.9, 0.9, 900_000, "/app/work.py", 3)
+    profiles = (
+        Profile("", "exceptions", raised, (where,), "raises"),
+        Profile("", "s", 1.0, (counted,), "own-time"),
+    )
+    found = first(run(line(3, 0.9 * seconds), wall=seconds, profiles=profiles))
+    assert (found.rule, found.where.line) == (rule, 5 if rule == "exceptions" else 3)
+
+
 # ------------------------------------------------------------ a simulated part of a program of machine code
 
 PART = Reading(

@@ -17,7 +17,7 @@ KNOWN = {rule.name for rule in RULES} | {
 }
 # Patterns that an expert may name, and that no rule looks for.
 UNSEEN = {
-    "spot", "one-slow-call", "interpreted-loop", "exceptions", "pickling", "nested-loop", "hashing",
+    "spot", "one-slow-call", "interpreted-loop", "nested-loop", "hashing",
 }  # fmt: skip
 
 

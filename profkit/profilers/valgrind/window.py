@@ -16,9 +16,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.core.files.regular import read_start
 
 _POSITION_INDEPENDENT = 3  # e_type of an ELF file, ET_DYN: it is loaded anywhere
 _TRAP = "05"  # the signal of a stop at an address
+MOST_MAPS = 1 << 22  # bytes
 CONNECT_SECONDS = 20.0
 
 
@@ -92,16 +96,14 @@ class _Debugger:
 
 def _base_of(program: str, pid: int) -> int:
     """What is to be added to the addresses of a program's file; 0 where they are those of its memory."""
-    with open(program, "rb") as file:
-        kind = int.from_bytes(file.read(18)[16:18], sys.byteorder)
+    kind = int.from_bytes(read_start(Path(program), 18)[16:18], sys.byteorder)
     if kind != _POSITION_INDEPENDENT:
         return 0
     real = os.path.realpath(program)
-    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
-        for row in file:
-            words = row.split(maxsplit=5)
-            if len(words) == 6 and words[5].strip() == real and int(words[2], 16) == 0:
-                return int(words[0].partition("-")[0], 16)
+    for row in read_start(Path(f"/proc/{pid}/maps"), MOST_MAPS).decode("utf-8", "replace").splitlines():
+        words = row.split(maxsplit=5)
+        if len(words) == 6 and words[5].strip() == real and int(words[2], 16) == 0:
+            return int(words[0].partition("-")[0], 16)
     raise EOFError
 
 

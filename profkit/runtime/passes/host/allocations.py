@@ -16,6 +16,7 @@ import tracemalloc
 from _thread import allocate_lock, start_new_thread
 from array import array
 
+from .raises import RaiseCounter
 from .session import is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
@@ -59,12 +60,14 @@ class AllocationTracer:
         self._base_at = self._last_at = 0
         self._collect_seconds = 0.0
         self._watch = GrowthWatch()
+        self._raises = RaiseCounter()
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
         self._begin = time.perf_counter()
         tracemalloc.start(1)
         self._watch.start()
+        self._raises.start()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
@@ -110,6 +113,7 @@ class AllocationTracer:
     def forget(self) -> None:
         """In a forked child: trace nothing."""
         self._ended = True
+        self._raises.stop()
         self._watch.forget()
         tracemalloc.stop()
 
@@ -121,6 +125,7 @@ class AllocationTracer:
 
     def finish(self) -> None:
         """Write what was seen; raises RuntimeError where the workload stopped the tracing."""
+        self._raises.stop()
         if not tracemalloc.is_tracing():
             raise RuntimeError("the workload stopped tracemalloc")
         self._watch.stop()
@@ -147,6 +152,7 @@ class AllocationTracer:
                 "top": _largest_lines(last),
                 "growth": _largest_lines(_find_growth(base, last)) if marked else [],
                 "watched_seconds": self._watch.seconds,
+                "raises": self._raises.rows(),
                 "looks": [] if marked else _sum_looks(self._watch),
                 "notes": [
                     *self.notes,
