@@ -1,9 +1,7 @@
 """Runs a program under callgrind and begins to simulate where it reaches an address for the first time.
 
-    python -m profkit.profilers.valgrind.window PROGRAM ADDRESS PREFIX VGDB -- valgrind ... PROGRAM ...
-
 Until then valgrind runs it several times slower instead of sixty times. `vgdb` hands on what a debugger would say: stop
-at this address, switch the simulation on, and let it go. PREFIX is that of the pipes in between.
+at this address, switch the simulation on, and let it go.
 """
 
 from __future__ import annotations
@@ -21,6 +19,11 @@ from pathlib import Path
 from profkit.core.files.regular import read_start
 
 _POSITION_INDEPENDENT = 3  # e_type of an ELF file, ET_DYN: it is loaded anywhere
+# Not by -m: modules of the workload's folder would come before the standard library's.
+_START = (
+    f"import sys; sys.path[:1] = [sys.argv.pop(1)]; from {__name__} import main; sys.exit(main(sys.argv[1:]))"
+)
+_ROOT = str(Path(__file__).parents[3])
 _TRAP = "05"  # the signal of a stop at an address
 MOST_MAPS = 1 << 22  # bytes
 CONNECT_SECONDS = 20.0
@@ -29,16 +32,19 @@ CONNECT_SECONDS = 20.0
 def window_argv(
     callgrind: Sequence[str], program: str, address: int, prefix: str, vgdb: str
 ) -> tuple[str, ...]:
-    """The command; `callgrind` is that of `callgrind_argv` with a region, which begins without a simulation."""
+    """The command; `callgrind` is that of `callgrind_argv` with a region, which begins without a simulation.
+
+    `prefix` is that of the pipes to `vgdb`.
+    """
     at = next(place for place, word in enumerate(callgrind) if word == "--vgdb=no")
     debugged = ("--vgdb=yes", "--vgdb-error=0", f"--vgdb-prefix={prefix}")
     argv = (*callgrind[:at], *debugged, *callgrind[at + 1 :])
-    return (sys.executable, "-m", __name__, program, hex(address), prefix, vgdb, "--", *argv)
+    return (sys.executable, "-c", _START, _ROOT, program, hex(address), prefix, vgdb, "--", *argv)
 
 
 def is_window(argv: Sequence[str]) -> bool:
     """Whether a command is one of `window_argv`."""
-    return tuple(argv[1:3]) == ("-m", __name__)
+    return tuple(argv[1:3]) == ("-c", _START)
 
 
 class _Debugger:
@@ -140,7 +146,3 @@ def _switch_on(program: str, address: int, prefix: str, vgdb: str, pid: int) -> 
     debugger.ask(f"z0,{where},1")
     debugger.monitor("instrumentation on")
     debugger.ask("D")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
