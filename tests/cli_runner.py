@@ -56,8 +56,8 @@ PROBES = (
     ("profkit.profilers.ncu.probe", "probe_ncu"),
     ("profkit.profilers.nsys.probe", "probe_nsys"),
     ("profkit.profilers.valgrind.probe", "probe_valgrind"),
-    ("profkit.profilers.xctrace.find", "_ask_xcrun"),
-    ("profkit.profilers.xctrace.find", "_probe_program"),
+    ("profkit.profilers.xctrace.export", "_ask_xcrun"),
+    ("profkit.profilers.xctrace.export", "_ask_version"),
 )
 
 # The verbs with their options, put together once a process: 45 ms, which else every call pays.

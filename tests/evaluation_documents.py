@@ -12,10 +12,12 @@ from profkit.core.types import (
     STATUSES,
     EvaluationDocument,
     EvaluationTest,
+    Fact,
     Speedup,
     TestResult,
     TestStatus,
 )
+from tests.spoken import message
 
 FLOOR = 0.03
 
@@ -55,7 +57,7 @@ def failed(
     test: EvaluationTest, status: TestStatus = "incorrect", reason: str = "", **fields: Any
 ) -> TestResult:
     """A test that did not pass."""
-    return TestResult(test, status, reason, **fields)
+    return TestResult(test, status, message(reason or None), **fields)
 
 
 def evaluation(*results: TestResult, **fields: Any) -> EvaluationDocument:
@@ -98,8 +100,8 @@ def every_status() -> EvaluationDocument:
         allowed_share=3500.0,
     )
     results = (
-        passed(a_test("relu.default", (64, 64), calls=10), 1.8, bottleneck="memory"),
-        passed(a_test("relu.default", (1024, 1024), calls=5), 1.2, bottleneck="memory"),
+        passed(a_test("relu.default", (64, 64), calls=10), 1.8, bottleneck=message("memory")),
+        passed(a_test("relu.default", (1024, 1024), calls=5), 1.2, bottleneck=message("memory")),
         passed(a_test("relu.default", (4,), timed=False)),
         passed(a_test("add.Tensor", (64, 64), calls=20), 0.7),
         passed(a_test("add.Tensor", (1024, 1024)), 1.0),
@@ -107,7 +109,7 @@ def every_status() -> EvaluationDocument:
         passed(a_test("isnan.default", (64, 64)), 40.0),
         passed(a_test("isnan.default", (2, 2), timed=False)),
         wrong,
-        replace(wrong, test=a_test("sum.default", (2000,)), reason="element (7,) is 3.25, not 0"),
+        replace(wrong, test=a_test("sum.default", (2000,)), reason=message("element (7,) is 3.25, not 0")),
         passed(a_test("sum.default", (64, 64)), 1.5),
         failed(
             a_test("mm.default"), "crashed", "its process was killed by SIGSEGV", last_line="half way through"
@@ -127,6 +129,6 @@ def every_status() -> EvaluationDocument:
         failed(a_test("addmm.default"), "not-run", "Triton needs a GPU"),
         failed(a_test("add.Tensor", (3,)), "skipped", "dtype float8 is not on this device"),
     )
-    document = evaluation(*results, notes=("The machine was busy: load 3.1 on 2 cores.",))
+    document = evaluation(*results, notes=(Fact.of("of-flag-gems", version="5.0.2"),))
     assert {result.status for result in results} == set(STATUSES)
     return document

@@ -75,7 +75,6 @@ def trace(tool: str = "nsys") -> GpuTrace:
         starved=0.8,
         largest_gap=0.2e-3,
         marked=True,
-        compile_seconds=1.6,
     )
 
 

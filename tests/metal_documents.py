@@ -30,9 +30,9 @@ from profkit.core.types import (
 from tests.spoken import message
 
 M4 = Gpu("Apple M4 Pro", chip="M4 Pro", cores=20, bandwidth=273e9, flops=8.2e12, memory_bytes=24 << 30)
-MATMUL = MetalWork("MPSMatrixMultiplication", "encoder", 300, 0.9, 0.9, 3e-3, 4e-3)
-SILU = MetalWork("silu_mul", "encoder", 300, 0.45, 0.45, 1.5e-3, 1.6e-3)
-REST = MetalWork("copy", "encoder", 10, 0.05, 0.05, 5e-3, 6e-3)
+MATMUL = MetalWork("MPSMatrixMultiplication", 300, 0.9, 0.9, 3e-3, 4e-3)
+SILU = MetalWork("silu_mul", 300, 0.45, 0.45, 1.5e-3, 1.6e-3)
+REST = MetalWork("copy", 10, 0.05, 0.05, 5e-3, 6e-3)
 NO_COUNTERS = MetalAbsent(
     "metal-gpu-counter-intervals",
     message("the recording was set to no counter set (Counter Set: (null))"),
@@ -54,7 +54,6 @@ def metal(**changes: object) -> MetalTrace:
             MetalProcess("python3.12", 4711, 1.4, 610, target=True),
             MetalProcess("WindowServer", 389, 0.12, 240),
         ),
-        channels=(MetalWork("Compute", "channel", 610, 1.4, 1.4, 2e-3, 6e-3),),
         encoders=(MATMUL, SILU, REST),
         command_buffers=Spread(300, 4.5e-3, 5e-3, 9e-3),
         completion=Spread(300, 9e-3, 12e-3, 20e-3),

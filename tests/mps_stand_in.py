@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from profkit.runtime.passes import benchmark
-from profkit.runtime.passes import mps_timing as mps_timing  # imported before its clock is replaced
 from tests.simulated_clock import put_in_place
 
 FOLDER = Path(__file__).parent / "stand_ins" / "mps"

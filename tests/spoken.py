@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from profkit.core.types import BlamedLine, Cause, Change, Comparison, Fact
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import change_text, why_text
@@ -67,5 +69,12 @@ def sentences(data: object, key: str = "") -> list[str]:
 
 
 def run_sentences(run: dict[str, object]) -> list[str]:
-    """Those in what a run says: its passes, readings, summaries, verdicts and kernels."""
-    return sentences({key: run[key] for key in ("passes", "readings", "summaries", "verdicts", "kernels")})
+    """Those in what a run says: its passes, counters, readings, summaries, verdicts, kernels, memory and commit."""
+    said = ("passes", "counters", "readings", "summaries", "verdicts", "kernels", "allocations", "revision")
+    return sentences({key: run[key] for key in said})
+
+
+def case_sentences(cases: Any) -> list[str]:
+    """Those in what is said of the tests of an evaluation, or of the cases of a sweep."""
+    said = ("reason", "remarks", "bottleneck", "insight")
+    return sentences([{key: case[key] for key in said if key in case} for case in cases])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
+from tests.spoken import message
 
 ROOFS = MeasuredCeilings(1e12, 1e13, "copy of 1024 MiB, product of 4096 x 4096")
 HOSTILE = "</script><script>document.title='ran'</script>|`*\x1b[31m\u202e\udc80\n#1 @you"
@@ -85,7 +86,15 @@ def without(
     for number, result in enumerate(document.results):
         if result.implementation == name and (not among or number in among):
             found.append(
-                CaseResult(result.point, name, state, harm(reason, number), fix or None, samples=0, spent=0.1)
+                CaseResult(
+                    result.point,
+                    name,
+                    state,
+                    message(harm(reason, number)),
+                    fix or None,
+                    samples=0,
+                    spent=0.1,
+                )
             )
         else:
             found.append(result)

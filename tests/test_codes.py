@@ -11,9 +11,10 @@ import pytest
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
+from profkit.kernels.evaluation.document import load_json
 from profkit.profiling.summarize import summarize_report, targets_for
 from tests.conftest import ROOT
-from tests.spoken import run_sentences
+from tests.spoken import case_sentences, run_sentences
 
 PACKAGE = ROOT / "profkit"
 TEXTS = {
@@ -130,3 +131,10 @@ def test_what_a_report_says_is_codes_with_values(file: str) -> None:
     document = run_to_json(summarize_report(ROOT / "tests" / "data" / file))
     assert document["readings"]
     assert run_sentences(document) == []
+
+
+def test_what_became_of_tests_is_codes_with_values() -> None:
+    tests = load_json(ROOT / "tests" / "data" / "evaluations" / "own-kernels" / "evaluation.json")["tests"]
+    assert any(test["reason"] for test in tests)
+    assert case_sentences(tests) == []
+    assert case_sentences([{"reason": "it is wrong in some places"}]) != []

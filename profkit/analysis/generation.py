@@ -1,8 +1,6 @@
-"""What follows from the attempts of a generation: which kernel is kept, how many operations are solved after how many
-attempts, what it cost. Pure functions.
+"""What follows from the attempts of a generation: which kernel is kept, how many operations are solved, what it cost.
 
-Attempts are not independent: each knows the feedback of those before it. So "solved within k" is the share of the
-operations that had a correct kernel after k attempts, and not the estimate of pass@k from independent samples.
+Pure functions.
 """
 
 from __future__ import annotations
@@ -12,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
-from profkit.analysis.evaluation.scores import FastPoint
-from profkit.analysis.evaluation.speedups import MeanSpeedup, least_speedup, mean_of_speedups
+from profkit.analysis.evaluation.speedups import MeanSpeedup, mean_of_speedups
+from profkit.analysis.evaluation.witnesses import DECOY_SHARE
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -26,7 +23,6 @@ from profkit.core.types import (
 )
 
 _Number = TypeVar("_Number", int, float)
-PLACES = (0.5, 1.0, 1.2, 1.5, 2.0)  # of p in fast_p
 LEAST_GAIN = 0.05  # of a later attempt over the one that is kept
 
 
@@ -61,52 +57,6 @@ def kept_attempt(operation: OperationAttempts) -> Attempt | None:
     if operation.best is None:
         return best_attempt(operation.attempts)
     return next((each for each in operation.attempts if each.number == operation.best), None)
-
-
-# ---------------------------------------------------------------- by number of attempts
-
-
-@dataclass(frozen=True)
-class WithinAttempts:
-    """What the first `attempts` of each operation reach, over all operations, also those that had fewer.
-
-    `fast`: the share that is correct and whose kept kernel is surely more than p times as fast as PyTorch (see
-    `least_speedup`); empty where no attempt of the generation was timed. `geomean` is over the kept kernels that were
-    timed.
-    """
-
-    attempts: int
-    solved: int
-    share: float
-    fast: tuple[FastPoint, ...]
-    geomean: MeanSpeedup | None
-
-
-def within_attempts(document: GenerationDocument) -> tuple[WithinAttempts, ...]:
-    """For 1, 2, ... up to the most attempts that an operation had; empty without any."""
-    numbers = [attempt.number for operation in document.operations for attempt in operation.attempts]
-    timed = any(
-        attempt.speedup is not None for operation in document.operations for attempt in operation.attempts
-    )
-    return tuple(_within(document, most, timed=timed) for most in range(1, max(numbers, default=0) + 1))
-
-
-def _within(document: GenerationDocument, most: int, *, timed: bool) -> WithinAttempts:
-    kept = [
-        best_attempt(attempt for attempt in operation.attempts if attempt.number <= most)
-        for operation in document.operations
-    ]
-    correct = [attempt for attempt in kept if attempt is not None]
-    speedups = [attempt.speedup for attempt in correct if attempt.speedup is not None]
-    operations = len(document.operations)
-    fast = [FastPoint(p, sum(least_speedup(one) > p for one in speedups) / operations) for p in PLACES]
-    return WithinAttempts(
-        most,
-        len(correct),
-        len(correct) / operations,
-        tuple(fast) if timed else (),
-        mean_of_speedups(speedups, document.floor),
-    )
 
 
 # ---------------------------------------------------------------- the whole
@@ -153,7 +103,7 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
             for operation in document.operations
             if (attempt := kept_attempt(operation)) is not None
             and attempt.own_share is not None
-            and attempt.own_share < NO_OWN_KERNEL
+            and attempt.own_share < DECOY_SHARE
         ),
     )
 
@@ -163,17 +113,11 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
 
 @dataclass(frozen=True)
 class Spending:
-    """What attempts cost. Seconds are sums: several operations at once spend more than passes.
-
-    Tokens are None where nobody says.
-    """
+    """What attempts cost. Tokens are None where nobody says."""
 
     attempts: int
     input_tokens: int | None
     output_tokens: int | None
-    asking: float
-    evaluating: float
-    profiling: float
 
 
 def spending_of(attempts: Sequence[Attempt]) -> Spending:
@@ -183,9 +127,6 @@ def spending_of(attempts: Sequence[Attempt]) -> Spending:
         len(attempts),
         _sum_known([call.input_tokens for call in calls]),
         _sum_known([call.output_tokens for call in calls]),
-        sum(call.seconds for call in calls),
-        sum(attempt.evaluated_seconds for attempt in attempts),
-        sum(attempt.profiled_seconds for attempt in attempts),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from profkit.core.codec import to_plain_data
 from profkit.core.inference import Interval, decide, ratio_interval
 from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
@@ -49,7 +50,7 @@ def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
         "dtype": point.dtype,
         "direction": point.direction,
         "state": result.state,
-        "reason": result.reason,
+        "reason": to_plain_data(result.reason),
         "interval_percent": 100 * result.half_width if result.half_width is not None else None,
         "samples": result.samples,
         "calls_per_sample": result.calls,
@@ -113,7 +114,8 @@ class ComparisonGroup:
 class ImplementationRanking:
     """One implementation over all shapes of a group. What is None is not known.
 
-    `speedup` is the geometric mean over shapes of the baseline's time over its own, and `compared` their number.
+    `speedup` is the geometric mean over shapes of the baseline's time over its own, and `compared` their number; at
+    `wins` shapes it is alone.
     """
 
     implementation: str
@@ -125,6 +127,7 @@ class ImplementationRanking:
     speedup: float | None = None
     compared: int = 0
     shared: int = 0
+    wins: int = 0
 
 
 def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
@@ -141,6 +144,7 @@ def rank_implementations(
     """Every implementation of the group, in the order of the sweep."""
     base = {r.point: r.median for r in group.results if r.implementation == baseline and r.median}
     shared = _shared(group)
+    alone = [shape.alone for shape in results_by_shape(group).values()]
     ranking = []
     for name in group.implementations:
         own = [result for result in group.results if result.implementation == name]
@@ -161,6 +165,7 @@ def rank_implementations(
                 speedup=geometric_mean(ratios) if name != baseline else None,
                 compared=len(ratios),
                 shared=len(shared),
+                wins=alone.count(name),
             )
         )
     return tuple(ranking)
@@ -257,40 +262,14 @@ ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Score:
-    """One implementation over all groups: its geometric mean speed-up over `compared` shapes, and where it is alone."""
-
-    implementation: str
-    speedup: float | None  # None of the baseline, and where nothing was compared
-    compared: int
-    measured: int
-    wins: int
+def whole_sweep(document: SweepDocument) -> ComparisonGroup:
+    """All of a sweep as one group, in which each shape counts once."""
+    return ComparisonGroup("", "", "", document.results)
 
 
-@dataclass(frozen=True)
-class Overall:
-    """All of a sweep: `shapes` with two times or more, `scores` in the order of the sweep."""
-
-    scores: tuple[Score, ...]
-    shapes: int
-
-
-def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
-    """The whole sweep by geometric means of all its shapes, each counting once."""
-    groups = comparison_groups(document)
-    base = {r.point: r.median for r in document.results if r.implementation == baseline and r.median}
-    won = [shape.winners for group in groups for shape in results_by_shape(group).values()]
-    scores = []
-    for name in dict.fromkeys(result.implementation for result in document.results):
-        timed = [r for r in document.results if r.implementation == name and r.median]
-        ratios = [before / r.median for r in timed if r.median and (before := base.get(r.point))]
-        mean = geometric_mean(ratios) if name != baseline else None
-        scores.append(Score(name, mean, len(ratios), len(timed), won.count((name,))))
-    return Overall(tuple(scores), len(won))
-
-
-def leaders(scores: Sequence[Score], baseline: str = BASELINE) -> tuple[Score, ...]:
+def leaders(
+    scores: Sequence[ImplementationRanking], baseline: str = BASELINE
+) -> tuple[ImplementationRanking, ...]:
     """Those with the largest geometric mean, the baseline's being 1: several where they are alike, the fastest first.
 
     Nobody where nothing was compared.

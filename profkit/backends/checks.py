@@ -15,8 +15,8 @@ from profkit.hardware.macos import find_chip, read_apple_gpus
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.probe import judge_nsys, probe_nsys, reader_checks
 from profkit.profilers.programs import ToolAbility
-from profkit.profilers.xctrace.command import COUNTERS_FIX, GPU_COUNTERS
-from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.command import COUNTERS_FIX
+from profkit.profilers.xctrace.export import probe_xctrace
 
 # ------------------------------------------------------------ CUDA
 
@@ -81,14 +81,13 @@ def mps_checks() -> Iterator[Check]:
     yield from judge_mps(read_apple_gpus(), probe_xctrace())
 
 
-def judge_mps(gpus: Sequence[Gpu], xctrace: XctraceAbility) -> Iterator[Check]:
+def judge_mps(gpus: Sequence[Gpu], xctrace: ToolAbility) -> Iterator[Check]:
     """What devices and the probe mean for a run."""
     yield from judge_rows(_MPS, "backend", xctrace, {"gpus": gpus})
     for gpu in gpus:
         yield from judge_rows(_MPS, "device", gpu, _specification(gpu))
     if gpus and xctrace.works:
-        lacks = {"lacks": xctrace.lacks(instrument=GPU_COUNTERS), "counters_fix": COUNTERS_FIX}
-        yield from judge_rows(_MPS, "counters", gpus[0], lacks)
+        yield from judge_rows(_MPS, "counters", gpus[0], {"counters_fix": COUNTERS_FIX})
 
 
 def _specification(gpu: Gpu) -> dict[str, str | None]:

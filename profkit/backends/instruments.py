@@ -11,6 +11,7 @@ from profkit.backends.passes import AbsentPass, BackendRun, Pass, leave_stacks, 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Fact, PassName, PassPlan, PassResult, Report, Step, Switch
+from profkit.profilers.programs import ToolAbility
 from profkit.profilers.xctrace.command import (
     CUT,
     FINISH,
@@ -20,8 +21,7 @@ from profkit.profilers.xctrace.command import (
     explain_fault,
     record_argv,
 )
-from profkit.profilers.xctrace.export import TOC, export_argv
-from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.export import TOC, export_argv, probe_xctrace
 from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
 from profkit.runtime.passes.read import read_records
 
@@ -33,7 +33,7 @@ class InstrumentsPass(Pass):
 
     tool = "xctrace"
 
-    def __init__(self, context: RunContext, xctrace: XctraceAbility) -> None:
+    def __init__(self, context: RunContext, xctrace: ToolAbility) -> None:
         super().__init__(context)
         self._xctrace = xctrace
 
@@ -98,13 +98,8 @@ class InstrumentsPass(Pass):
 
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
-    lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
-    said = {
-        word: line.removeprefix(f"{word}: ")
-        for line in lines
-        for word in ("error", "fix")
-        if line.startswith(word)
-    }
+    lines = map(str.strip, log_of(folder, f"{step.name}.after0.log").splitlines())
+    said = dict(line.split(": ", 1) for line in lines if line.startswith(("error: ", "fix: ")))
     if "error" in said:
         return UnreadableReport(said["error"], said.get("fix"))
     fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)
@@ -140,9 +135,8 @@ class TimeProfiler(InstrumentsPass):
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One recording."""
-        lacking = self._xctrace.lacks(template=TIME_PROFILER)
-        if lacking is not None:
-            return self.skip(lacking, self._xctrace.fix)
+        if not self._xctrace.works:
+            return self.skip(self._xctrace.reason, self._xctrace.fix)
         switch = Switch("signpost") if state.marked else None
         directive = self.directive(self.name, switch, seconds=SAMPLED_SECONDS)
         step = self.recorded(self.name, directive, ("time-profile", *REGION_TABLES), template=TIME_PROFILER)
@@ -151,7 +145,7 @@ class TimeProfiler(InstrumentsPass):
         return self.planned((step,), cost=plain_runs(seconds, state), notes=notes)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the exports."""
+        """Functions, libraries and stacks; leaves a speedscope file beside the exports."""
         report = self.read_step(plan.steps[0])
         return PassFindings(
             profiles=report.profiles,
@@ -180,5 +174,5 @@ class MacRun(BackendRun):
         return super().make_pass(name)
 
     @cached_property
-    def _xctrace(self) -> XctraceAbility:
+    def _xctrace(self) -> ToolAbility:
         return probe_xctrace()

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, get_args
 
-from profkit.analysis.stacks.files import write_collapsed, write_speedscope
+from profkit.analysis.stacks.files import write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.line_sources import with_source
+from profkit.backends.source_lines import with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
@@ -32,7 +32,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
-from profkit.runtime.passes.command import HostKind, host_command, start_up_environment
+from profkit.runtime.passes.command import host_command, start_up_environment
 from profkit.runtime.passes.read import read_raises, read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
@@ -108,15 +108,11 @@ class BackendRun:
         "standard": ALL_PASSES,
         "full": ALL_PASSES,
     }
-    processes: ClassVar[Mapping[Depth, int]] = {
-        "quick": 1,
-        "gate": 1,
-        "standard": 3,
-        "full": 5,
-    }  # of the timing pass
+    # of the timing pass
+    processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 3, "full": 5}
     # of a device, at whose work a region's ends wait while it is timed
     switch: ClassVar[Switch | None] = None
-    late_allocations: ClassVar[bool] = False  # tracemalloc begins with the region
+    on_device: ClassVar[bool] = False  # the work is a GPU's
     order: ClassVar[tuple[PassName, ...]] = get_args(PassName)
 
     def __init__(self, context: RunContext, gpus: tuple[Gpu, ...] = ()) -> None:
@@ -127,11 +123,6 @@ class BackendRun:
     def wanted(self) -> tuple[str, ...]:
         """The names of the passes that were asked for."""
         return self.context.wanted or self.passes[self.context.depth]
-
-    @property
-    def tools(self) -> dict[str, str]:
-        """Versions of the tools that the asked passes use."""
-        return {name: version for name, version in self.tool_versions().items() if version is not None}
 
     def tool_versions(self) -> Mapping[str, str | None]:
         """The version of each tool that the asked passes use; None where it does not work."""
@@ -164,7 +155,7 @@ class BackendRun:
         if name == "cprofile":
             return CallsPass(self.context)
         if name == "tracemalloc":
-            return AllocationsPass(self.context, late=self.late_allocations)
+            return AllocationsPass(self.context, device=self.on_device)
         return StacksPass(self.context) if name == "stacks" else None
 
 
@@ -261,29 +252,24 @@ class CallsPass(PythonPass):
 
 
 class AllocationsPass(PythonPass):
-    """tracemalloc, which notes every allocation.
-
-    `late`: where a region is marked, allocations are traced from there on. Importing torch under tracemalloc takes
-    three times as long, and a GPU's workload is not about it.
-    """
+    """tracemalloc, which notes every allocation. `device`: the workload is a GPU's, and not about Python's memory."""
 
     name, file = "tracemalloc", "tracemalloc.json"
     least, most = 32, 2_000  # a leak is a slope, which takes some points
 
-    def __init__(self, context: RunContext, *, late: bool) -> None:
+    def __init__(self, context: RunContext, *, device: bool) -> None:
         super().__init__(context)
-        self._late = late
+        self._device = device
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One step under the host; none of a GPU's program that marks nothing, where time is short."""
-        context, late = self.context, self._late and state.marked
-        if self._late and not state.marked and context.wanted is None and context.depth != "full":
+        context = self.context
+        if self._device and not state.marked and context.wanted is None and context.depth != "full":
             return self.skip(
                 Fact("no-region-marked"), "mark a step with profkit.region, or --passes tracemalloc"
             )
-        kind: HostKind = "tracemalloc-region" if late else "tracemalloc"
-        argv, reason = host_command(context.workload.command, kind, self.folder / self.file)
-        return self.one_step(state, argv, reason, 1.1 if late else 2.5)
+        argv, reason = host_command(context.workload.command, "tracemalloc", self.folder / self.file)
+        return self.one_step(state, argv, reason, 2.5)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Peaks, growth, and lines that hold most."""
@@ -346,13 +332,12 @@ class StacksPass(PythonPass):
 
 
 def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tuple[str, ...]:
-    """Files for viewers of flame graphs, called `name`; their places in the run's folder. None where nothing is."""
+    """A file for viewers of flame graphs, called `name`; its place in the run's folder. None where nothing is."""
     if not stacks:
         return ()
-    folder = context.folder / "artifacts"
-    write_speedscope(stacks, folder / f"{name}.speedscope.json", context.workload.name)
-    write_collapsed(stacks[0], folder / f"{name}.collapsed.txt")
-    return f"artifacts/{name}.speedscope.json", f"artifacts/{name}.collapsed.txt"
+    place = f"artifacts/{name}.speedscope.json"
+    write_speedscope(stacks, context.folder / place, context.workload.name)
+    return (place,)
 
 
 PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
@@ -450,7 +435,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 def first_mention(workload: Workload, pattern: re.Pattern[str]) -> str | None:
     """Where the text of a script, or the program after `-c`, matches; in words, None where none does."""
-    for word in workload.command:
+    for word in (*workload.command, workload.stdin or ""):
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             match = pattern.search(head_of(path).decode("utf-8", "replace"))

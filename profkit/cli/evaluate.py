@@ -184,7 +184,9 @@ def evaluate(
             output,
             gpus=gpus,
             name=name,
-            command=mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
+            command=mask_command(
+                ("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:], where.on or ()))))
+            )[0],
             elsewhere=places is not None,
         )
     from profkit.kernels.evaluation.outputs import write_results

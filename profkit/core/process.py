@@ -52,6 +52,7 @@ class ProcessOutcome:
     # it waited for a processor.
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
+    main_thread: tuple[float, float] = (0.0, 0.0)  # seconds in which the first thread ran, and waited (Linux)
     # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
     rss_counted: bool = False
 
@@ -152,6 +153,7 @@ def run(
         output_tail=output.tail(),
         usage=tuple(usage),
         use=tree.use,
+        main_thread=tree.main_thread,
         rss_counted=largest > 0,
     )
 

@@ -61,6 +61,10 @@ class ProcessTree:
         self.use = TreeUse()
         # Pid -> seconds in which its threads could run and had no processor
         self._queued: dict[int, float] = {}
+        self.main_thread = (
+            0.0,
+            0.0,
+        )  # seconds in which the child's first thread ran, and waited for a processor
         # Children of this process that were there before: somebody else's, who lost their parent
         self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self
@@ -97,6 +101,7 @@ class ProcessTree:
         """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
         with contextlib.suppress(OSError):
             self._queued[self._pid] = max(self._queued.get(self._pid, 0.0), _queued(self._pid))
+        self.main_thread = _scheduled(self._pid, self._pid)
 
     @property
     def queued_seconds(self) -> float:
@@ -212,13 +217,19 @@ def _child_pids(pid: int) -> list[int]:
 
 
 def _queued(pid: int) -> float:
-    """Seconds that the threads of a process waited for a processor: the second number of each schedstat, in ns."""
-    total = 0
+    """Seconds that the threads of a process waited for a processor."""
+    with contextlib.suppress(OSError):
+        return sum(_scheduled(pid, int(thread))[1] for thread in os.listdir(f"/proc/{pid}/task"))
+    return 0.0
+
+
+def _scheduled(pid: int, thread: int) -> tuple[float, float]:
+    """Seconds in which a thread ran, and waited for a processor: the first two numbers of its schedstat, in ns."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-                total += int(file.read().split()[1])
-    return total * 1e-9
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            ran, waited = (int(number) for number in file.read().split()[:2])
+        return ran * 1e-9, waited * 1e-9
+    return 0.0, 0.0
 
 
 def _moved_bytes(pid: int) -> tuple[int, int, int, int]:

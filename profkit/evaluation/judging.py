@@ -17,7 +17,7 @@ from profkit.core import codec
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.statistics import geometric_mean
-from profkit.core.types import TestResult
+from profkit.core.types import Fact, TestResult
 from profkit.evaluation.records import (
     KERNEL_FILE,
     CorrectnessTestResult,
@@ -36,6 +36,7 @@ from profkit.kernels.evaluation.sources.files import StringSource, is_running_fi
 from profkit.kernels.evaluation.sources.names import operation_name, with_imports
 from profkit.kernels.evaluation.suites.capture import OpTestSuite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.reporting.facts import fact_text
 
 
 def eval_correctness_test(
@@ -118,7 +119,7 @@ class FixedTest:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     on_cuda: bool = False
-    skip: str = ""
+    skip: Fact | None = None
 
 
 def fix_test(test: Any) -> FixedTest:
@@ -128,7 +129,7 @@ def fix_test(test: Any) -> FixedTest:
     try:
         args, kwargs = tuple(test.args), dict(test.kwargs)
     except Skip as why:
-        return FixedTest((), {}, skip=str(why))
+        return FixedTest((), {}, skip=why.reason)
     except (AttributeError, TypeError) as error:
         raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
     return FixedTest(_on_cpu(args), _on_cpu(kwargs), _is_on_cuda([args, kwargs]))
@@ -318,7 +319,9 @@ class LLMBackend:
         decided = decided_results(results)
         unloaded = next((result for result in results if result.status == "load-error"), None)
         feedback = FeedbackInfo(
-            unloaded.reason or unloaded.error_type or "it cannot be loaded" if unloaded is not None else None,
+            fact_text(unloaded.reason) or unloaded.error_type or "it cannot be loaded"
+            if unloaded is not None
+            else None,
             [correctness_record(result) for result in results],
             summary=f"{sum(each.status == 'passed' for each in decided)} of {len(decided)} tests passed",
             kernel_code=kernel_code,

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, nan
 
-from profkit.analysis.evaluation.feedback import JudgedKernel, format_feedback
 from profkit.core.statistics import geometric_mean
-from profkit.core.types import UNDECIDED, EvaluationTest, TestResult
-from profkit.kernels.evaluation.outputs import Row, is_right, operator_summaries
+from profkit.core.types import UNDECIDED, EvaluationTest, Fact, TestResult
+from profkit.kernels.evaluation.outputs import Row, error_message, is_right, operator_summaries
+from profkit.reporting.facts import fact_text
+from profkit.reporting.feedback import JudgedKernel, format_feedback
 
 KERNEL_FILE = "kernel.py"
 
@@ -123,7 +124,7 @@ class FeedbackInfo:
         results = self._results()
         if self.compilation_error and not any(result.status == "load-error" for result in results):
             test = EvaluationTest("", "", "", "", "")
-            results = (TestResult(test, "load-error", self.compilation_error),)
+            results = (TestResult(test, "load-error", Fact.message(self.compilation_error)),)
         return format_feedback(JudgedKernel(self.kernel_code, self.file, results))
 
     def _results(self) -> tuple[TestResult, ...]:
@@ -135,7 +136,9 @@ class FeedbackInfo:
 
 def _by_hand(row: CorrectnessTestResult | PerformanceTestResult, passed: bool) -> TestResult:
     test = EvaluationTest("", "", row.op_name, "", row.args, timed=False)
-    return TestResult(test, "passed" if passed else "incorrect", "" if passed else row.error_msg)
+    return TestResult(
+        test, "passed" if passed else "incorrect", None if passed else Fact.message(row.error_msg)
+    )
 
 
 def decided_results(results: Iterable[TestResult]) -> list[TestResult]:
@@ -155,7 +158,7 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
         result.test.operation,
         result.test.arguments,
         result.status == "passed",
-        _message(result),
+        error_message(result),
         result.error_type,
         result.traceback,
         -inf if result.max_abs_error is None else result.max_abs_error,
@@ -175,13 +178,13 @@ def performance_record(result: TestResult) -> PerformanceTestResult:
         result.test.operation,
         result.test.arguments,
         reference_time_ms=_milliseconds(result.reference_seconds),
-        error_msg=_message(result),
+        error_msg=error_message(result),
         status=result.status,
         bound_ms=_milliseconds(result.bound_seconds),
         result=result,
     )
     if speedup is None:
-        record.error_msg = record.error_msg or "; ".join(("not timed", *result.remarks))
+        record.error_msg = record.error_msg or "; ".join(("not timed", *map(fact_text, result.remarks)))
         return record
     record.speedup, record.low, record.high = speedup.median, speedup.low, speedup.high
     record.word = speedup.word
@@ -215,9 +218,3 @@ def _row(record: CorrectnessTestResult | PerformanceTestResult) -> Row:
 
 def _milliseconds(seconds: float | None) -> float:
     return nan if seconds is None else 1e3 * seconds
-
-
-def _message(result: TestResult) -> str:
-    if result.status == "passed":
-        return ""
-    return f"{result.status}: {result.reason}" if result.reason else result.status

@@ -12,14 +12,17 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.files.regular import open_regular
 from profkit.core.process import describe_status
-from profkit.execution.job import JobStatus
+from profkit.core.types import Json
 from profkit.execution.worker import kills_for_memory
 
 if TYPE_CHECKING:
@@ -30,10 +33,23 @@ LOG_LIMIT = 4 << 20  # bytes
 LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
-LOOK_SECONDS = 0.05
-CLOSED_SECONDS = 1.0  # between two looks whether it was closed
+LOOK_SECONDS = 1.0  # between two looks whether it was closed
+WAIT_SECONDS = 0.05
 # One that needs no file of its own: it is made for each answer.
 _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
+
+
+class JobStatus(str, Enum):
+    """How a job ended. Only `ok` has a value; every other status has a reason."""
+
+    ok = "ok"  # the worker function returned a value
+    error = "error"  # the worker function raised an exception; its worker goes on
+    crash = "crash"  # the process ended: a signal, an exit, or an answer that is not part of the protocol
+    timeout = "timeout"  # no answer in time; the process tree was killed
+    out_of_memory = "out_of_memory"  # memory was refused to the job, or the kernel killed the process
+    device_error = "device_error"  # the device does not answer any more; the worker was replaced
+    lost = "lost"  # no worker could be started for it, or none is left
+    cancelled = "cancelled"  # the pool was closed before it ended
 
 
 class WorkerEnded(Exception):
@@ -53,7 +69,7 @@ class ChildProcess:
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
     does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
-    is waited for, its log is cut each `look_seconds`, and `look` called. `asks`: it gets SIGTERM
+    is waited for, its log is cut each second, and `look` called. `asks`: it gets SIGTERM
     before it is killed, and some seconds to end. `reason_mark`: what stands in the line that says why it ended.
     """
 
@@ -66,14 +82,12 @@ class ChildProcess:
         inherited: Sequence[int] = (),
         starts_others: bool = True,
         without: Collection[str] = (),
-        look_seconds: float = CLOSED_SECONDS,
         asks: bool = False,
         reason_mark: str = "",
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
-        self.look_seconds, self._asks = look_seconds, asks
-        self._reason_mark = reason_mark
+        self._asks, self._reason_mark = asks, reason_mark
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -222,19 +236,19 @@ class ChildProcess:
         child = self._child
         if child is None or child.stdout is None:
             raise _closed()
-        deadline, look = monotonic() + timeout, self.look_seconds
+        deadline = monotonic() + timeout
         try:
             with _Selector() as ready:
                 ready.register(child.stdout, selectors.EVENT_READ)
                 while not is_enough(self._unread):
                     left = deadline - monotonic()
-                    if not ready.select(max(0.0, min(left, look))):
+                    if not ready.select(max(0.0, min(left, LOOK_SECONDS))):
                         self.cut_log()
                         self.look()
                         if self._child is not child:  # another thread closed the pipe: that wakes nobody
                             raise _closed()
                         # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
-                        if left > look or ready.select(0):
+                        if left > LOOK_SECONDS or ready.select(0):
                             continue
                         self.kill()
                         reason = f"it took longer than {timeout:g} s, and was ended"
@@ -280,7 +294,7 @@ def _wait_until_ended(
 ) -> None:
     deadline = monotonic() + seconds
     while not is_enough() and _is_alive(child) and monotonic() < deadline:
-        sleep(LOOK_SECONDS)
+        sleep(WAIT_SECONDS)
 
 
 def _is_alive(child: subprocess.Popen[bytes]) -> bool:
@@ -290,3 +304,79 @@ def _is_alive(child: subprocess.Popen[bytes]) -> bool:
             return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         return False
     return child.poll() is None
+
+
+# The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
+_ROOT = str(Path(__file__).resolve().parents[2])
+_BOOT = (
+    "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
+    "import profkit.core.library_first; from profkit.execution.worker import start; start(sys.argv[2:])"
+)
+
+
+@dataclass(frozen=True)
+class WorkerCommand:
+    """How a worker process is started.
+
+    `factory` makes its handler (`package.module:function`; see `execution.worker`), from `arguments`. `python` is the
+    interpreter, `env` is set on top of this process's environment, and `log` takes what the worker prints.
+    """
+
+    factory: str
+    arguments: tuple[Json, ...] = ()
+    python: str = sys.executable
+    env: Mapping[str, str] = field(default_factory=dict)
+    log: Path = Path(os.devnull)
+
+
+class WorkerClient:
+    """One worker process, started when it is needed, and again after it ended.
+
+    The thread that starts it must live as long as the worker does: on Linux the worker ends with that thread.
+    """
+
+    def __init__(self, command: WorkerCommand) -> None:
+        self.command = command
+        argv = [command.python, "-c", _BOOT, _ROOT, str(os.getpid()), command.factory]
+        self._child = ChildProcess([*argv, json.dumps(command.arguments)], command.env, command.log)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process to ask."""
+        return self._child.running
+
+    def open(self, settings: Mapping[str, object], timeout: float) -> Json:
+        """Start it, and open its handler; what that says. Raises WorkerEnded."""
+        self._child.start()
+        self._child.send_message({"ask": "open", "settings": dict(settings)})
+        about: Json = self._read(timeout, "opened").get("about")
+        return about
+
+    def run(self, data: Json, timeout: float) -> dict[str, Any]:
+        """What it says of a job's `data`: its `result`, or the `error` that it raised. Raises WorkerEnded."""
+        self._child.cut_log()
+        self._child.send_message({"ask": "run", "data": data})
+        return self._read(timeout, "result", "error")
+
+    def close(self) -> None:
+        """No worker any more, and none after it."""
+        self._child.close()
+
+    def kill(self) -> None:
+        """No worker any more, nor anything that it started."""
+        self._child.kill()
+
+    def _read(self, timeout: float, *expected: str) -> dict[str, Any]:
+        """The next message. The process tree is killed where it does not come in `timeout` seconds."""
+        message = self._child.read_message(timeout)
+        if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal", "device"):
+            # somebody's code wrote there
+            self.kill()
+            raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
+        if message["event"] in ("fatal", "device"):
+            self.kill()
+            device = message["event"] == "device"
+            raise WorkerEnded(
+                JobStatus.device_error if device else JobStatus.crash, str(message.get("reason"))
+            )
+        return message

@@ -1,7 +1,7 @@
 """Outcomes on disk as they come, line by line: a campaign that ends at any moment is resumed where it was.
 
 The first line is the header, which says what the campaign is. Every other line has one outcome of a case, or notes what
-else was found out, or begins a session, which is one call of the campaign. The contract:
+else was found out. The contract:
 
 - After `settle` returned, the outcome survives the end of this process, however it ends. It survives the end of the
   machine a second later at most.
@@ -61,13 +61,8 @@ class JournalContents(Generic[T]):
     header: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     outcomes: dict[str, T] = field(default_factory=dict)  # by the id of the case, in the order they came
-    sessions: list[float] = field(default_factory=lambda: [0.0])  # seconds of each, as far as they are known
+    seconds: float = 0.0  # of all calls together, as far as they are known
     size: int = 0  # bytes of whole lines
-
-    @property
-    def seconds(self) -> float:
-        """Of all sessions together."""
-        return sum(self.sessions)
 
 
 class Journal(Generic[T]):
@@ -81,7 +76,7 @@ class Journal(Generic[T]):
 
     @property
     def seconds(self) -> float:
-        """Of all sessions together, this one as far as it is."""
+        """Of all calls together, this one as far as it is."""
         return self.contents.seconds + self.session_seconds
 
     @property
@@ -100,7 +95,7 @@ class Journal(Generic[T]):
         self.contents.about.update(facts)
 
     def close(self) -> None:
-        """Store how long this session took, and write everything to the disk; no more is added."""
+        """Store how long this call took, and write everything to the disk; no more is added."""
         with suppress(MachineError):
             self._append({})
         with suppress(OSError):
@@ -110,7 +105,7 @@ class Journal(Generic[T]):
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         with self._lock:
-            self._write({**entry, "at": round(self.session_seconds, 3)})
+            self._write({**entry, "at": round(self.seconds, 3)})
             self.changes += 1
 
     def _write(self, entry: Mapping[str, Any]) -> None:
@@ -132,7 +127,7 @@ class Journal(Generic[T]):
 
 
 def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, Any]) -> Journal[T]:
-    """The journal in the folder with another session; a new one with this header where there is none.
+    """The journal in the folder, to go on; a new one with this header where there is none.
 
     Raises UnreadableReport where it is no such journal, UsageError where another process writes it now, and
     MachineError where it cannot be written to.
@@ -168,9 +163,7 @@ def _reopen(path: Path, format: JournalFormat[T]) -> Journal[T]:
         os.close(file)
         raise
     os.ftruncate(file, contents.size)
-    journal = Journal(path, format, file, contents)
-    journal._write({"session": len(contents.sessions) + 1})
-    return journal
+    return Journal(path, format, file, contents)
 
 
 def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
@@ -205,10 +198,8 @@ def _take(contents: JournalContents[T], format: JournalFormat[T], line: Mapping[
         contents.outcomes[line["case"]] = codec.from_plain_data(format.outcome, line.get("outcome"))
     elif isinstance(line.get("note"), dict):
         contents.about.update(line["note"])
-    elif "session" in line:
-        contents.sessions.append(0.0)
     if codec.is_finite_number(at := line.get("at")):
-        contents.sessions[-1] = max(contents.sessions[-1], float(at))
+        contents.seconds = max(contents.seconds, float(at))
 
 
 def plain_request(request: Any) -> dict[str, Any]:

@@ -1,18 +1,27 @@
-"""Workers that share a queue of jobs, one for each device; every job gets one outcome, whatever becomes of them."""
+"""Workers that share a queue of jobs, one for each device; every job gets one outcome, whatever becomes of them.
+
+A job is JSON in. Whatever its worker does, it gets exactly one outcome.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
-from profkit.execution.child import WorkerEnded
-from profkit.execution.client import Worker
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.child import JobStatus, WorkerEnded
+
+if TYPE_CHECKING:
+    from profkit.execution.child import WorkerClient
+    from profkit.execution.places.connection import PlaceWorker
+
+    Worker: TypeAlias = WorkerClient | PlaceWorker
 
 START_SECONDS = 300.0  # torch from a cold disk, and what `open` measures
 MOST_STARTS = 3  # of a worker that ends before it has opened its handler
@@ -21,8 +30,72 @@ JOIN_SECONDS = 30.0  # above what the kernel gets to take away a killed worker
 CLOSED = "the pool was closed"
 
 
-class _NoWorker(Exception):
-    """No worker can be started; its cause is the MachineError that says why."""
+@dataclass(frozen=True)
+class Job:
+    """One piece of work. `key` names it within its queue; `data` is for the worker function."""
+
+    key: str
+    data: Json = None
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """How one job ended. `seconds`: wall time since it began. `slot`: number of the worker in its pool.
+
+    `lost` and `cancelled` jobs may have run in part; a resumed run does them again.
+    """
+
+    job: Job
+    status: JobStatus
+    value: Json = None
+    reason: str = ""
+    seconds: float = 0.0
+    slot: int = 0
+
+
+class JobQueue:
+    """Groups of jobs, for any number of threads: who takes a group does its jobs one after the other.
+
+    Where it is made `open`, more can be put into it until it is stopped, and who takes waits for them.
+    """
+
+    def __init__(self, groups: Iterable[Sequence[Job]] = (), *, open: bool = False) -> None:
+        self._groups, self._open, self._busy = deque(groups), open, 0
+        self._stopped, self._changed = False, threading.Condition()
+
+    def put(self, group: Sequence[Job], *, first: bool = False) -> None:
+        """One more group, behind the others or before them."""
+        with self._changed:
+            (self._groups.appendleft if first else self._groups.append)(group)
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Nothing is taken any more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def take(self) -> Sequence[Job] | None:
+        """The first group; None where there is none, and none can come. What others have taken may come back."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._groups or not (self._open or self._busy))
+            if self._stopped or not self._groups:
+                return None
+            self._busy += 1
+            return self._groups.popleft()
+
+    def finish(self) -> None:
+        """What was taken will not come back."""
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
+
+    def drain(self) -> list[Job]:
+        """All jobs that are left; the queue is empty then."""
+        with self._changed:
+            jobs = [job for group in self._groups for job in group]
+            self._groups.clear()
+            return jobs
 
 
 class WorkerPool:
@@ -56,7 +129,10 @@ class WorkerPool:
         self._about: Json = None
         self._ready = False  # the first worker has opened
         self._error: BaseException | None = None  # an exception of `settle`, or of this module
-        self._threads = [self._thread_of(slot, worker) for slot, worker in enumerate(workers)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=each, name=f"worker-{each[0]}", daemon=True)
+            for each in enumerate(workers)
+        ]
 
     @property
     def serving(self) -> int:
@@ -97,7 +173,7 @@ class WorkerPool:
         finally:
             status = JobStatus.cancelled if self._stop.is_set() else JobStatus.lost
             self.close()
-            for thread in [*self._threads]:
+            for thread in self._threads:
                 thread.join(JOIN_SECONDS)
             for job in queue.drain():
                 reason = self.fault.message if self.fault is not None else CLOSED
@@ -109,7 +185,7 @@ class WorkerPool:
         """No more work, and no workers."""
         self._halt()
         self._go.set()
-        for worker in [*self._workers]:
+        for worker in self._workers:
             worker.close()
 
     def _halt(self) -> None:
@@ -117,9 +193,6 @@ class WorkerPool:
         self._stop.set()
         if self._queue is not None:
             self._queue.stop()
-
-    def _thread_of(self, slot: int, worker: Worker) -> threading.Thread:
-        return threading.Thread(target=self._serve, args=(slot, worker), name=f"worker-{slot}", daemon=True)
 
     def _serve(self, slot: int, worker: Worker) -> None:
         try:
@@ -130,9 +203,8 @@ class WorkerPool:
                     self._do_group(slot, worker, queue, group)
                 finally:
                     queue.finish()
-            worker.finish()
-        except _NoWorker as none:
-            self._give_up_slot(slot, none.args[0])
+        except MachineError as fault:
+            self._give_up_slot(slot, fault)
         except BaseException as error:
             if not self._stop.is_set():
                 self._error = error
@@ -156,13 +228,10 @@ class WorkerPool:
         if slot:
             self._opened.wait()
             if self._ready:
-                try:
-                    self._check(slot, about, self._about)
-                except MachineError as fault:
-                    raise _NoWorker(fault) from fault
+                self._check(slot, about, self._about)
 
     def _do_group(self, slot: int, worker: Worker, queue: JobQueue, group: Sequence[Job]) -> None:
-        """Give every job its outcome. Raises _NoWorker; what is left of them is then in the queue again."""
+        """Give every job its outcome. Raises MachineError; what is left of them is then in the queue again."""
         left = list(group)
         try:
             while left and not self._stop.is_set():
@@ -174,7 +243,7 @@ class WorkerPool:
                 self._settle_job(JobOutcome(left.pop(0), JobStatus.lost, None, fault.message, 0.0, slot))
             else:
                 self._lost.add(left[0].key)
-            raise _NoWorker(fault) from fault
+            raise
         finally:
             if left:
                 queue.put(left, first=True)
@@ -184,7 +253,7 @@ class WorkerPool:
         try:
             if not worker.running:
                 self._start(worker)
-            message = worker.run(job, self._timeout)
+            message = worker.run(job.data, self._timeout)
         except WorkerEnded as ended:
             worker.kill()
             if self._stop.is_set():
@@ -209,10 +278,9 @@ class WorkerPool:
         """A slot has no worker any more: the others go on without it."""
         if self._stop.is_set():
             return
-        remaining = [t for t in [*self._threads] if t is not threading.current_thread() and t.is_alive()]
         with self._settling:
             self.fault = self.fault or fault
-            if remaining and (slot or self._ready):
+            if self._serving > 1 and (slot or self._ready):
                 self._note(f"worker {slot} is gone, the others go on: {fault.message}")
         if slot == 0 and not self._ready:
             self._halt()
@@ -222,12 +290,10 @@ class WorkerPool:
         for _ in range(MOST_STARTS):
             try:
                 return worker.open({**self._settings, "first": first}, START_SECONDS)
-            except MachineError as fault:
-                raise _NoWorker(fault) from fault
             except WorkerEnded as ended:
                 reason = str(ended)
             if self._stop.is_set():
                 break
         missing = re.search(r"No module named '(\w+)'", reason)
         fix = f"pip install {missing[1]}" if missing else None
-        raise _NoWorker(MachineError(f"the worker process cannot be started: {reason}", fix))
+        raise MachineError(f"the worker process cannot be started: {reason}", fix)

@@ -20,10 +20,9 @@ from profkit.core.process import run
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
-from profkit.execution.client import WorkerClient
-from profkit.execution.job import Job, JobOutcome, JobQueue
+from profkit.execution.child import WorkerClient
 from profkit.execution.journal import open_journal
-from profkit.execution.pool import WorkerPool
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import (
@@ -138,7 +137,6 @@ class AttemptJudge:
     def close(self) -> None:
         """No judge any more; what is being judged ends with Stopped."""
         self._stop.set()
-        self._queue.close()
         self._pool.close()
 
     def _next_outcome(self) -> JobOutcome:

@@ -9,13 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from profkit.analysis.evaluation.feedback import (
-    AT_BOUND,
-    JudgedKernel,
-    describe_speed,
-    format_feedback,
-    share_of_bound,
-)
 from profkit.analysis.evaluation.scores import operation_results
 from profkit.analysis.evaluation.witnesses import bottleneck_of, hottest_places
 from profkit.analysis.generation import best_attempt
@@ -26,6 +19,7 @@ from profkit.core.files.whole import write_whole
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
+    Fact,
     GenerationLimits,
     ModelCall,
     Speedup,
@@ -37,6 +31,13 @@ from profkit.generation.prompt import FoundCode, KernelTask, find_code, first_me
 from profkit.generation.request import GenerationRequest, Until, attempt_id, attempts_of, note_stop
 from profkit.kernels.campaign import Campaign
 from profkit.kernels.evaluation.outputs import write_results
+from profkit.reporting.feedback import (
+    AT_BOUND,
+    JudgedKernel,
+    describe_speed,
+    format_feedback,
+    share_of_bound,
+)
 
 ANSWER = "_answer.md"  # how the names of files with answers end
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
@@ -116,14 +117,19 @@ class OperationLoop:
             found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
         tokens = answer.input_tokens, answer.output_tokens
         call = ModelCall(*tokens, answer.seconds)
-        attempt = Attempt(number, found.fault or "no-code", call, reason=found.problem)
+        attempt = Attempt(
+            number,
+            found.fault or "no-code",
+            call,
+            reason=Fact.message(found.problem) if found.problem else None,
+        )
         kernel = JudgedKernel(found.code, file.name, problem=found.problem)
         if found.code:
             self._write(f"attempt_{number}.py", found.code)
             attempt = replace(attempt, file=self._relative(file))
         if not found.fault and (same := self._same_as(found.code)):
             problem = f"It is the same file as attempt {same}, whose result stands above: change it."
-            attempt = replace(attempt, status="repeated", reason=problem)
+            attempt = replace(attempt, status="repeated", reason=Fact.message(problem))
             kernel = replace(kernel, problem=problem)
         elif not found.fault:
             attempt, kernel = self._judge(attempt, kernel, file)
@@ -268,7 +274,7 @@ def _with_results(attempt: Attempt, document: EvaluationDocument) -> Attempt:
     return replace(
         attempt,
         status=operation.status,
-        reason=failure.reason if failure is not None else "",
+        reason=failure.reason if failure is not None else None,
         tests=operation.counted,
         passed=operation.passed,
         speedup=speedup,

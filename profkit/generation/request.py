@@ -34,7 +34,7 @@ MOST_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
 FILE = "attempts.jsonl"
 FORMAT = JournalFormat(
-    "profkit.generation-journal/2", "generation", "profkit generate", FILE, "attempt", Attempt
+    "profkit.generation-journal/3", "generation", "profkit generate", FILE, "attempt", Attempt
 )
 _STOPPED = "stopped "  # before the operation: a note why it has no further attempt
 _NEW = "another --run-id begins a new one"

@@ -49,6 +49,7 @@ from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
+from profkit.reporting.facts import fact_text
 from profkit.reporting.views.kernels.cases import speedup_text
 from profkit.reporting.views.kernels.generation import STOPPED, asked_model, head_line
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
@@ -322,7 +323,9 @@ def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
     return {
         "attempt": attempt.number,
         "kernel_file": PurePosixPath(attempt.file).name,
-        "compilation_error": attempt.reason or attempt.status if attempt.status in _UNLOADED else None,
+        "compilation_error": fact_text(attempt.reason) or attempt.status
+        if attempt.status in _UNLOADED
+        else None,
         "overall_speedup": speedup.median if speedup is not None else None,
         "correctness_score": attempt.passed / attempt.tests if attempt.tests else 0.0,
         "is_correct": is_correct(attempt),

@@ -1,31 +1,35 @@
-"""What surrounds a measurement: who else uses the machine, what its clock does, and one cheap look beside each pass."""
+"""What surrounds a measurement: who else uses the machine, a look beside the timing, how far equal runs differ."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, field
+from math import log, sqrt
 from pathlib import Path
 
+from profkit.core.codec import from_plain_data, to_plain_data
+from profkit.core.errors import ProfkitError
+from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.whole import user_cache, write_whole
 from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, DeviceMoment, Disturbance, Moment
+from profkit.core.types import Check, Disturbance, Machine, Moment, RunSpread
 from profkit.hardware import machine, system
 from profkit.hardware.gpu import call_with_timeout, list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
-from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
+from profkit.hardware.nvml import REASONS, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
-# Whose clock is asked: on a large machine a file each would take longer than it is worth
-_MOST_CLOCK_CORES = 16
-_MOST_THERMAL_ZONES = 32
+# Which are asked: on a large machine a file each would take longer than it is worth
+_MOST_CORES = 16
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
-_TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,8 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
     return MachineConditions(
         cores=max(1, len(cores)),
         quota=machine.read_limits(root).cpus,
-        load=read_load(root),
-        pressure=read_pressure(root),
+        load=_read_load(root),
+        pressure=_read_pressure(root, "avg10="),
         others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
         stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
         governor=system.read_text(root, f"{first}/scaling_governor") or None,
@@ -98,18 +102,22 @@ class DisturbanceWatch:
 
     def __init__(self, root: Path = _ROOT) -> None:
         self._root, self._begin = root, time.monotonic()
-        self._before, self._stalled = _read_activity(root), _read_stalled(root)
+        self._before, self._stalled = _read_activity(root), _read_pressure(root, "total=")
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
-        after, stalled, span = _read_activity(self._root), _read_stalled(self._root), self._elapsed()
+        after, stalled, span = (
+            _read_activity(self._root),
+            _read_pressure(self._root, "total="),
+            self._elapsed(),
+        )
         second = _ticks_per_second()
         told = after.total > self._before.total
         # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
         busy = (after.busy - self._before.busy) / second
         pressure = None
         if stalled is not None and self._stalled is not None and span > 0:
-            pressure = min(1.0, max(0.0, (stalled - self._stalled) / span))
+            pressure = min(1.0, max(0.0, (stalled - self._stalled) / 1e6 / span))
         return Disturbance(
             seconds,
             cpu,
@@ -171,13 +179,10 @@ def _own_cpu_seconds() -> float:
 
 
 def _ticks_per_second() -> int:
-    try:
-        return os.sysconf("SC_CLK_TCK")
-    except (ValueError, OSError):
-        return 100
+    return os.sysconf("SC_CLK_TCK")
 
 
-def read_load(root: Path = _ROOT) -> float | None:
+def _read_load(root: Path = _ROOT) -> float | None:
     """The mean number of runnable tasks over the last minute."""
     if root == _ROOT and platform.system() == "Darwin":
         with contextlib.suppress(OSError, AttributeError):
@@ -186,20 +191,16 @@ def read_load(root: Path = _ROOT) -> float | None:
     return _parse_first_number((system.read_text(root, "proc/loadavg") or "").split())
 
 
-def read_pressure(root: Path = _ROOT) -> float | None:
-    """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
+def _read_pressure(root: Path, field: str) -> float | None:
+    """A number of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off.
+
+    `avg10=`: % of the last 10 s in which some task waited for a core; `total=`: microseconds of that since boot.
+    """
     for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
-            return _parse_first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
-    return None
-
-
-def _read_stalled(root: Path) -> float | None:
-    """Seconds since boot in which some task waited for a core: `total` of the same line, which is in microseconds."""
-    for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
-        if line.startswith("some "):
-            total = _parse_first_number([word[6:] for word in line.split() if word.startswith("total=")])
-            return None if total is None else total / 1e6
+            return _parse_first_number(
+                [word[len(field) :] for word in line.split() if word.startswith(field)]
+            )
     return None
 
 
@@ -211,36 +212,9 @@ def _parse_first_number(words: list[str]) -> float | None:
 
 
 def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
-    """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
-    cores = usable_cores(root)[:_MOST_CLOCK_CORES]
-    return Moment(
-        when,
-        load=read_load(root),
-        pressure=read_pressure(root),
-        clock=_mean_clock(root, cores),
-        temperature=_read_temperature(root),
-        throttled=_throttle_count(root, cores),
-        devices=(call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ())
-        if devices
-        else (),
-    )
-
-
-def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
-    """Mean over the cores, in Hz; the files are in kHz."""
-    place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
-    frequencies = [system.read_number(root, place.format(core)) for core in cores]
-    known = [kilohertz * 1e3 for kilohertz in frequencies if kilohertz]
-    return sum(known) / len(known) if known else None
-
-
-def _read_temperature(root: Path) -> float | None:
-    """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
-    zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_MOST_THERMAL_ZONES))
-    values = [
-        system.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
-    ]
-    return max((value / 1e3 for value in values if value and 0 < value < 150_000), default=None)
+    """Whether cores and (with `devices`) visible GPUs are slowed down now. Never raises: what is not told is None."""
+    look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_slowdowns(os.environ)) if devices else None
+    return Moment(when, _throttle_count(root, usable_cores(root)[:_MOST_CORES]), look or ())
 
 
 def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
@@ -251,28 +225,15 @@ def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
-    numbers = {
-        device.uuid: index for index, device in enumerate(visible_devices(list_devices(None), environ))
-    }
-    moments = []
+def _read_slowdowns(environ: Mapping[str, str]) -> tuple[str, ...]:
+    visible = {device.uuid for device in visible_devices(list_devices(None), environ)}
     with nvml_session() as library:
-        for handle in library.handles():
-            index = numbers.get(library.text("nvmlDeviceGetUUID", handle) or "")
-            if index is None:
-                continue
-            clock = library.number("nvmlDeviceGetClockInfo", handle, SM_CLOCK)
-            heat = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
-            bits = library.slowdowns(handle)
-            moments.append(
-                DeviceMoment(
-                    index,
-                    clock * 1e6 if clock else None,
-                    float(heat) if heat else None,
-                    tuple(word for bit, word in REASONS.items() if bits & bit),
-                )
-            )
-    return tuple(sorted(moments, key=lambda device: device.index))
+        bits = [
+            library.slowdowns(handle)
+            for handle in library.handles()
+            if library.text("nvmlDeviceGetUUID", handle) in visible
+        ]
+    return tuple(word for bit, word in REASONS.items() if any(told & bit for told in bits))
 
 
 # ------------------------------------------------------------ the doctor's checks
@@ -311,3 +272,85 @@ def _describe_load(seen: MachineConditions) -> str:
     if seen.load is not None:
         parts.append(f"load {seen.load:.2f} on {plural(seen.cores, 'core')}")
     return "; ".join(parts)
+
+
+# ------------------------------------------------------------ how far runs of an unchanged program lie apart here
+
+# Learned from the runs that are made anyway: each run of a program that was measured here before, and is the same, adds
+# the logarithm of its time over the time before, where others took little of either. The last 50 are kept in the user's
+# cache folder, in one file for each kind of machine. The file holds digests, times and dates: no command, no path, no
+# name. A second machine of the same kind that shares the folder adds to the same file: its runs may be compared with
+# those of the first, so what lies between the two counts.
+
+MOST_TRIALS = 50
+MOST_PROGRAMS = 200  # whose last time is kept
+MOST_LOST = 0.05  # of its time, to others: what they take is counted for each run by itself
+MOST_BYTES = 1 << 20  # 50 trials and 200 programs are 30 kB
+_DIGITS = 32  # hexadecimal, of a digest
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """`times`: of each program, by its digest, when it was measured last and its seconds; the oldest first.
+
+    `trials`: when, and the logarithm of the ratio.
+    """
+
+    times: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    trials: tuple[tuple[float, float], ...] = ()
+
+
+def kept_spread(machine: Machine) -> RunSpread | None:
+    """What is known of this kind of machine; None where no program was measured twice."""
+    path = _path_of(machine)
+    ratios = [ratio for _, ratio in _read_kept(path).trials] if path is not None else []
+    if not ratios:
+        return None
+    rms = sqrt(sum(ratio * ratio for ratio in ratios) / len(ratios))
+    return RunSpread(len(ratios), rms, max(map(abs, ratios)))
+
+
+def keep_time(machine: Machine, program: str, seconds: float, lost: float = 0.0) -> None:
+    """A run of `program` (whatever text says what it is and that it is unchanged) took `seconds`.
+
+    `lost` is the share of its time that others took: a run that lost more than 5 % says nothing of the machine.
+    Nothing is kept, and nothing said, where that is not possible.
+    """
+    path = _path_of(machine)
+    if path is None or lost > MOST_LOST or not 0 < seconds < float("inf"):
+        return
+    kept, now, name = _read_kept(path), time.time(), _digest(program)
+    times, trials = dict(kept.times), list(kept.trials)
+    before = times.pop(name, None)
+    if before is not None and before[1] > 0:
+        trials.append((now, log(seconds / before[1])))
+    times[name] = (now, seconds)  # last: it is the newest
+    document = _Kept(dict(list(times.items())[-MOST_PROGRAMS:]), tuple(trials[-MOST_TRIALS:]))
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, [json.dumps(to_plain_data(document))])
+
+
+def _read_kept(path: Path) -> _Kept:
+    """What the file holds; nothing where it cannot be read or anything in it is odd."""
+    try:
+        return from_plain_data(_Kept, json.loads(read_bounded_text(path, MOST_BYTES)), "the spread")
+    except (OSError, ValueError, RecursionError, ProfkitError):
+        return _Kept()
+
+
+def _path_of(machine: Machine) -> Path | None:
+    folder = user_cache("spread")
+    kind = [
+        machine.system,
+        machine.architecture,
+        machine.cpu,
+        machine.cores,
+        machine.virtual,
+        machine.governor,
+    ]
+    return None if folder is None else folder / f"{_digest(json.dumps(kind))}.json"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]

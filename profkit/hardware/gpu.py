@@ -104,10 +104,6 @@ def _explain_code(code: int | None, root: Path) -> Fault:
     The tree below `root` tells a missing driver from a container without devices.
     """
     log = superuser_command("dmesg | grep -i -e NVRM -e Xid")
-    if code is None:
-        return Fault(
-            "NVIDIA's driver does not answer: a device hangs, or another process holds the driver", log
-        )
     if code == _MISMATCH:
         kernel = _read_module_version(root)
         loaded = f" (the kernel runs {kernel})" if kernel else ""
@@ -115,9 +111,9 @@ def _explain_code(code: int | None, root: Path) -> Fault:
             f"the driver was updated but its kernel module was not reloaded{loaded}: Driver/library version mismatch",
             "restart the machine; in a container, restart the container",
         )
-    if code in (_LOST, _RESET):
+    if code in (None, _LOST, _RESET):
         return Fault(
-            "a GPU does not answer on the bus any more (overheated, no power, a hardware fault), or needs a reset",
+            "a GPU or its driver does not answer: it hangs, is held by a process, has lost its power, or needs a reset",
             f"{log}; then {superuser_command('nvidia-smi --gpu-reset')}, or restart the machine",
         )
     if code in _NO_ACCESS:
@@ -169,14 +165,10 @@ def _read_module_version(root: Path) -> str | None:
 
 def _has_card(root: Path) -> bool:
     """Whether a display or compute device (PCI class 03) of NVIDIA is on the bus."""
-    try:
-        folders = list((root / "sys/bus/pci/devices").iterdir())
-    except OSError:
-        return False
     return any(
-        system.read_text(root, str((folder / "vendor").relative_to(root))) == NVIDIA
-        and (system.read_text(root, str((folder / "class").relative_to(root))) or "").startswith("0x03")
-        for folder in folders
+        system.read_text(folder, "vendor") == NVIDIA
+        and (system.read_text(folder, "class") or "").startswith("0x03")
+        for folder in (root / "sys/bus/pci/devices").glob("*")
     )
 
 
@@ -269,14 +261,12 @@ def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: s
     )
     instances = tuple(
         ListedGpu(
-            Gpu(
-                library.text("nvmlDeviceGetName", instance) or f"{gpu.name} MIG",
-                capability=capability,
-                multiprocessors=library.mig_multiprocessors(instance),
+            replace(
+                gpu,
+                name=library.text("nvmlDeviceGetName", instance) or f"{gpu.name} MIG",
+                multiprocessors=None,
                 memory_bytes=library.memory(instance),
-                driver=driver,
-                mig=True,
-                virtual=virtual,
+                bandwidth=None,
             ),
             library.text("nvmlDeviceGetUUID", instance) or "",
         )

@@ -25,10 +25,6 @@ LOOK_SECONDS = 0.5
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no pipe waited for
 
 
-class _Busy(Exception):
-    """Another process has it: the device, and its holder in words."""
-
-
 @contextlib.contextmanager
 def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_SECONDS) -> Iterator[None]:
     """Inside the block no other run of profkit has these devices; what is had already above is not asked for.
@@ -38,18 +34,18 @@ def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_S
     """
     folder = os.environ.get(FOLDER, LOCKS)
     had = os.environ.get(HELD, "")
-    wanted = sorted({_plain(uuid): uuid for uuid in uuids if uuid}.items())
-    wanted = [pair for pair in wanted if pair[0] not in had.split(",")]
+    named = sorted((_plain(uuid), uuid) for uuid in uuids if uuid)
+    wanted = {name: uuid for name, uuid in named if name not in had.split(",")}
     if not wanted or not folder:
         yield
         return
     try:
-        descriptors = _wait_for(folder, dict(wanted), progress, patience)
+        descriptors = _wait_for(folder, wanted, progress, patience)
     except OSError as error:
         progress.note(f"no GPU is locked: {folder}: {error.strerror}; other runs of profkit may use it, too")
         yield
         return
-    os.environ[HELD] = ",".join(filter(None, (had, *(name for name, _ in wanted))))
+    os.environ[HELD] = ",".join(filter(None, (had, *wanted)))
     try:
         yield
     finally:
@@ -63,49 +59,48 @@ def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_S
 def _wait_for(folder: str, wanted: Mapping[str, str], progress: Progress, patience: float) -> list[int]:
     """The locked files. While one is busy none is kept, so that two runs never wait for each other."""
     begun, shown = time.monotonic(), ""
-    while True:
-        try:
-            descriptors = _try_all(folder, wanted)
-        except _Busy as busy:
-            waited, words = time.monotonic() - begun, str(busy)
-            if waited >= patience:
-                raise MachineError(
-                    f"{words}" + (f", and was waited for {waited:.0f} s" if waited > 1 else ""),
-                    f"another GPU: CUDA_VISIBLE_DEVICES=1, or --gpus 1; {FOLDER}= (empty) takes it all the same",
-                ) from None
-            if not shown:
-                progress.begin("wait", words)
-            elif words != shown:
-                progress.move(words)
-            shown = words
-            progress.tick(waited)
-            time.sleep(min(LOOK_SECONDS, max(0.0, patience - waited)))
-            continue
-        if shown:
-            progress.end(f"the GPU is free after {time.monotonic() - begun:.0f} s")
-        return descriptors
+    while not isinstance(found := _try_all(folder, wanted), list):
+        waited = time.monotonic() - begun
+        if waited >= patience:
+            raise MachineError(
+                found + (f", and was waited for {waited:.0f} s" if waited > 1 else ""),
+                f"another GPU: CUDA_VISIBLE_DEVICES=1, or --gpus 1; {FOLDER}= (empty) takes it all the same",
+            )
+        if not shown:
+            progress.begin("wait", found)
+        elif found != shown:
+            progress.move(found)
+        shown = found
+        progress.tick(waited)
+        time.sleep(min(LOOK_SECONDS, max(0.0, patience - waited)))
+    if shown:
+        progress.end(f"the GPU is free after {time.monotonic() - begun:.0f} s")
+    return found
 
 
-def _try_all(folder: str, wanted: Mapping[str, str]) -> list[int]:
+def _try_all(folder: str, wanted: Mapping[str, str]) -> list[int] | str:
+    """The locked files; or, where another process has one, its device and its holder in words."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder)  # for all users; as in /tmp nobody removes another user's file
         os.chmod(folder, 0o1777)
     descriptors: list[int] = []
+    asked = ""
     at = os.open(folder, _OPEN | os.O_DIRECTORY)  # no link is followed
     try:
         for name, uuid in wanted.items():
             descriptors.append(_open_file(at, f"gpu-{name}.lock"))
-            try:
-                fcntl.flock(descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise _Busy(f"{uuid} is in use by {_holder(descriptors[-1])}") from None
-    except (_Busy, OSError):
+            asked = uuid
+            fcntl.flock(descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptors
+    except OSError as error:
+        holder = _holder(descriptors[-1]) if isinstance(error, BlockingIOError) else None
         for descriptor in descriptors:
             os.close(descriptor)
-        raise
+        if holder is None:
+            raise
+        return f"{asked} is in use by {holder}"
     finally:
         os.close(at)
-    return descriptors
 
 
 def _open_file(folder: int, name: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from profkit.core.types import Machine
 from profkit.hardware import system
 from profkit.hardware.macos import available_memory_macos
-from profkit.hardware.processor import Processor, read_caches, read_processor
+from profkit.hardware.processor import read_caches, read_processor
 from profkit.hardware.system import python_name
 
 _ROOT = Path("/")
@@ -33,7 +33,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
     processor = read_processor(root, allowed[0] if allowed else 0)
     above, around = find_hypervisor(root, processor.flags), container_kind(root)
     # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
-    caches, instruction = read_caches(root, processor, allowed, above is not None)
+    caches, instruction = read_caches(root, allowed, above is not None)
     limits = read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
@@ -43,7 +43,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
     return Machine(
         system=system.read_text(root, "proc/sys/kernel/ostype") or platform.system(),
         release=system.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
-        architecture=_read_architecture(root, processor),
+        architecture=system.read_text(root, "proc/sys/kernel/arch") or platform.machine(),  # since Linux 6.1
         cpu=processor.name,
         vendor=processor.vendor,
         family=processor.family,
@@ -69,15 +69,6 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     if root == _ROOT:
         return tuple(range(os.cpu_count() or 1))
     return system.parse_core_list(system.read_text(root, "sys/devices/system/cpu/online"))
-
-
-def _read_architecture(root: Path, processor: Processor) -> str:
-    architecture = system.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
-    if architecture:
-        return architecture
-    if root != _ROOT and processor.vendor != "unknown":
-        return "x86_64" if processor.vendor in ("GenuineIntel", "AuthenticAMD", "HygonGenuine") else "aarch64"
-    return platform.machine()
 
 
 def _read_memory(root: Path, limits: CgroupLimits) -> int:
@@ -155,20 +146,14 @@ def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
     release = (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
     if "microsoft" in release:
         return "wsl"
-    named = system.read_text(root, "sys/hypervisor/type")
-    if named:
-        return named
     firmware = " ".join(
         (system.read_text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
     ).lower()
-    if not firmware.rstrip().endswith(".metal"):
-        for word, kind in _FIRMWARE_WORDS.items():
-            if word in firmware:
-                return kind
     clocks = system.read_text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
-    for word, kind in _CLOCK_WORDS.items():
-        if word in clocks:
-            return kind
+    for told, words in ((firmware, _FIRMWARE_WORDS), (clocks, _CLOCK_WORDS)):
+        for word, kind in words.items() if not told.rstrip().endswith(".metal") else ():
+            if word in told:
+                return kind
     return "hypervisor" if "hypervisor" in flags else None
 
 

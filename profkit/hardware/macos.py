@@ -18,15 +18,16 @@ from typing import Any
 from profkit.core.errors import Fault
 from profkit.core.tables import load_yaml
 from profkit.core.types import Cache, Gpu, Machine
-from profkit.hardware.processor import find_typical_caches
-from profkit.hardware.system import ask_program, program_output, python_name
+from profkit.hardware.processor import USUAL
+from profkit.hardware.system import ask_program, python_name
 
 _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 
 
 def sysctl_text(name: str) -> str | None:
     """The text that `sysctl -n NAME` prints; None where this system has no such name."""
-    return program_output("sysctl", "-n", name) if platform.system() == "Darwin" else None
+    answer = ask_program("sysctl", "-n", name) if platform.system() == "Darwin" else None
+    return answer.decode("utf-8", "replace").strip() if answer is not None else None
 
 
 def sysctl_number(name: str) -> int | None:
@@ -45,15 +46,13 @@ def read_machine_macos() -> Machine:
     """
     brand = sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown"
     vendor = "Apple" if brand.startswith("Apple") else "unknown"
-    usual = find_typical_caches(vendor, None, None)
     line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
     for level, key in _CACHE_KEYS.items():
         size = sysctl_number(f"hw.perflevel0.{key}") or sysctl_number(f"hw.{key}")
-        geometry = usual.level(level)
         if size:
             shared = (sysctl_number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
-            caches.append(Cache(level, size, geometry[1] if geometry else 16, line, shared, source="assumed"))
+            caches.append(Cache(level, size, USUAL[level][1], line, shared, source="assumed"))
     return Machine(
         system=platform.system(),
         release=platform.release(),
@@ -90,21 +89,16 @@ _NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.
 
 @dataclass(frozen=True)
 class AppleChip:
-    """One chip as it is sold. `cores` None: its number of GPU cores is not known.
+    """The peaks of one chip as it is sold: `bandwidth` (bytes/s), `flops` (FP32, FLOP/s: cores x 128 ALUs x 2 x clock).
 
-    `bandwidth` (bytes/s), `clock` (Hz) and `flops` (FP32, FLOP/s: cores x 128 ALUs x 2 x clock) are None where they
-    are not known, or depend on a number of cores that is not known; then `reason` says why.
-    `..._checked` False: what is made of it is an estimate, since it is
-    one report's, or derived from a similar chip.
+    None where they are not known, or depend on a number of cores that is not known; then `reason` says why.
+    `bandwidth_checked` False: what is made of it is an estimate, since it is one report's, or derived from a similar
+    chip.
     """
 
-    name: str
-    cores: int | None
     bandwidth: float | None
-    clock: float | None
     flops: float | None
     bandwidth_checked: bool
-    flops_checked: bool
     reason: str | None = None
 
 
@@ -140,16 +134,8 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
         reason = f"{known} is sold with {kinds} GPU cores, and {told}"
     elif clock is None:
         reason = f"the clock of the GPU of {known} is not known, so its peak of arithmetic is not either"
-    return AppleChip(
-        known,
-        cores,
-        bandwidth,
-        clock,
-        flops,
-        (listed or cores is None) and "bandwidth" in row["checked"],
-        listed and "clock" in row["checked"],
-        reason,
-    )
+    checked = (listed or cores is None) and "bandwidth" in row["checked"]
+    return AppleChip(bandwidth, flops, checked, reason)
 
 
 # ------------------------------------------------------------ GPUs
@@ -171,7 +157,7 @@ def read_apple_gpus() -> tuple[Gpu, ...]:
     guest = bool(sysctl_number("kern.hv_vmm_present"))
     return tuple(
         add_specification(replace(gpu, index=index), brand, memory, guest)
-        for index, gpu in enumerate(parse_ioreg(answer.output) if answer is not None else ())
+        for index, gpu in enumerate(parse_ioreg(answer or b""))
     )
 
 

@@ -40,14 +40,6 @@ class _MemoryInfo(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
 
 
-class _DeviceAttributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
-    _fields_ = (
-        ("multiprocessors", ctypes.c_uint),
-        ("engines_and_slices", ctypes.c_uint * 7),
-        ("memory_mb", ctypes.c_ulonglong),
-    )
-
-
 class Nvml:
     """The initialised library; to be had from `nvml()`. What a driver does not tell is None."""
 
@@ -104,12 +96,6 @@ class Nvml:
         memory = _MemoryInfo()
         failed = self.call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
         return None if failed or not memory.total else int(memory.total)
-
-    def mig_multiprocessors(self, device: ctypes.c_void_p) -> int | None:
-        """SMs of a MIG device."""
-        attributes = _DeviceAttributes()
-        failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(attributes))
-        return None if failed or not attributes.multiprocessors else int(attributes.multiprocessors)
 
     def capability(self, device: ctypes.c_void_p) -> tuple[int, int] | None:
         """Compute capability: (9, 0)."""

@@ -9,8 +9,7 @@ a line that is not in the cache first reads that line, so copy and add really mo
 reads what it then writes: its 3N is all it moves, which makes it the one to hold counted DRAM traffic against.
 
 numpy's matrix library fixes its number of threads when it is loaded. So each number of threads is measured in a
-process of its own: run `peaks_argv(n)` with `peaks_environment(n)`, hand its output to `read_peaks`, and join the
-answers of 1 and of all threads with `combine_peaks`.
+process of its own, and what 1 and all threads reached is joined.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 
+from profkit.core import process
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
@@ -43,6 +43,9 @@ MOST_ARRAY = 2048 * MIB  # only a server with hundreds of MiB of cache gets here
 CACHE_FACTOR = 4  # STREAM's rule: each array at least four times the last-level caches together
 MEMORY_SHARE = 0.25  # of what is available, for the three arrays together
 SMALLEST_ARRAY = 4 * MIB
+SECONDS = 1.0  # for each number of threads; the best of many passes over the arrays
+DEADLINE = 60.0
+QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are kept for minutes
 
 
 def array_bytes(cache: int, available: int | None) -> int:
@@ -66,69 +69,41 @@ def measure_bandwidth(seconds: float, threads: int, size: int) -> float:
 
     `size` is that of each of three arrays, in bytes. A round lasts until its slowest thread is done.
     """
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier, local
+
     import numpy
 
     count = size // 4 // threads
-    parts = [_ThreadArrays(count) for _ in range(threads)]
-    kernels: tuple[tuple[int, Callable[[_ThreadArrays], object]], ...] = (
-        (2, lambda part: numpy.copyto(part.b, part.a)),
-        (3, lambda part: numpy.add(part.a, part.b, out=part.c)),
-        (3, lambda part: numpy.add(part.b, part.a, out=part.b)),
+    own, barrier = local(), Barrier(threads)
+
+    def allocate() -> None:  # each thread touches its own pages first, so that they lie on its memory node
+        own.a, own.b, own.c = (numpy.full(count, 1.0, numpy.float32) for _ in range(3))
+
+    def timed(kernel: Callable[[], object]) -> tuple[float, float]:
+        barrier.wait(
+            timeout=60
+        )  # so each of the threads has one; numpy lets go of the interpreter lock in its loops
+        start = time.perf_counter()
+        kernel()
+        return start, time.perf_counter()
+
+    kernels: tuple[tuple[int, Callable[[], object]], ...] = (
+        (2, lambda: numpy.copyto(own.b, own.a)),
+        (3, lambda: numpy.add(own.a, own.b, out=own.c)),
+        (3, lambda: numpy.add(own.b, own.a, out=own.b)),
     )
     best, rounds = 0.0, 0
-    with _ThreadGroup(parts) as team:
-        team.run(lambda part: part.touch())  # each thread its own pages, where it will use them
+    with ThreadPoolExecutor(threads, initializer=allocate) as pool:
+        list(pool.map(timed, [kernels[0][1]] * threads))  # the arrays are made
         deadline = time.perf_counter() + seconds
         while rounds < 3 or time.perf_counter() < deadline:
             for arrays, kernel in kernels:
-                best = max(best, arrays * 4 * count * threads / team.run(kernel))
+                spans = list(pool.map(timed, [kernel] * threads))
+                took = max(end for _, end in spans) - min(start for start, _ in spans)
+                best = max(best, arrays * 4 * count * threads / took)
             rounds += 1
     return best
-
-
-class _ThreadArrays:
-    """One thread's share of the three arrays."""
-
-    def __init__(self, count: int) -> None:
-        import numpy
-
-        self.a, self.b, self.c = (numpy.empty(count, numpy.float32) for _ in range(3))
-
-    def touch(self) -> None:
-        for array in (self.a, self.b, self.c):
-            array.fill(1.0)
-
-
-class _ThreadGroup:
-    """Threads that do the same at the same time; numpy lets go of the interpreter lock in its loops."""
-
-    def __init__(self, parts: list[_ThreadArrays]) -> None:
-        self._parts = parts
-
-    def __enter__(self) -> _ThreadGroup:
-        from concurrent.futures import ThreadPoolExecutor
-        from threading import Barrier
-
-        # A pool of one per part: the thread that touched the pages first, on its memory node, keeps them.
-        self._pools = [ThreadPoolExecutor(1) for _ in self._parts]
-        self._barrier = Barrier(len(self._parts))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for pool in self._pools:
-            pool.shutdown()
-
-    def run(self, kernel: Callable[[_ThreadArrays], object]) -> float:
-        """Seconds from the moment all threads are ready until the last is done."""
-        pairs = zip(self._pools, self._parts, strict=True)
-        spans = [future.result() for future in [pool.submit(self._one, part, kernel) for pool, part in pairs]]
-        return max(end for _, end in spans) - min(start for start, _ in spans)
-
-    def _one(self, part: _ThreadArrays, kernel: Callable[[_ThreadArrays], object]) -> tuple[float, float]:
-        self._barrier.wait(timeout=60)
-        start = time.perf_counter()
-        kernel(part)
-        return start, time.perf_counter()
 
 
 # One variable per library that numpy or torch may be built on, or that makes threads beside them; setting them all
@@ -151,7 +126,31 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
-def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
+def measure_peaks(
+    machine: Machine, log: Path, tick: Callable[[float], None] | None = None
+) -> tuple[Peaks | None, str | None]:
+    """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
+    if (kept := kept_peaks(machine)) is not None:
+        return kept, None
+    measured: list[Peaks] = []
+    quiet = True
+    for threads in sorted({1, machine.cores}):
+        argv = peaks_argv(threads, SECONDS)
+        try:
+            outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
+            if outcome.timed_out:
+                return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
+            measured.append(read_peaks(outcome.output_tail))
+        except ProfkitError as error:
+            return None, f"the peaks could not be measured: {error.message}"
+        queued = outcome.usage[-1][2] if outcome.usage else DEADLINE
+        quiet = quiet and queued < QUEUED * threads * outcome.seconds
+    peaks = combine_peaks(measured[0], measured[-1])
+    keep_peaks(machine, peaks, KEPT_SECONDS if quiet else BUSY_SECONDS)
+    return peaks, None
+
+
+def measure_here(seconds: float, threads: int) -> Peaks:
     """Measure in this process for about `seconds`, half each for bandwidth and arithmetic.
 
     Fills the `_one` fields with one thread and the `_all` fields with more, bandwidth in bytes/s, arithmetic
@@ -270,19 +269,20 @@ def _measure_flops(seconds: float) -> float:
 # In the user's cache folder, for one start of one machine (Linux' boot id) and one numpy: measuring takes seconds.
 
 KEPT_SECONDS = 86_400.0
+BUSY_SECONDS = 600.0  # where others used the machine: runs close together are held against one limit
 FILE_NAME = "peaks.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def kept_peaks(machine: Machine) -> Peaks | None:
-    """What was measured here in the last 24 hours; None where nothing was, or on another machine."""
+    """What was measured here in the last 24 hours, or 10 minutes on a busy machine; None where nothing was."""
     identity, folder = _identity(machine), user_cache("peaks")
     if identity is None or folder is None:
         return None
     try:
         kept = json.loads(read_bounded_text(folder / FILE_NAME))
         age = time.time() - kept["measured"]
-        if kept["machine"] != identity or not 0 <= age < KEPT_SECONDS:
+        if kept["machine"] != identity or not 0 <= age < kept["seconds"]:
             return None
         peaks = read_peaks(json.dumps(kept["peaks"]))
     except (OSError, ValueError, KeyError, TypeError, ProfkitError):
@@ -291,14 +291,15 @@ def kept_peaks(machine: Machine) -> Peaks | None:
     return replace(peaks, method=f"{peaks.method}; measured {when}")
 
 
-def keep_peaks(machine: Machine, peaks: Peaks) -> None:
-    """Keep them for the next runs, where that is possible. Only for what a quiet machine reached."""
+def keep_peaks(machine: Machine, peaks: Peaks, seconds: float) -> None:
+    """Keep them for the runs of the next `seconds`, where that is possible."""
     identity, folder = _identity(machine), user_cache("peaks")
     if identity is None or folder is None or None in (peaks.bandwidth_all, peaks.flops_f32_all):
         return
     document = {
         "machine": identity,
         "measured": time.time(),
+        "seconds": seconds,
         "peaks": {"schema": SCHEMA, **asdict(peaks)},
     }
     with suppress(OSError):
@@ -329,7 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args(arguments)
     try:
-        peaks = measure_peaks(options.seconds, max(1, options.threads))
+        peaks = measure_here(options.seconds, max(1, options.threads))
     except MachineError as error:
         print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
         return MachineError.exit_code

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.codec import from_plain_data
 from profkit.core.types import Cache, Machine
 from profkit.hardware import system
 
@@ -40,16 +39,12 @@ UNKNOWN = Processor("unknown", "unknown", None, None, frozenset())
 
 def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
     """The identity of `core` (of the first one, where that is not listed); UNKNOWN without /proc/cpuinfo."""
-    blocks = [
-        system.parse_fields(block) for block in (system.read_text(root, "proc/cpuinfo") or "").split("\n\n")
-    ]
+    blocks = map(system.parse_fields, (system.read_text(root, "proc/cpuinfo") or "").split("\n\n"))
     listed = [block for block in blocks if block]
     if not listed:
         return UNKNOWN
-    shared = {name: value for block in listed if "processor" not in block for name, value in block.items()}
-    numbered = [block for block in listed if block.get("processor", "").isdigit()]
-    chosen = next((block for block in numbered if int(block["processor"]) == core), None)
-    return _parse_processor({**shared, **(chosen or (numbered or listed)[0])})
+    numbers = [block.get("processor", "") for block in listed]
+    return _parse_processor(listed[numbers.index(str(core)) if str(core) in numbers else 0])
 
 
 def _parse_processor(block: dict[str, str]) -> Processor:
@@ -101,45 +96,10 @@ def _parse_number(value: str | None) -> int | None:
         return None
 
 
-@dataclass(frozen=True)
-class TypicalCaches:
-    """Geometry of one kind of processor: (bytes, ways) of L1I, L1D, L2 and, where it has one, L3."""
-
-    name: str
-    vendor: str | None
-    family: int | None
-    models: tuple[tuple[int, int], ...] | None
-    l1i: tuple[int, int]
-    l1d: tuple[int, int]
-    l2: tuple[int, int]
-    l3: tuple[int, int] | None
-
-    def level(self, level: int) -> tuple[int, int] | None:
-        """Size and ways of a data or unified level; None where the part has none."""
-        return {1: self.l1d, 2: self.l2, 3: self.l3}.get(level)
-
-    def fits(self, vendor: str, family: int | None, model: int | None) -> bool:
-        """True when this entry speaks of that processor."""
-        if self.vendor is not None and self.vendor != vendor:
-            return False
-        if self.family is not None and self.family != family:
-            return False
-        return self.models is None or any(low <= (model or 0) <= high for low, high in self.models)
-
-
-def find_typical_caches(vendor: str, family: int | None, model: int | None) -> TypicalCaches:
-    """The entry of `typical_caches.json` for a processor; the last one fits every processor."""
-    return next(entry for entry in load_typical_caches() if entry.fits(vendor, family, model))
-
-
-@lru_cache
-def load_typical_caches() -> tuple[TypicalCaches, ...]:
-    """All entries, in the order they are tried."""
-    data = json.loads(Path(__file__).with_name("typical_caches.json").read_text("utf-8"))
-    return from_plain_data(tuple[TypicalCaches, ...], data["typical"])
-
-
 KIB, MIB = 1024, 1024 * 1024
+# (bytes, ways) of a common server's caches: what is assumed of a machine that does not tell its own.
+USUAL = {1: (32 * KIB, 8), 2: (MIB, 16), 3: (32 * MIB, 16)}
+USUAL_INSTRUCTION = Cache(1, 32 * KIB, 8, source="assumed")
 
 # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
 _EMULATED_CACHES = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}
@@ -156,22 +116,16 @@ def data_cache(machine: Machine, level: int) -> Cache | None:
 
 
 def instruction_cache(machine: Machine) -> Cache:
-    """The first-level instruction cache; the typical one (`assumed`) for a machine recorded without it."""
-    if machine.instruction_cache is not None:
-        return machine.instruction_cache
-    usual = find_typical_caches(machine.vendor, machine.family, machine.model)
-    return Cache(1, *usual.l1i, source="assumed")
+    """The first-level instruction cache; an assumed one for a machine recorded without it."""
+    return machine.instruction_cache or USUAL_INSTRUCTION
 
 
-def read_caches(
-    root: Path, processor: Processor, cores: tuple[int, ...], virtual: bool
-) -> tuple[tuple[Cache, ...], Cache]:
+def read_caches(root: Path, cores: tuple[int, ...], virtual: bool) -> tuple[tuple[Cache, ...], Cache]:
     """Data caches and the instruction cache of the first of `cores` from sysfs; what cannot be true is assumed.
 
     On a hybrid part this is a performance core, which Linux numbers first. Sizes and lines in bytes.
     """
     data, instruction = _read_sysfs_caches(root, cores[0] if cores else 0)
-    usual = find_typical_caches(processor.vendor, processor.family, processor.model)
     emulated = virtual and all(
         (c.level, c.size, c.ways) in _EMULATED_CACHES for c in data if c.level in (2, 3)
     )
@@ -180,19 +134,19 @@ def read_caches(
         if _is_possible(cache, believed) and not (emulated and cache.level in (2, 3)):
             believed[cache.level] = cache
         else:
-            _assume_cache(believed, usual, cache.level, len(cores))
+            _assume_cache(believed, cache.level, len(cores))
     for level in (1, 2, 3):
         if level not in believed and (not data or level < 3 or virtual):
-            _assume_cache(believed, usual, level, len(cores))
+            _assume_cache(believed, level, len(cores))
     if instruction is None or not _is_possible(instruction, {}):
-        instruction = Cache(1, *usual.l1i, source="assumed")
+        instruction = USUAL_INSTRUCTION
     return tuple(believed[level] for level in sorted(believed)), instruction
 
 
-def _assume_cache(believed: dict[int, Cache], usual: TypicalCaches, level: int, cores: int) -> None:
-    geometry = usual.level(level)
-    if geometry is not None:
-        believed[level] = Cache(level, *geometry, shared=max(cores, 1) if level == 3 else 1, source="assumed")
+def _assume_cache(believed: dict[int, Cache], level: int, cores: int) -> None:
+    if level in USUAL:
+        shared = max(cores, 1) if level == 3 else 1
+        believed[level] = Cache(level, *USUAL[level], shared=shared, source="assumed")
 
 
 def _is_possible(cache: Cache, below: dict[int, Cache]) -> bool:
@@ -223,7 +177,7 @@ def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None
             level=level,
             size=_parse_size(system.read_text(root, f"{folder}/index{index}/size")),
             ways=system.read_number(root, f"{folder}/index{index}/ways_of_associativity") or 0,
-            line=system.read_number(root, f"{folder}/index{index}/coherency_line_size") or 0,
+            line=system.read_number(root, f"{folder}/index{index}/coherency_line_size") or 64,  # 0: not told
             shared=max(
                 1,
                 len(system.parse_core_list(system.read_text(root, f"{folder}/index{index}/shared_cpu_list"))),
@@ -233,13 +187,7 @@ def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None
             instruction = instruction or cache
         elif kind in ("Data", "Unified"):
             data.setdefault(level, cache)
-    ordered = [_set_default_line(data[level]) for level in sorted(data)]
-    return ordered, instruction and _set_default_line(instruction)
-
-
-def _set_default_line(cache: Cache) -> Cache:
-    """A line of 0 is a kernel that does not tell it: 64 bytes is what x86 and Arm servers have."""
-    return replace(cache, line=64) if cache.line == 0 else cache
+    return [data[level] for level in sorted(data)], instruction
 
 
 def _parse_size(content: str | None) -> int:

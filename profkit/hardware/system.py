@@ -9,29 +9,14 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 # Where macOS has its own programs. A virtual environment's or a service's PATH may be without sbin.
 _SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
-@dataclass(frozen=True)
-class ProgramAnswer:
-    """What it printed on each stream, and the status it ended with."""
-
-    output: bytes
-    errors: bytes
-    status: int
-
-    @property
-    def text(self) -> str:
-        """Both streams as text, standard output first."""
-        return f"{self.output.decode('utf-8', 'replace')}\n{self.errors.decode('utf-8', 'replace')}".strip()
-
-
-def ask_program(*argv: str, seconds: float = 5.0) -> ProgramAnswer | None:
-    """The answer of a program found on PATH or among the system's own; None where it is not there or too slow."""
+def ask_program(*argv: str, seconds: float = 5.0) -> bytes | None:
+    """What a program on PATH or of the system's own prints; None where it is not there, is too slow or fails."""
     program = shutil.which(argv[0]) or shutil.which(argv[0], path=_SYSTEM)
     if program is None:
         return None
@@ -41,15 +26,7 @@ def ask_program(*argv: str, seconds: float = 5.0) -> ProgramAnswer | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return ProgramAnswer(done.stdout, done.stderr, done.returncode)
-
-
-def program_output(*argv: str, seconds: float = 5.0) -> str | None:
-    """Its standard output as text without surrounding blanks; None where it is absent or did not end with 0."""
-    answer = ask_program(*argv, seconds=seconds)
-    if answer is None or answer.status != 0:
-        return None
-    return answer.output.decode("utf-8", "replace").strip()
+    return done.stdout if done.returncode == 0 else None
 
 
 def superuser_command(command: str) -> str:

@@ -20,10 +20,10 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageEr
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.execution.client import Worker, WorkerClient
-from profkit.execution.job import JobOutcome, JobQueue
+from profkit.execution.child import WorkerClient
 from profkit.execution.journal import Journal, JournalFormat, open_journal
-from profkit.execution.pool import WorkerPool
+from profkit.execution.places.connection import PlaceWorker
+from profkit.execution.pool import JobOutcome, JobQueue, WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.devices import worker_uuids
 from profkit.kernels.places import PlaceSlots, SlotWork
@@ -117,7 +117,7 @@ class Campaign(Generic[T]):
         check: Callable[[int, Any, Any], None],
     ) -> WorkerPool:
         """Workers for the cases: `clients` here, where `gpus` are locked, or those that do `work` `elsewhere`."""
-        workers: Sequence[Worker]
+        workers: Sequence[WorkerClient | PlaceWorker]
         if elsewhere is None:
             if gpus is not None:
                 self.lock_gpus(gpus)

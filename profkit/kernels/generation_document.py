@@ -1,4 +1,4 @@
-"""generation.json, schema "profkit.generation/1": a generation of kernels with its scores, and how it is read back."""
+"""generation.json, schema "profkit.generation/2": a generation of kernels with its scores, and how it is read back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from profkit.analysis.evaluation.speedups import MeanSpeedup
-from profkit.analysis.generation import GenerationScores, generation_scores, within_attempts
+from profkit.analysis.generation import GenerationScores, generation_scores
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
 from profkit.kernels.evaluation.document import load_json, mean_fields
 
-SCHEMA = "profkit.generation/1"
+SCHEMA = "profkit.generation/2"
 FILE = "generation.json"
 _HEAD = 200  # bytes: in which the schema stands
 
@@ -34,16 +34,6 @@ def generation_json(document: GenerationDocument, folder: Path | None = None) ->
         **({"folder": str(folder)} if folder is not None else {}),
         **body,
         **_scores(generation_scores(document)),
-        "within": [
-            {
-                "attempts": row.attempts,
-                "solved": row.solved,
-                "share": row.share,
-                "fast_p": [{"p": point.p, "share": point.share} for point in row.fast],
-                **_mean("geomean", row.geomean),
-            }
-            for row in within_attempts(document)
-        ],
         "operations": operations,
     }
 

@@ -16,11 +16,7 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
-from profkit.execution.places.connection import (
-    Connection,
-    PlaceWorker,
-    believe_all,
-)
+from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending, Tree, workload_tree
 from profkit.execution.places.kinds import ExecutionPlace
 
@@ -42,7 +38,7 @@ class SlotWork:
     environments: tuple[Mapping[str, str], ...] = ({},)
     files: tuple[str, ...] = ()
     locks: bool = False
-    check: Callable[[Json, bool, str], Json] = believe_all
+    check: Callable[[Json, str], Json] = lambda about, _: about
 
 
 @dataclass
@@ -58,7 +54,6 @@ class PlaceSlots:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _closed: threading.Event = field(default_factory=threading.Event)
     _note: Callable[[str], None] = lambda _: None
-    _check: Callable[[Json, bool, str], Json] = believe_all
 
     @property
     def options(self) -> str:
@@ -74,7 +69,7 @@ class PlaceSlots:
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
-        self._note, self._check = progress.note, work.check
+        self._note = progress.note
         for place in self.places:
             if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
                 place.refuse_devices()
@@ -104,7 +99,8 @@ class PlaceSlots:
         """The thread lives until all is closed: a process may end with the thread that started it."""
         try:
             for data in _data_of_slots(work):
-                self.workers.append(self._start(place, data, _Notes(place.title, self._note)))
+                connection = self._start(place, data, _Notes(place.title, self._note))
+                self.workers.append(PlaceWorker(connection, lambda text: self._note(text), work.check))
         except MachineError as fault:
             faults.append(fault)
         except Exception as error:
@@ -121,7 +117,7 @@ class PlaceSlots:
             end.close()
         self._folder.cleanup()
 
-    def _start(self, place: ExecutionPlace, data: Json, progress: Progress) -> PlaceWorker:
+    def _start(self, place: ExecutionPlace, data: Json, progress: Progress) -> Connection:
         log = Path(self._folder.name, f"{next(self._numbers)}.log")
         python = self.sending.python
         if place.is_local:  # a worker like all others
@@ -136,7 +132,7 @@ class PlaceSlots:
             raise
         finally:
             self._opening.discard(connection)
-        return PlaceWorker(connection, lambda text: self._note(text), self._check)
+        return connection
 
 
 class _Notes(Silent):

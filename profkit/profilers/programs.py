@@ -23,17 +23,6 @@ class CommandTrial:
     ending: str
     returncode: int
 
-    @property
-    def first_line(self) -> str:
-        """The first line that says something."""
-        return next((line.strip() for line in self.output.splitlines() if line.strip()), "it printed nothing")
-
-    @property
-    def last_line(self) -> str:
-        """The last line that says something: where a Python program tells its error."""
-        lines = self.output.splitlines()[::-1]
-        return next((line.strip() for line in lines if line.strip()), "it printed nothing")
-
 
 def try_command(
     argv: Sequence[str], env: Mapping[str, str] | None = None, seconds: float = 10.0

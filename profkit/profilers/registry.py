@@ -183,7 +183,7 @@ XCTRACE = Profiler(
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),
-    _lazy("xctrace.find.judge_xctrace"),
+    _lazy("xctrace.export.judge_xctrace"),
 )  # fmt: skip
 
 # In the order in which a file is compared with their formats.

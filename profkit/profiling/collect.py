@@ -10,9 +10,8 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.host_growth import growing_lines
-from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
+from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
@@ -24,27 +23,22 @@ from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
 from profkit.core.types import (
-    Allocations,
     Fact,
     Gpu,
     Insight,
     PassPlan,
     PassResult,
     Plan,
-    Profile,
     Reading,
     RunDocument,
-    Scope,
     Timing,
 )
-from profkit.hardware.conditions import lost_shares, read_moment
-from profkit.hardware.peaks import kept_peaks
-from profkit.hardware.run_spread import keep_time, kept_spread
+from profkit.hardware.conditions import keep_time, kept_spread, lost_shares, read_moment
+from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
     keep_to_budget,
-    measure_peaks,
     needs_peaks,
     run_pass,
     run_timing,
@@ -121,7 +115,8 @@ class RunCollector:
         finished is written.
         """
         revision = read_revision(self._context.workload)
-        self.update(tools=self._run.tools, gpus=self._run.gpus, revision=revision)
+        tools = {name: version for name, version in self._run.tool_versions().items() if version is not None}
+        self.update(tools=tools, gpus=self._run.gpus, revision=revision)
         known = PlanState(marked=seems_marked(self._context.workload))
         plan = self._update_plan(known)
         if not plan.passes:
@@ -186,7 +181,7 @@ class RunCollector:
         """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""
         if self._context.budget is not None:
             return self._context.budget
-        allowance = self._backend.allowances[self._context.depth]
+        allowance = self._backend.allowances.get(self._context.depth)
         # What a region takes is decided by the passes, each for itself.
         if (
             allowance is None
@@ -229,12 +224,12 @@ class RunCollector:
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
         usage = usage_readings(record.outcomes, whole=main.kind == "process")
-        start = max(0.0, record.plain_seconds - _sampling_seconds(main)) if main.kind != "process" else None
+        start = max(0.0, record.plain_seconds - _sampling_seconds(main))
         typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, start, typical.use),
+            time_split=time_split(typical.usage, start if main.kind != "process" else None, typical.use),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -249,7 +244,7 @@ class RunCollector:
             iteration_seconds=sum(seconds) / len(seconds),
             benchmark=main.kind == "benchmark",
             plain_seconds=record.plain_seconds,
-            start_seconds=max(0.0, record.plain_seconds - _sampling_seconds(main)),
+            start_seconds=start,
         )
 
     def _keep_time(self, main: Timing) -> None:
@@ -303,7 +298,9 @@ class RunCollector:
         """One pass under an instrument; what it looks at is said before it runs."""
         for line in kernel_lines(plan):
             self._progress.note(line)
-        expected = _expected_text(plan, known.plain_seconds)
+        plain, expected = known.plain_seconds, ""
+        if plan.cost is not None and plain is not None:
+            expected = f"about {plan.cost * plain:.0f} s"
         self._progress.begin(plan.name, ", ".join(part for part in (plan.tool, expected) if part))
         try:
             return run_pass(self._limited(plan), self._settings)
@@ -316,7 +313,7 @@ class RunCollector:
         findings, result = self._read_findings(plan, result)
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
-        known = self.document
+        known, held = self.document, findings.allocations
         self.update(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_merge_devices(known.gpus, findings.gpus),
@@ -327,20 +324,26 @@ class RunCollector:
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
-            profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
+            profiles=(*known.profiles, *findings.profiles),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
-            allocations=_without_points(findings.allocations) or known.allocations,
+            # the size after each iteration stays in the pass's own file
+            allocations=replace(held, points=()) if held is not None else known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
         if self.first_answer is None and findings.sampled is None:
             return
-        before, self._answer = self._answer, first_answer(self.document)
+        before, self._answer = self._answer, self._answer_now()
         if self.first_answer is None and self._answer is not None:
             self.first_answer = self._answer
             self._progress.note(f"first answer: {answer_text(self._answer, self._context.workload.folder)}")
         elif is_another(before, self._answer):
             self._changed_by = plan.name
+
+    def _answer_now(self) -> Insight | None:
+        """What is known to do first by what was measured so far; None where nothing is."""
+        placed = replace(self.document, hot_spots=hot_spots(self.document))
+        return next(iter(find_insights(placed)), None)
 
     def change_text(self, last: Insight | None) -> str | None:
         """What became of the first answer that stood on the screen; None where it is the same."""
@@ -393,22 +396,11 @@ class RunCollector:
         self._progress.end("measured" if peaks is not None else str(reason))
 
 
-def first_answer(document: RunDocument) -> Insight | None:
-    """What is known to do first by what was measured so far; None where nothing is."""
-    placed = replace(document, hot_spots=hot_spots(document))
-    return next(iter(find_insights(placed)), None)
-
-
 def is_another(one: Insight | None, other: Insight | None) -> bool:
     """Whether two answers name another pattern or another place."""
     if one is None or other is None:
         return one is not other
     return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
-
-
-def _without_points(allocations: Allocations | None) -> Allocations | None:
-    """What run.json holds of them: the size after each iteration stays in the pass's own file."""
-    return replace(allocations, points=()) if allocations is not None else None
 
 
 def _import_seconds(document: RunDocument) -> float | None:
@@ -450,26 +442,15 @@ def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: st
     return facts
 
 
-def _growing_lines(findings: PassFindings) -> tuple[Profile, ...]:
-    lines = growing_lines(findings.allocations) if findings.allocations is not None else None
-    return (lines,) if lines is not None else ()
-
-
 def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """All readings; where the same tool tells a metric of a scope once more, with a value, the later one counts."""
-
-    def place(reading: Reading) -> tuple[str, Scope, str]:
-        return reading.metric, reading.scope, reading.source.tool
-
-    later = {place(reading) for reading in new if reading.value is not None}
-    unchanged = tuple(
-        reading for reading in known if reading.scope.kind != "kernel" or place(reading) not in later
-    )
-    there = {place(reading) for reading in unchanged}
-    return (
-        *unchanged,
-        *(r for r in new if r.value is not None or r.scope.kind != "kernel" or place(r) not in there),
-    )
+    """All readings; where the same tool tells a metric of a kernel once more, with a value, the later one counts."""
+    merged: dict[object, Reading] = {}
+    for number, reading in enumerate((*known, *new)):
+        of_kernel = reading.scope.kind == "kernel"
+        place = (reading.metric, reading.scope, reading.source.tool) if of_kernel else number
+        if place not in merged or reading.value is not None:
+            merged[place] = reading
+    return tuple(merged.values())
 
 
 def kernel_lines(plan: PassPlan) -> list[str]:
@@ -484,10 +465,6 @@ def kernel_lines(plan: PassPlan) -> list[str]:
         name = names[planned.kernel.name, planned.kernel.id]
         lines.append(f"  {format_percent(100 * planned.share):>5} %  {name}{replays}")
     return [*lines, *(f"  {note}" for note in plan.notes)]
-
-
-def _expected_text(plan: PassPlan, plain: float | None) -> str:
-    return f"about {plan.cost * plain:.0f} s" if plan.cost is not None and plain is not None else ""
 
 
 def _ending_text(result: PassResult) -> str:

@@ -23,7 +23,6 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
 from profkit.hardware.machine import read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
-from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profilers.registry import PROFILERS
 
 
@@ -150,43 +149,9 @@ def _format_cache(cache: Cache) -> str:
 
 
 OLDEST = (3, 10)
-# Package, and what profkit needs it for
-_PACKAGES: tuple[tuple[str, str], ...] = (
-    ("numpy", "measures this machine's peak bandwidth and arithmetic"),
-    ("capstone", "counts SIMD instructions and FLOPs in a simulation"),
-    ("psutil", "measures the memory of a workload and its child processes"),
-)
-_IMPORT = (
-    "import importlib, sys\n"
-    "module = importlib.import_module(sys.argv[1])\n"
-    "print('version', getattr(module, '__version__', 'unknown'))\n"
-)
 
 
 def python_checks() -> Iterator[Check]:
-    """The interpreter, and each package that profkit needs, by importing it in a process of its own."""
+    """The interpreter."""
     ours = {"path": sys.executable, "version": platform.python_version(), "old": sys.version_info < OLDEST}
-    yield from judge_rows(_TABLE, "python", ours, {"name": platform.python_implementation()})
-    for name, purpose in _PACKAGES:
-        if name == "capstone" and platform.system() == "Darwin":
-            continue  # nothing is simulated there
-        trial = try_command([sys.executable, "-c", _IMPORT, name], seconds=30.0)
-        yield from package_check(name, purpose, f"{sys.executable} -m pip install {name}", trial)
-
-
-def package_check(name: str, purpose: str, install: str, trial: CommandTrial) -> Iterator[Check]:
-    """The result of importing one package; `purpose` is what profkit needs it for."""
-    lines = [text.strip() for text in trial.output.splitlines()[::-1] if text.strip()]
-    version = next((text.split(" ", 1)[1] for text in lines if text.startswith("version ")), None)
-    last = lines[0] if lines else trial.ending
-    found = {
-        "name": name,
-        "purpose": purpose,
-        "install": install,
-        "works": trial.ok and version is not None,
-        "absent": "No module named" in last and f"'{name}'" in last,
-        "version": version,
-        "ending": trial.ending,
-        "last": last[:200],
-    }
-    return judge_rows(_TABLE, "package", found)
+    return judge_rows(_TABLE, "python", ours, {"name": platform.python_implementation()})

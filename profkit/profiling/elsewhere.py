@@ -131,19 +131,15 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     return Errand(function, plain, work, name, sending, parts)
 
 
-def _read_arrived(arrived: Path, place: ExecutionPlace) -> RunDocument:
-    try:
-        return read_run(arrived)
-    except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
-        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
-        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
-
-
 def _keep(
     arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
 ) -> tuple[RunDocument, Path]:
     """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports."""
-    document = _read_arrived(arrived, place)
+    try:
+        document = read_run(arrived)
+    except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
+        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
+        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
     here = Workload(options.command, document.name, str(Path.cwd()))
     with defer_interrupts():
         document = replace(document, revision=read_revision(here), place=place.title)

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
@@ -18,11 +17,6 @@ from profkit.core.types import RunDocument, Stacks
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import is_sweep, may_hold_kernels, read_judged
 from profkit.reporting.view import View
-
-if TYPE_CHECKING:
-    from profkit.core.types import SweepDocument
-
-FOR_PEOPLE = ("terminal", "markdown", "html")
 
 
 @dataclass(frozen=True)
@@ -73,15 +67,12 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
 
     Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
     """
-    whole = None
     if len(options.sources) == 1:
-        whole = (
-            _render_generation(options)
-            or render_kernels(options.sources[0], options.form)
-            or _tests_of_evaluation(options)
+        whole = _render_generation(options) or render_kernels(
+            options.sources[0], options.form, options.targets, strict=options.strict
         )
-    if whole is not None:
-        return Export(iter((whole,)))
+        if whole is not None:
+            return Export(iter((whole,)))
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
     for source in options.sources:
@@ -94,37 +85,30 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     return Export(_render_documents(options, documents, faults, progress or Silent()), faults)
 
 
-def read_sweep_in(folder: Path) -> SweepDocument | None:
-    """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
-    from profkit.kernels.sweep.request import FILE as JOURNAL
+def render_kernels(
+    source: Path, form: str, targets: Path | None = None, *, strict: bool = False
+) -> str | None:
+    """A sweep, or an evaluation, in its own views; None of anything else.
 
-    if not (folder / JOURNAL).is_file():
-        return None
-    from profkit.kernels.sweep.request import read_sweep
-
-    return read_sweep(folder)
-
-
-def render_kernels(source: Path, form: str) -> str | None:
-    """A sweep, or an evaluation, for people, in its own views; None of anything else.
-
-    For machines it is a run as any other. Raises UnreadableReport where its file is broken.
+    As JSON it is a run as any other, and so is a sweep as JUnit. Raises UnreadableReport where its file is broken.
     """
-    view = _view_of_kernels(source) if form in FOR_PEOPLE and may_hold_kernels(source) else None
-    return _render_view(view, form, strict=False) if view is not None else None
+    view = _view_of_kernels(source, form, targets) if form != "json" and may_hold_kernels(source) else None
+    return _render_view(view, form, strict=strict) if view is not None else None
 
 
-def _view_of_kernels(source: Path) -> View | None:
+def _view_of_kernels(source: Path, form: str, targets: Path | None) -> View | None:
     from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
+    from profkit.kernels.sweep.request import FILE, read_sweep
 
-    if (sweep := read_sweep_in(source)) is not None:
+    if form != "junit" and (source / FILE).is_file():
         from profkit.reporting.views.kernels.sweep import view as view_sweep
 
-        return view_sweep(sweep, source)
+        return view_sweep(read_sweep(source), source)
     if is_evaluation(source):
         from profkit.reporting.views.kernels.evaluation import view as view_evaluation
 
-        return view_evaluation(read_evaluation(source), source)
+        verdicts = read_judged(source, targets).verdicts if form == "junit" else ()
+        return view_evaluation(read_evaluation(source), source, verdicts)
     return None
 
 
@@ -150,7 +134,10 @@ def _render_generation(options: ExportOptions) -> str | None:
     return _render_view(view(document, folder, linked=beside), options.form, strict=options.strict)
 
 
-def _render_view(shown: View, form: str, *, strict: bool) -> str:
+def _render_view(
+    shown: View, form: str, *, strict: bool = False, details: bool = False, share: int = 1
+) -> str:
+    """The view in a form. In Markdown it may take one of so many shares of what GitHub shows."""
     if form == "junit":
         from profkit.reporting import junit
 
@@ -162,22 +149,8 @@ def _render_view(shown: View, form: str, *, strict: bool) -> str:
     from profkit.reporting import markdown, terminal
 
     if form == "markdown":
-        return markdown.render(shown, markdown.STEP_SUMMARY)
-    return terminal.render(shown, details=False)
-
-
-def _tests_of_evaluation(options: ExportOptions) -> str | None:
-    """Every test of an evaluation as a test case, and the verdicts; None of another form, or of anything else."""
-    from profkit.kernels.evaluation.document import is_evaluation, read_evaluation
-
-    source = options.sources[0]
-    if options.form != "junit" or not is_evaluation(source):
-        return None
-    from profkit.reporting import junit
-    from profkit.reporting.views.kernels.evaluation import view
-
-    verdicts = read_judged(source, options.targets).verdicts
-    return junit.render([view(read_evaluation(source), source, verdicts)], strict=options.strict)
+        return markdown.render(shown, markdown.STEP_SUMMARY // share)
+    return terminal.render(shown, details=details)
 
 
 def _render_documents(
@@ -186,29 +159,20 @@ def _render_documents(
     faults: Sequence[ProfkitError],
     progress: Progress,
 ) -> Iterator[str]:
-    match options.form:
-        case "json":
-            yield runs_text(documents, faults, alone=len(options.sources) == 1)
-        case "junit":
-            from profkit.reporting import junit
-            from profkit.reporting.views.run import view
+    form = options.form
+    if form == "json":
+        yield runs_text(documents, faults, alone=len(options.sources) == 1)
+    elif form == "junit":
+        from profkit.reporting import junit
+        from profkit.reporting.views.run import view
 
-            yield junit.render(list(map(view, documents)), strict=options.strict)
-        case "markdown":
-            from profkit.reporting import markdown
-
-            limit = markdown.STEP_SUMMARY // max(1, len(documents))
-            for document in documents:
-                yield markdown.render(_short_view(document), limit)
-        case "html":
-            yield _html_page(documents[0], options, progress)
-        case "terminal":
-            from profkit.reporting import terminal
-
-            for number, document in enumerate(documents):
-                yield ("\n" if number else "") + terminal.render(_short_view(document))
-        case _:
-            raise ValueError(f"{options.form} is no form of a report")
+        yield junit.render(list(map(view, documents)), strict=options.strict)
+    elif form == "html":
+        yield _html_page(documents[0], options, progress)
+    else:
+        for number, document in enumerate(documents):
+            between = "\n" if number and form == "terminal" else ""
+            yield between + _render_view(_short_view(document), form, details=True, share=len(documents))
 
 
 def _short_view(document: RunDocument) -> View:

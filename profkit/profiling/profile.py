@@ -26,7 +26,6 @@ from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
-from profkit.profiling.run_steps import require_space
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
@@ -97,14 +96,11 @@ def profile_workload(
             context = replace(context, folder=folder)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
-            if choice.reason is not None:
-                collector.update(notes=(*collector.document.notes, choice.reason))
-            else:
-                collector.update()
+            told = () if choice.reason is None else (choice.reason,)
+            collector.update(notes=(*collector.document.notes, *told))
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
-            require_space(folder)
             collector.collect()
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"
@@ -134,15 +130,16 @@ def profile_workload(
     return document, folder
 
 
-def hidden_arguments(options: ProfileOptions) -> tuple[str, ...]:
-    """What of the workload's command is written nowhere."""
-    return () if options.keep_arguments else mask_command(options.command)[1]
-
-
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
-    _write_text(folder / "report.md", markdown.render(run_view.view(document)))
+    path = folder / "report.md"
+    try:
+        write_whole(path, (markdown.render(run_view.view(document)),))
+    except OSError as error:
+        raise MachineError(
+            f"cannot write {path}: {error.strerror}", OptionFix("--output", "FOLDER")
+        ) from error
     return write_page(folder, document) if page else None
 
 
@@ -198,7 +195,7 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,
         stdin=os.path.abspath(options.stdin) if options.stdin is not None else None,
-        hidden=hidden_arguments(options),
+        hidden=() if options.keep_arguments else mask_command(options.command)[1],
     )
 
 
@@ -211,12 +208,3 @@ def _sampling_seconds(options: ProfileOptions, backend: Backend, depth: Depth) -
         return options.sampling
     usual = backend.sampling[depth]
     return usual if options.budget is None else min(usual, max(0.5, SAMPLING_SHARE * options.budget))
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        write_whole(path, (text,))
-    except OSError as error:
-        raise MachineError(
-            f"cannot write {path}: {error.strerror}", OptionFix("--output", "FOLDER")
-        ) from error

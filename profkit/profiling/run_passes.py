@@ -1,4 +1,4 @@
-"""Runs the passes of a plan: timing alone and until the median is known, all others step by step; and the peaks."""
+"""Runs the passes of a plan: timing alone and until the median is known, all others step by step."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core import process
 from profkit.core.errors import (
     MORE_TIME,
     Fault,
     MachineError,
-    ProfkitError,
     UnreadableReport,
     UsageError,
     WorkloadError,
@@ -28,11 +26,9 @@ from profkit.core.types import (
     RUN,
     Disturbance,
     Fact,
-    Machine,
     PassName,
     PassPlan,
     PassResult,
-    Peaks,
     Plan,
     Reading,
     RunDocument,
@@ -42,16 +38,8 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import DisturbanceWatch
-from profkit.hardware.peaks import (
-    combine_peaks,
-    keep_peaks,
-    kept_peaks,
-    peaks_argv,
-    peaks_environment,
-    read_peaks,
-)
 from profkit.profilers.registry import explain_fault
-from profkit.profiling.run_steps import RunSettings, StepOutcome, full_disk_fix, run_step
+from profkit.profiling.run_steps import RunSettings, StepOutcome, run_step
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.passes.read import read_record
 from profkit.runtime.passes.read import region_timings as timings_of
@@ -80,37 +68,6 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
     return tuple(readings)
 
 
-PEAK_SECONDS = 1.0  # for each kind of measurement; the best of many passes over the arrays
-DEADLINE = 60.0
-QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are not kept
-
-
-def measure_peaks(
-    machine: Machine, log: Path, tick: Callable[[float], None] | None = None
-) -> tuple[Peaks | None, str | None]:
-    """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
-    if (kept := kept_peaks(machine)) is not None:
-        return kept, None
-    measured: list[Peaks] = []
-    quiet = True
-    for threads in sorted({1, machine.cores}):
-        argv = peaks_argv(threads, PEAK_SECONDS)
-        try:
-            outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
-            if outcome.timed_out:
-                return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
-            measured.append(read_peaks(outcome.output_tail))
-            quiet = (
-                quiet and bool(outcome.usage) and outcome.usage[-1][2] < QUEUED * threads * outcome.seconds
-            )
-        except ProfkitError as error:
-            return None, f"the peaks could not be measured: {error.message}"
-    peaks = combine_peaks(measured[0], measured[-1])
-    if quiet:
-        keep_peaks(machine, peaks)
-    return peaks, None
-
-
 @dataclass(frozen=True)
 class PassRecord:
     """How a pass went. `workload_failure`: how the workload itself failed in all of its steps, and what it printed."""
@@ -133,7 +90,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     if plan.skipped is not None:
         return PassRecord(skipped_result(plan))
     begin = time.monotonic()
-    limit = _shorter_limit(settings.timeout, plan.limit)
+    limit = min((limit for limit in (settings.timeout, plan.limit) if limit is not None), default=None)
     run = _run_side_by_side if plan.parallel and len(plan.steps) > 1 else _run_in_order
     recorded, problem = run(plan.steps, replace(settings, timeout=limit))
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
@@ -207,19 +164,7 @@ def _run_side_by_side(
 
 
 def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
-    """Why this step cannot be used; None when it can. What a full disk cut off cannot, however the step ended."""
-    fault = _step_fault(recorded, folder)
-    if not recorded.full:
-        return fault
-    follows = f": {fault.reason}" if fault is not None else "; what it left may be cut off"
-    return Fault(f"{_full_disk_text(recorded, folder)}{follows}", full_disk_fix(folder))
-
-
-def _full_disk_text(recorded: StepOutcome, folder: Path) -> str:
-    return f"the disk was full when {recorded.step.name} ended ({folder})"
-
-
-def _step_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
+    """Why this step cannot be used; None when it can."""
     outcome, step = recorded.outcome, recorded.step
     if recorded.ran_out and step.cut:
         return None
@@ -283,10 +228,6 @@ def _failure_text(recorded: StepOutcome) -> str:
 def _signal_of(status: int) -> int:
     """The signal behind a status, however it is written: -9, 128 + 9, or 9 as ncu has it; else the status itself."""
     return -status if status < 0 else status - 128 if status > 128 else status
-
-
-def _shorter_limit(first: float | None, second: float | None) -> float | None:
-    return min((limit for limit in (first, second) if limit is not None), default=None)
 
 
 _VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program
@@ -378,8 +319,6 @@ def _time_process(
     disturbances.append(watch.ended(outcome.seconds, outcome.cpu_seconds, waited))
     for _ in range(REFERENCE_TURNS):
         reference.run()
-    if recorded.full:
-        raise MachineError(_full_disk_text(recorded, settings.folder), full_disk_fix(settings.folder))
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:
@@ -452,13 +391,6 @@ PRIORITY: Mapping[PassName, int] = {
 }
 
 
-def expected_seconds(planned: PassPlan, plain_seconds: float) -> float:
-    """Wall seconds that a pass is expected to take, where one plain run takes `plain_seconds`."""
-    if planned.skipped is not None:
-        return 0.0
-    return plain_seconds * (planned.cost if planned.cost is not None else 1.0)
-
-
 def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
     """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
 
@@ -467,7 +399,9 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
     passes = list(plan.passes)
     for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
-        seconds = expected_seconds(planned, plain_seconds)
+        seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
+        if planned.skipped is not None:
+            continue
         if seconds > left and planned.least is not None and left >= planned.least:
             finish = planned.steps[0].finish if planned.steps else 0.0
             seconds = left
@@ -475,7 +409,7 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
             passes[place] = planned
         if seconds <= left:
             left -= seconds
-        elif planned.skipped is None:
+        else:
             passes[place] = replace(
                 planned,
                 steps=(),

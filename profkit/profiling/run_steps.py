@@ -7,8 +7,6 @@ import glob
 import json
 import os
 import re
-import shlex
-import shutil
 import signal
 import threading
 import time
@@ -28,8 +26,6 @@ _OF_SESSION = re.compile(
     r"(?:_|SHLVL|PWD|OLDPWD|PS1|LINES|COLUMNS|BASH_FUNC_.*|XPC_.*|__CF.*|TERM_.*|SSH_.*)\Z"
 )
 _MAYBE_SECRET = re.compile(r"AUTH|SESSION", re.IGNORECASE)
-LEAST_SPACE = 64 << 20  # bytes
-FULL = 64 << 10  # bytes: with less than that a disk is full
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
 
 
@@ -68,7 +64,6 @@ class StepOutcome:
     log: Path
     limit: float | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
-    full: bool = False  # the disk of the run's folder was full when it ended
 
     @property
     def workload_ok(self) -> bool:
@@ -136,7 +131,10 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
         )
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
-    env = step_environment(step)
+    env = dict(step.env)  # on top of the caller's
+    if step.directive is not None:
+        env[DIRECTIVE] = directive_json(step.directive)
+    wait = f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
     deadline = timeout + step.finish if timeout is not None and step.own_limit else timeout
     begin = time.monotonic()
     try:
@@ -150,7 +148,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             cancel=cancel,
             finish=step.finish,
             end_signal=step.end_signal,
-            waits=(lambda: note(_waiting_text(step))) if note is not None else None,
+            waits=(lambda: note(wait)) if note is not None else None,
             stdin=settings.stdin,
             hidden=[secret for secret in settings.hidden if len(secret) >= LEAST_ANYWHERE],
         )
@@ -168,49 +166,12 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, settings.accepted, _is_full(folder))
-
-
-def _waiting_text(step: Step) -> str:
-    return f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
-
-
-def step_environment(step: Step) -> dict[str, str]:
-    """The variables a step sets on top of the caller's environment."""
-    env = dict(step.env)
-    if step.directive is not None:
-        env[DIRECTIVE] = directive_json(step.directive)
-    return env
+    return StepOutcome(step, outcome, status, log, timeout, settings.accepted)
 
 
 def directive_json(directive: Directive) -> str:
     """The directive as the workload's process reads it."""
     return json.dumps(asdict(directive))
-
-
-def require_space(folder: Path) -> None:
-    """Raise MachineError when the run's file system has less than 64 MiB: before, not in the middle."""
-    free = shutil.disk_usage(folder).free
-    if free < LEAST_SPACE:
-        raise MachineError(
-            f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
-            OptionFix("--output", "DIR", "choose another place: --output DIR"),
-        )
-
-
-def full_disk_fix(folder: Path) -> str:
-    """The line to type where the disk of a run's folder is full."""
-    line = f"df -h {shlex.quote(str(folder))}; then --output FOLDER on a disk with space"
-    return OptionFix("--output", "FOLDER", line)
-
-
-def _is_full(folder: Path) -> bool:
-    """Whether nothing more can be written to the run's folder."""
-    with contextlib.suppress(OSError):
-        disk = os.statvfs(folder)
-        blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # some are kept for root
-        return bool(disk.f_blocks) and blocks * disk.f_frsize < FULL
-    return False
 
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:
@@ -253,7 +214,8 @@ def _remove_pipes(step: Step) -> None:
 
 def entered_region(steps: Iterable[Step]) -> bool:
     """Whether any process of these steps entered a region: each that does leaves a record."""
-    return any(_region_records(step) for step in steps)
+    records = [Path(step.directive.record) for step in steps if step.directive is not None]
+    return any(any(record.parent.glob(f"{record.name}.*.json")) for record in records)
 
 
 def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
@@ -261,10 +223,3 @@ def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
     for step in steps:
         for path in (folder / "artifacts").glob(f"{step.name}.*"):
             path.unlink(missing_ok=True)
-
-
-def _region_records(step: Step) -> list[Path]:
-    if step.directive is None:
-        return []
-    record = Path(step.directive.record)
-    return list(record.parent.glob(f"{record.name}.*.json"))

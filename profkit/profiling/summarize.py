@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -89,9 +89,7 @@ def refuse_generation(path: Path) -> None:
 def _load(path: Path) -> RunDocument:
     if may_hold_kernels(path):
         refuse_generation(path)
-    if (path / FILE_NAME).is_file():
-        return read_run(path)
-    if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):
+    if (path / FILE_NAME).is_file() or path.name == FILE_NAME or (path.is_file() and _is_run(path)):
         return read_run(path)
     if may_hold_kernels(path) and (evaluation := _read_evaluation(path)) is not None:
         return evaluation
@@ -105,32 +103,23 @@ def _read_evaluation(path: Path) -> RunDocument | None:
     return evaluation_as_run(read_evaluation(path)) if is_evaluation(path) else None
 
 
-def _is_run(head: bytes) -> bool:
+def _is_run(path: Path) -> bool:
+    head = read_head(path)
     return head.lstrip()[:1] == b"{" and b'"profkit.run/' in head[:200]
 
 
 def read_report(path: Path) -> Report:
-    """The report at `path`, recognised by its content; converted first where only its own tool can read it."""
-    form = recognise_format(path)
-    with converted_report(path) as converted:
-        return form.read(converted)
-
-
-@contextlib.contextmanager
-def converted_report(path: Path) -> Iterator[Path]:
-    """The report itself, or for as long as it is looked at what its own tool made of it.
+    """The report at `path`, recognised by its content; converted first where only its own tool can read it.
 
     Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
     """
     form = recognise_format(path)
     if form.conversion is None:
-        yield path
-        return
-
+        return form.read(path)
     with TemporaryFolder() as folder:
         output = Path(folder) / form.conversion.output
         _convert(form, form.conversion, path, output)
-        yield output
+        return form.read(output)
 
 
 def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> None:
@@ -148,7 +137,8 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
         why = said.get("error", "it printed nothing")
         # elsewhere than on a Mac no line helps that is typed here
         raise MachineError(f"{only}: {why}", by_hand if "macOS only" in why else said.get("fix", by_hand))
-    if not outcome.ok or not _has_content(output):
+    there = any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
+    if not outcome.ok or not there:
         fault = explain_fault(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
             raise MachineError(f"{form.tool} cannot read {path}: {fault.reason}", fault.fix)
@@ -156,10 +146,6 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
             raise MachineError(f"{only}, and {form.tool} is not here", by_hand)
         last = outcome.output_tail.strip().splitlines()[-1:] or ["it printed nothing"]
         raise UnreadableReport(f"{form.tool} cannot read {path}: {last[0]}")
-
-
-def _has_content(output: Path) -> bool:
-    return any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
 
 
 def report_as_run(report: Report, path: Path) -> RunDocument:
@@ -171,6 +157,7 @@ def report_as_run(report: Report, path: Path) -> RunDocument:
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
+    facts = [] if facts_are_conditions else [f"{name}: {value}" for name, value in report.facts.items()]
     return RunDocument(
         name=path.name,
         backend=backend.name,
@@ -187,7 +174,7 @@ def report_as_run(report: Report, path: Path) -> RunDocument:
         rules=report.rules,
         facts=report.facts,
         profiles=report.profiles,
-        notes=report.warnings if facts_are_conditions else (*_facts_as_notes(report), *report.warnings),
+        notes=(*facts, *report.warnings),
     )
 
 
@@ -198,10 +185,6 @@ def _start_time(report: Report, path: Path) -> str:
         recorded = datetime.fromisoformat(report.facts.get("recorded", ""))
         start = recorded.astimezone(timezone.utc) if recorded.tzinfo is not None else start
     return start.isoformat(timespec="seconds")
-
-
-def _facts_as_notes(report: Report) -> tuple[str, ...]:
-    return tuple(f"{name}: {value}" for name, value in report.facts.items())
 
 
 def _split_command(command: str | None) -> tuple[str, ...]:

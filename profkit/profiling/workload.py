@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from profkit.backends.passes import head_of
+from profkit.backends.passes import first_mention
 from profkit.core.errors import UsageError
 from profkit.core.git import CHANGES, git_command, git_environment
-from profkit.core.types import Revision, Workload
+from profkit.core.types import Fact, Revision, Workload
 from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
 
 
@@ -61,19 +61,13 @@ def default_name(command: Sequence[str], stdin: str | None = None) -> str:
     return Path(command[0]).name
 
 
-_IMPORT = re.compile(r"\b(?:import|from)\s+profkit\b")
+# Not of a path: a clone is called profkit, too.
+_MARKS = re.compile(r"\b(?:import|from)\b[^\n;]*\b(?:profkit|harness)\b")
 
 
 def seems_marked(workload: Workload) -> bool:
-    """Whether a script of the command names profkit: a guess for a plan that is only printed."""
-    for word in (*workload.command, workload.stdin or ""):
-        path = Path(workload.folder, word)
-        if word.endswith(".py") and path.is_file():
-            text = head_of(path).decode("utf-8", "replace")
-            if "profkit" in text or "harness" in text:
-                return True
-    # In `python -c`, and not in a path: a clone is called profkit, too.
-    return any(_IMPORT.search(word) is not None for word in workload.command)
+    """Whether a script of the command imports profkit: a guess for a plan that is only printed."""
+    return first_mention(workload, _MARKS) is not None
 
 
 # ---------------------------------------------------------------- standard input
@@ -106,7 +100,6 @@ def check_input(command: Sequence[str], stdin: str | None) -> None:
 
 # For all questions together: a repository of a million files on a network disk is not waited for
 SECONDS = 3.0
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
@@ -114,12 +107,15 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
 
     `reason` says why there is none. Takes `seconds` at most; what is not known by then is None. Never raises.
     """
-    git = _Git(time.monotonic() + seconds)
+    until, said = time.monotonic() + seconds, ""
     for folder in _script_folders(workload):
-        inside, _ = git(folder, "rev-parse", "--is-inside-work-tree")
-        if inside:
-            return _revision_in(git, folder)
-    return Revision(reason=f"git knows no commit here: {git.said or 'no answer'}"[:200])
+        head, said = _ask_git(until, folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+        if head is not None:
+            commit, branch = head.split("\n")
+            changed, _ = _ask_git(until, folder, *CHANGES)
+            dirty = bool(changed) if changed is not None else None
+            return Revision(commit, branch if branch != "HEAD" else None, dirty)
+    return Revision(reason=Fact.of("no-commit-here", said=said[:200] or "no answer"))
 
 
 def _script_folders(workload: Workload) -> list[Path]:
@@ -136,40 +132,25 @@ def _script_folders(workload: Workload) -> list[Path]:
     return list(dict.fromkeys([*folders[:1], working]))
 
 
-def _revision_in(git: _Git, folder: Path) -> Revision:
-    known, commit = git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
-    named, branch = git(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
-    name = branch if named and branch else None
-    if not known or _COMMIT.fullmatch(commit) is None:
-        return Revision(None, name, None, "the repository has no commit yet")
-    told, changed = git(folder, *CHANGES)
-    return Revision(commit, name, bool(changed) if told else None)
+def _ask_git(until: float, folder: Path, *words: str) -> tuple[str | None, str]:
+    """What git prints by then, None where it fails; and what it complains of.
 
-
-class _Git:
-    """Asks git with what time is left. Nothing that the repository configures is started, and nothing is written."""
-
-    def __init__(self, until: float) -> None:
-        self._until, self.said = until, ""
-
-    def __call__(self, folder: Path, *words: str) -> tuple[bool, str]:
-        """Whether it answered, and what; `said` is what it complained of last."""
-        left = max(0.01, self._until - time.monotonic())
-        try:
-            done = subprocess.run(
-                git_command(folder, *words),
-                capture_output=True,
-                timeout=left,
-                env=git_environment(folder, left),
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
-            self.said = str(getattr(error, "strerror", None) or "it takes too long")
-            return False, ""
-        if done.returncode != 0:
-            self.said = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()
-        return done.returncode == 0, done.stdout.decode("utf-8", "replace").strip()
+    Nothing that the repository configures is started, and nothing is written.
+    """
+    left = max(0.01, until - time.monotonic())
+    try:
+        done = subprocess.run(
+            git_command(folder, *words),
+            capture_output=True,
+            timeout=left,
+            env=git_environment(folder, left),
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return None, str(getattr(error, "strerror", None) or "it takes too long")
+    said = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()
+    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None, said
 
 
 MOST_FILES = 1000  # beside a script

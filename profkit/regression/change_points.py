@@ -56,18 +56,14 @@ class SeriesFindings:
     detectable: float | None = None  # the smallest relative change that one night could show
 
 
-def find_changes(values: Sequence[float | None]) -> tuple[ChangePoint, ...]:
-    """The change points of the best fit, tested against the noise; nothing below 10 values.
+def examine_series(values: Sequence[float | None]) -> SeriesFindings:
+    """The change points of the best fit, tested against the noise; the noise that remains; what one night could show.
 
     `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a value.
     A change point's `index` counts all of them and names the first value after the change; `before` and `after` are
-    the medians of the stretches that it parts; `strength` is in standard errors, None where nothing else varies.
+    the medians of the stretches that it parts; `strength` is in standard errors, None where nothing else varies. Below
+    10 values there is none.
     """
-    return _significant_changes(*_finite_values(values))
-
-
-def examine_series(values: Sequence[float | None]) -> SeriesFindings:
-    """`find_changes` with the remaining noise, its autocorrelation, and what one night could show."""
     series, indices = _finite_values(values)
     changes = _significant_changes(series, indices)
     series = _rescale(series)  # what follows is relative

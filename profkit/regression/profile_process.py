@@ -68,7 +68,7 @@ class ProfileRequest:
     timeout: Seconds | None = None
     budget: Seconds = 600.0
     timing: Seconds | None = None  # of sampling in one process, as `profile --sampling` takes it
-    precision: Annotated[float, number(0.0001, 0.5)] = 0.01
+    precision: Precision = 0.01
     cold: bool = False
     limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
     on: str | None = None  # another place, as `profile --on` takes it
@@ -268,18 +268,12 @@ def text(value: YamlValue, key: str) -> str:
     return content
 
 
-def number(least: float, most: float) -> Any:
-    """A number from `least` to `most`."""
-
-    def parse(value: YamlValue, key: str) -> float:
-        content = value.number(key)
-        if not least <= content <= most:
-            value.refuse(
-                f"{key} is {content:g}, not a number from {least:g} to {most:g}", f"{key}: {least:g}"
-            )
-        return content
-
-    return parse
+def _precision(value: YamlValue, key: str) -> float:
+    """The half-width of an interval, as a share."""
+    content = value.number(key)
+    if not 0.0001 <= content <= 0.5:
+        value.refuse(f"{key} is {content:g}, not a number from 0.0001 to 0.5", f"{key}: 0.01")
+    return content
 
 
 def _seconds(value: YamlValue, key: str) -> float:
@@ -345,6 +339,7 @@ def metric_name(value: YamlValue, key: str) -> str:
 
 
 Seconds: TypeAlias = Annotated[float, _seconds]
+Precision: TypeAlias = Annotated[float, _precision]
 Place: TypeAlias = Annotated[Path, _path]
 Command: TypeAlias = Annotated[tuple[str, ...], _command]
 Variables: TypeAlias = Annotated[Mapping[str, str], _variables]

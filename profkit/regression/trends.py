@@ -23,7 +23,6 @@ from profkit.core.types import (
     HistoryPoint,
     HistorySummary,
     Scope,
-    Segment,
     Series,
     SeriesKey,
     SeriesSummary,
@@ -99,13 +98,7 @@ def trend_of_file(path: Path) -> Trend:
         HistoryPoint(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in values.items()
     )
-    series = Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points)
-    findings = examine_series(list(values.values()))
-    changes = tuple(
-        replace(change, started=points[change.index].started) for change in findings.change_points
-    )
-    whole = (Segment(0, len(points) - 1, "begin"),)
-    return Trend(series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation)
+    return trend_of(Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points))
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:

@@ -145,8 +145,8 @@ class _Words(Formatter):
             return field_title(value)
         if spec == "of":
             return f": not both have {value}" if value else ""
-        if spec == "comma":
-            return f", {value}" if value else ""
+        if spec == "at":
+            return f" at {value}" if value else ""
         if spec == "colon":
             return f": {value}" if value else ""
         if spec == "prefix":
@@ -216,6 +216,7 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "waves": lambda value: f" ({format_figures(value)} waves)" if value else "",
     "+%": lambda value: f"{signed(100 * value)} %",
     "figures": format_figures,
+    "three": lambda value: f"{value:.3g}",
     "number": format_percent,
     "0": lambda value: f"{value:.0f}",
     "tenths": lambda value: f"{value:.1f}",

@@ -151,8 +151,9 @@ def _block(block: Block, level: int) -> list[str]:
         case Items():
             return [_items(block)]
         case Facts():
-            rows = [f"- {escape_markdown(name)}: {render_spans(text)}" for name, text in block.rows]
-            return ["\n".join([*([f"**{escape_markdown(block.title)}**\n"] if block.title else []), *rows])]
+            return [
+                "\n".join(f"- {escape_markdown(name)}: {render_spans(text)}" for name, text in block.rows)
+            ]
         case DataTable():
             return [_table(block)]
         case Detail(title=title) if title:

@@ -194,8 +194,6 @@ class _Terminal:
             self.line(f"and {left} more: --format json has all of them")
 
     def facts(self, facts: Facts, indent: int = 0) -> None:
-        if facts.title:
-            self.line(facts.title, "underline")
         width = min(_LABEL, max((len(name) for name, _ in facts.rows), default=0)) + 1
         for name, text in facts.rows:
             self.screen.labelled((name, "dim"), *_parts(text), width=width, indent=self.indent + indent)

@@ -195,7 +195,6 @@ class Facts(Block):
     """Names and what they are: `Machine  AMD EPYC 9654, 8 cores`."""
 
     rows: tuple[tuple[str, Text], ...]
-    title: str = ""
 
 
 @dataclass(frozen=True)

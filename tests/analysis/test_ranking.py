@@ -8,6 +8,7 @@ from math import sqrt
 import pytest
 
 from profkit.analysis.ranking import (
+    ImplementationRanking,
     comparison_groups,
     efficiency,
     farthest_from_roofline,
@@ -15,10 +16,10 @@ from profkit.analysis.ranking import (
     guide_record,
     leaders,
     rank_implementations,
-    rank_overall,
     results_by_shape,
     series_along,
     slowest_cases,
+    whole_sweep,
 )
 from profkit.core.statistics import median
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
@@ -178,24 +179,25 @@ def test_times_are_compared_over_shapes_that_all_of_them_have() -> None:
     assert cuda.time == pytest.approx(0.4 * eager.time)  # and not a hundredth, as over its own small shapes
 
 
+def ranked(document: SweepDocument) -> tuple[ImplementationRanking, ...]:
+    return rank_implementations(whole_sweep(document), ROOFS)
+
+
 def test_over_all_panels_each_shape_counts_once() -> None:
-    found = rank_overall(sweep("GELU", "MSE"))
-    assert found.shapes == 24
-    cuda = next(score for score in found.scores if score.implementation == "CUDA")
+    document = sweep("GELU", "MSE")
+    assert len(results_by_shape(whole_sweep(document))) == 24
+    cuda = next(score for score in ranked(document) if score.implementation == "CUDA")
     assert (cuda.speedup, cuda.compared, cuda.wins) == pytest.approx((2.5, 24, 24))
-    assert [score.implementation for score in leaders(found.scores)] == ["CUDA"]
 
 
-def test_the_baseline_leads_where_all_others_are_slower() -> None:
-    found = rank_overall(sweep(factors={"PyTorch": 1.0, "CUDA": 2.0}))
-    assert [score.implementation for score in leaders(found.scores)] == ["PyTorch"]
-
-
-def test_means_that_are_nearer_than_their_medians_are_known_tell_nobody_apart() -> None:
-    found = rank_overall(sweep(factors={"PyTorch": 1.0, "CUDA": 0.998, "Triton": 1.2}))
-    assert [score.implementation for score in leaders(found.scores)] == ["CUDA", "PyTorch"]
-
-
-def test_without_the_baseline_nobody_has_a_speedup() -> None:
-    found = rank_overall(sweep(factors={"Triton": 1.0, "CUDA": 0.5}))
-    assert leaders(found.scores) == ()
+@pytest.mark.parametrize(
+    ("factors", "names"),
+    [
+        ({"PyTorch": 1.0, "CUDA": 0.4, "Triton": 0.5}, ["CUDA"]),
+        ({"PyTorch": 1.0, "CUDA": 2.0}, ["PyTorch"]),
+        ({"PyTorch": 1.0, "CUDA": 0.998, "Triton": 1.2}, ["CUDA", "PyTorch"]),  # alike
+        ({"Triton": 1.0, "CUDA": 0.5}, []),  # without the baseline nobody has a speed-up
+    ],
+)
+def test_those_lead_whose_mean_is_largest(factors: dict[str, float], names: list[str]) -> None:
+    assert [score.implementation for score in leaders(ranked(sweep(factors=factors)))] == names

@@ -10,7 +10,8 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.hardware.machine import read_machine
-from profkit.profilers.xctrace import find
+from profkit.profilers.programs import ToolAbility
+from profkit.profilers.xctrace import export
 from profkit.profiling.profile import ProfileOptions, profile_workload
 
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -55,9 +56,9 @@ def mac_run(tmp_path, monkeypatch):
         calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         return read_run(folder), folder, calls
 
-    find._probe_program.cache_clear()
+    export._ask_version.cache_clear()
     yield make
-    find._probe_program.cache_clear()
+    export._ask_version.cache_clear()
 
 
 def test_a_mac_is_sampled_by_time_profiler_and_nothing_is_counted(mac_run):
@@ -78,9 +79,7 @@ def test_a_mac_is_sampled_by_time_profiler_and_nothing_is_counted(mac_run):
 def test_without_xctrace_the_trace_says_why(mac_run, monkeypatch):
     monkeypatch.setattr(
         "profkit.backends.instruments.probe_xctrace",
-        lambda: find.XctraceAbility(
-            None, None, False, "only the command line tools are selected", "install Xcode"
-        ),
+        lambda: ToolAbility(None, None, False, "only the command line tools are selected", "install Xcode"),
     )
     document, _, _ = mac_run(passes="timing,trace")
     assert [(p.state, p.fix) for p in document.passes] == [("finished", None), ("skipped", "install Xcode")]

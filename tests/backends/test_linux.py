@@ -62,10 +62,10 @@ def test_tracemalloc_lasts_until_the_iterations_of_a_benchmark_whose_start_it_sl
     workload = Workload((sys.executable, "work.py"), str(tmp_path), "work")
     context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
     state = PlanState(True, 0.001, benchmark=True, plain_seconds=3.0, start_seconds=1.5)
-    (planned,) = AllocationsPass(context, late=False).plan(state)
+    (planned,) = AllocationsPass(context, device=False).plan(state)
     longest = planned.steps[0].directive.longest
     assert longest >= 2 * planned.cost * 3.0 > 1.5 * 3.0 + 0.5
-    (planned,) = AllocationsPass(context, late=False).plan(replace(state, benchmark=False))
+    (planned,) = AllocationsPass(context, device=False).plan(replace(state, benchmark=False))
     assert planned.steps[0].directive.longest == 1.5 * 3.0 + 0.5
 
 

@@ -109,7 +109,7 @@ def test_the_doctor_speaks_of_a_mac_and_of_nothing_that_only_linux_has(
 
 def test_a_report_from_elsewhere_is_read(mac: Mapping[str, str]) -> None:
     done = profkit(mac, "summarize", "--format", "json", "tests/data/perf/script.one-line.txt", cwd=PROJECT)
-    assert json.loads(done.stdout)["schema"] == "profkit.run/4"
+    assert json.loads(done.stdout)["schema"] == "profkit.run/5"
 
 
 def test_a_workload_is_profiled(mac: Mapping[str, str], tmp_path: Path) -> None:
@@ -136,7 +136,6 @@ def test_a_workload_is_profiled(mac: Mapping[str, str], tmp_path: Path) -> None:
     assert passes["timing"]["state"] == "finished"
     assert passes["counters"]["state"] == "skipped"
     assert passes["counters"]["reason"]["code"] == "no-counts-on-a-mac"
-    assert all(moment["load"] is not None for moment in document["moments"])
 
 
 def test_what_a_workload_leaves_behind_is_ended_where_nobody_can_adopt_it(

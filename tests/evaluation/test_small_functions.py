@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from profkit.core.types import EvaluationTest, Speedup, TestResult  # noqa: E402
+from profkit.core.types import EvaluationTest, Fact, Speedup, TestResult  # noqa: E402
 from profkit.evaluation import (  # noqa: E402
     cleanup_memory_and_gpu,
     compute_errors,
@@ -154,7 +154,7 @@ def test_times_of_records_are_milliseconds_and_only_what_passed_ran_successfully
     assert (record.speedup, record.benchmark_time_ms, record.reference_time_ms) == (2.0, 1.0, 2.0)
     assert (record.successfully_ran, record.word) == (True, "FASTER")
     assert correctness_record(passed).max_abs_error == 0.0
-    crashed = TestResult(TEST, "crashed", "signal 11 (SIGSEGV)")
+    crashed = TestResult(TEST, "crashed", Fact.message("signal 11 (SIGSEGV)"))
     record = performance_record(crashed)
     assert (math.isnan(record.speedup), math.isnan(record.benchmark_time_ms)) == (True, True)
     assert not record.successfully_ran

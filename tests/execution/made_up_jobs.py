@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.types import Json
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job, JobOutcome, JobQueue
-from profkit.execution.pool import WorkerPool
+from profkit.execution.child import WorkerClient, WorkerCommand
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.execution.worker import DeviceError, limit_memory
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}

@@ -23,8 +23,9 @@ def test_the_log_is_cut_while_an_answer_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(children, "LOG_LIMIT", 1000)
+    monkeypatch.setattr(children, "LOOK_SECONDS", 0.05)
     log = tmp_path / "child.log"
-    child = ChildProcess([sys.executable, "-c", PRINTS], {}, log, look_seconds=0.05)
+    child = ChildProcess([sys.executable, "-c", PRINTS], {}, log)
     try:
         child.start()
         assert child.read_line(20.0) == b"done"

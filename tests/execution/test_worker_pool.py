@@ -16,9 +16,8 @@ from made_up_jobs import PLAIN, SLOW, outcomes, singles
 from profkit.core.errors import MachineError
 from profkit.execution import child
 from profkit.execution import worker as limits
-from profkit.execution.client import WorkerClient
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
-from profkit.execution.pool import WorkerPool
+from profkit.execution.child import JobStatus, WorkerClient
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 
 
 def has_ended(pid: int) -> bool:

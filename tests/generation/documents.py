@@ -18,6 +18,7 @@ from profkit.core.types import (
     Place,
     Speedup,
 )
+from tests.spoken import message
 
 FLOOR = 0.05
 VECTORIZE = Insight(
@@ -51,7 +52,7 @@ def correct(number: int, value: float | None, half: float = 0.03, **fields: Any)
         timed = {
             "speedup": speedup(value, half),
             "bound_share": min(1.0, value / 2.4),
-            "bottleneck": "memory, 34 % of its peak",
+            "bottleneck": message("memory, 34 % of its peak"),
         }
     return replace(
         Attempt(number, "passed", call(), tests=6, passed=6, evaluated_seconds=9.0), **{**timed, **fields}
@@ -60,7 +61,9 @@ def correct(number: int, value: float | None, half: float = 0.03, **fields: Any)
 
 def failed(number: int, status: AttemptStatus = "incorrect", reason: str = "", **fields: Any) -> Attempt:
     """An attempt that did not pass."""
-    return replace(Attempt(number, status, call(), reason=reason, tests=6, evaluated_seconds=4.0), **fields)
+    return replace(
+        Attempt(number, status, call(), reason=message(reason), tests=6, evaluated_seconds=4.0), **fields
+    )
 
 
 def operation(name: str, *attempts: Attempt, folder: str = "", **fields: Any) -> OperationAttempts:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.evaluation.feedback import JudgedKernel, format_feedback
 from profkit.analysis.evaluation.witnesses import HotPlaces
 from profkit.core.types import EvaluationTest, Gain, Insight, Place, Speedup, TestResult
+from profkit.reporting.feedback import JudgedKernel, format_feedback
+from tests.spoken import message
 
 CODE = """import torch
 import triton
@@ -47,7 +48,10 @@ MEMORY = Insight(
 
 def test_of(arguments: str, **fields: object) -> TestResult:
     test = EvaluationTest(arguments, "smoke", "relu.default", "float32", arguments)
-    return replace(TestResult(test, "passed"), **fields)  # type: ignore[arg-type]
+    facts = {
+        name: message(text) for name, text in fields.items() if name == "reason" and isinstance(text, str)
+    }
+    return replace(TestResult(test, "passed"), **{**fields, **facts})  # type: ignore[arg-type]
 
 
 test_of.__test__ = False  # type: ignore[attr-defined]
@@ -90,7 +94,7 @@ def test_each_kind_of_failure_is_shown_before_a_second_one_of_any() -> None:
 def test_a_correct_kernel_gets_its_speed_its_limit_and_the_change_that_wins_most() -> None:
     text = feedback(
         TIMED,
-        limit="latency, 4 of 132 multiprocessors busy",
+        limit=message("latency, 4 of 132 multiprocessors busy"),
         hottest=HotPlaces("the GPU time", (("relu_kernel", 0.97), ("memset", 0.01))),
         insights=(MEMORY,),
         profiled=TIMED.test.arguments,
@@ -108,11 +112,14 @@ def test_a_correct_kernel_gets_its_speed_its_limit_and_the_change_that_wins_most
     ("fields", "said"),
     [
         ({"own_share": 0.0}, "Write the arithmetic in kernels of this file"),
-        ({"remarks": ("the host needs 38 µs",)}, "- the host needs 38 µs."),
+        ({"remarks": (message("the host needs 38 µs"),)}, "- the host needs 38 µs."),
         ({"bound_seconds": 1.95e-6}, "97.5 % of what the hardware allows: there is nothing left to win"),
-        ({"status": "cheat", "reason": "wrong in a timed call"}, "Keep nothing between calls"),
-        ({"status": "crashed", "reason": "was killed by SIGSEGV"}, "indices out of bounds"),
-        ({"status": "load-error", "reason": "no module named foo"}, "**It cannot be loaded.** no module"),
+        ({"status": "cheat", "reason": message("wrong in a timed call")}, "Keep nothing between calls"),
+        ({"status": "crashed", "reason": message("was killed by SIGSEGV")}, "indices out of bounds"),
+        (
+            {"status": "load-error", "reason": message("no module named foo")},
+            "**It cannot be loaded.** no module",
+        ),
         ({"status": "incorrect", "fault": "stride"}, "to the last property"),
         ({"status": "skipped"}, "every test was skipped"),
     ],

@@ -54,7 +54,7 @@ def test_a_generation_is_read_back_as_it_was(tmp_path: Path) -> None:
         ("{", "not whole JSON"),
         ("[1]", "not an object"),
         ('{"schema": "profkit.generation/9"}', "schema is"),
-        ('{"schema": "profkit.generation/1", "operations": [{"attempts": 3}]}', "cannot read"),
+        ('{"schema": "profkit.generation/2", "operations": [{"attempts": 3}]}', "cannot read"),
     ],
 )
 def test_what_is_no_generation_is_refused_with_the_reason(tmp_path: Path, text: str, words: str) -> None:

@@ -97,7 +97,7 @@ def test_report_shows_a_generation_in_each_form(folder: Path) -> None:
     assert said.code == 0
     assert "2 of 4 operations have a correct kernel" in said.out
     said = profkit("report", "generation.json", "--format", "json", cwd=folder)
-    assert said.json()["schema"] == "profkit.generation/1"
+    assert said.json()["schema"] == "profkit.generation/2"
     assert said.json()["solved"] == 2
     said = profkit("report", str(folder), "--format", "markdown", cwd=folder.parent)
     assert said.out == markdown.render(view(every_way(), folder, linked=False), markdown.STEP_SUMMARY)

@@ -92,17 +92,9 @@ def test_a_look_at_this_machine_takes_its_window_and_sees_its_own_work_as_its_ow
 # ------------------------------------------------------------ test_moment
 
 FILES = {
-    "proc/loadavg": "3.50 2.0 1.0 2/345 6789",
-    "proc/pressure/cpu": "some avg10=12.50 avg60=1.00 avg300=0.10 total=99\nfull avg10=0.00",
     "proc/self/status": "Cpus_allowed_list:\t0-1",
-    "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq": "2400000",
-    "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "2600000",
-    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
     "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "3",
     "sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count": "4",
-    "sys/class/thermal/thermal_zone0/temp": "41000",
-    "sys/class/thermal/thermal_zone1/temp": "67500",
-    "sys/class/thermal/thermal_zone2/temp": "-274000",  # a sensor that is not there
 }
 
 
@@ -116,8 +108,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 def test_what_the_files_tell(tmp_path: Path) -> None:
     seen = read_moment("before timing", root=write(tmp_path, FILES))
-    assert (seen.when, seen.load, seen.pressure) == ("before timing", 3.5, 12.5)
-    assert (seen.clock, seen.temperature, seen.throttled) == (2.5e9, 67.5, 7)
+    assert (seen.when, seen.throttled) == ("before timing", 7)
 
 
 def test_here_a_look_works_with_and_without_devices() -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import Cache
 from profkit.hardware.machine import available_memory, read_machine, usable_cores
-from profkit.hardware.processor import data_caches, find_typical_caches, instruction_cache
+from profkit.hardware.processor import USUAL, data_caches, instruction_cache
 
 Tree = Callable[..., Path]
 GIB = 1 << 30
@@ -57,7 +56,6 @@ def test_cores_are_the_whole_cores_of_the_quota(tree: Tree, quota: str, cores: i
     ("changes", "virtual"),
     [
         ({"sys/class/dmi/id/product_name": "m6g.metal"}, None),
-        ({"sys/hypervisor/type": "xen"}, "xen"),
         ({"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2"}, "wsl"),
         ({"run/.containerenv": ""}, "podman in kvm"),
         (
@@ -145,13 +143,10 @@ def test_an_impossible_level_is_replaced_and_the_others_are_kept(
         assert cache.source == ("assumed" if cache.level == level else "sysfs")
 
 
-def test_a_machine_without_cache_files_gets_the_typical_geometry_of_its_part(tree: Tree) -> None:
+def test_of_a_machine_without_cache_files_a_common_geometry_is_assumed(tree: Tree) -> None:
     machine = read_machine(tree("no_caches"))
-    assert machine.caches == (
-        Cache(1, 32 * KIB, 2, source="assumed"),
-        Cache(2, MIB, 16, source="assumed"),
-    )
-    assert instruction_cache(machine) == Cache(1, 48 * KIB, 3, source="assumed")
+    assert {c.level: (c.size, c.ways) for c in machine.caches} == USUAL
+    assert {c.source for c in (*machine.caches, instruction_cache(machine))} == {"assumed"}
 
 
 def test_an_emulators_stand_in_geometry_is_not_believed_in_a_guest_only(tree: Tree) -> None:
@@ -169,21 +164,3 @@ def test_an_emulators_stand_in_geometry_is_not_believed_in_a_guest_only(tree: Tr
     clocks = "sys/devices/system/clocksource/clocksource0/available_clocksource"
     metal = {**changes, clocks: "tsc", "proc/cpuinfo": "processor: 0\nvendor_id: AuthenticAMD\nflags: avx2"}
     assert {cache.source for cache in read_machine(tree("vm", metal)).caches} == {"sysfs"}
-
-
-@pytest.mark.parametrize(
-    ("vendor", "family", "model", "name"),
-    [
-        ("AuthenticAMD", 25, 0x61, "AMD Zen 4"),
-        ("AuthenticAMD", 25, 0x01, "AMD Zen 3"),
-        ("AuthenticAMD", 26, 2, "AMD Zen 5"),
-        ("GenuineIntel", 6, 143, "Intel Sapphire or Emerald Rapids"),
-        ("GenuineIntel", 6, None, "an Intel server"),
-        ("ARM", 8, 0xD4F, "Arm Neoverse V2"),
-        ("unknown", None, None, "a common server"),
-    ],
-)
-def test_the_typical_geometry_is_that_of_the_processors_generation(
-    vendor: str, family: int | None, model: int | None, name: str
-) -> None:
-    assert find_typical_caches(vendor, family, model).name == name

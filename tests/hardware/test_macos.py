@@ -54,7 +54,8 @@ def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     seen = read_conditions(window=0.01)
     assert seen.governor is None
     assert seen.memory is not None
-    assert read_moment("after timing", devices=True).load is not None
+    assert seen.load is not None
+    assert read_moment("after timing", devices=True).throttled is None
 
 
 def test_an_apple_gpu_has_the_specification_of_its_chip_and_its_cores(on_a_mac) -> None:  # type: ignore[no-untyped-def]
@@ -109,15 +110,12 @@ def test_the_peaks_of_a_chip_as_it_is_sold(name: str, cores: int, gigabytes: flo
     found = chip(name, cores)
     assert found.bandwidth == pytest.approx(gigabytes * 1e9)
     assert found.flops == pytest.approx(teraflops * 1e12, rel=0.02)
-    assert found.flops == cores * 128 * 2 * (found.clock or 0)
     assert found.reason is None
 
 
 def test_reported_numbers_are_not_taken_for_certain() -> None:
-    checked = {"Apple M1": (True, True), "Apple M4 Max": (True, False), "Apple M5 Max": (False, False)}
-    for name, words in checked.items():
-        found = chip(name, 40 if "Max" in name else 8)
-        assert (found.bandwidth_checked, found.flops_checked) == words
+    for name, checked in {"Apple M1": True, "Apple M4 Max": True, "Apple M5 Max": False}.items():
+        assert chip(name, 40 if "Max" in name else 8).bandwidth_checked is checked
 
 
 @pytest.mark.parametrize(

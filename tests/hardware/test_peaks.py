@@ -27,7 +27,6 @@ from profkit.hardware.peaks import (
     peaks_environment,
     read_peaks,
 )
-from profkit.profiling import run_passes
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tree: Callable[...,
 
 
 def test_peaks_come_back_with_the_time_at_which_they_were_measured(machine: Machine) -> None:
-    keep_peaks(machine, PEAKS)
+    keep_peaks(machine, PEAKS, module.KEPT_SECONDS)
     kept = kept_peaks(machine)
     assert kept is not None
     assert replace(kept, method=PEAKS.method) == PEAKS
@@ -136,7 +135,7 @@ def test_peaks_come_back_with_the_time_at_which_they_were_measured(machine: Mach
 def test_another_machine_another_start_and_another_day_have_none(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_peaks(machine, PEAKS)
+    keep_peaks(machine, PEAKS, module.KEPT_SECONDS)
     assert kept_peaks(replace(machine, cores=1)) is None
     now = time.time()
     monkeypatch.setattr(module.time, "time", lambda: now + module.KEPT_SECONDS + 60)
@@ -147,11 +146,11 @@ def test_another_machine_another_start_and_another_day_have_none(
     assert kept_peaks(machine) is None
 
 
-@pytest.mark.parametrize(("queued", "measurements"), [(0.01, 2), (0.9, 4)])
-def test_only_what_a_quiet_machine_reached_is_kept(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: float, measurements: int
+@pytest.mark.parametrize(("queued", "kept"), [(0.01, module.KEPT_SECONDS), (0.9, module.BUSY_SECONDS)])
+def test_what_a_quiet_machine_reached_is_kept_for_longer(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: float, kept: float
 ) -> None:
-    """Of two runs the second measures again where the first one's threads waited for a processor."""
+    """A second run within that time measures nothing; one after it measures again."""
     calls: list[tuple[str, ...]] = []
 
     def run(argv: tuple[str, ...], **_: object) -> ProcessOutcome:
@@ -162,10 +161,14 @@ def test_only_what_a_quiet_machine_reached_is_kept(
         usage = ((1.5, 1.4, queued),)
         return ProcessOutcome(argv, 0, False, 1.5, 1.4, 1, json.dumps(printed), usage)
 
-    monkeypatch.setattr(run_passes.process, "run", run)
-    first, _ = run_passes.measure_peaks(machine, tmp_path / "log")
-    again, _ = run_passes.measure_peaks(machine, tmp_path / "log")
+    monkeypatch.setattr(module.process, "run", run)
+    first, _ = module.measure_peaks(machine, tmp_path / "log")
+    again, _ = module.measure_peaks(machine, tmp_path / "log")
     assert first is not None
     assert again is not None
-    assert len(calls) == measurements
+    assert len(calls) == 2
+    now = time.time()
+    monkeypatch.setattr(module.time, "time", lambda: now + kept + 1)
+    module.measure_peaks(machine, tmp_path / "log")
+    assert len(calls) == 4
     assert again.bandwidth_all == first.bandwidth_all == 25e9

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Machine
+from profkit.hardware.conditions import keep_time, kept_spread
 from profkit.hardware.machine import read_machine
-from profkit.hardware.run_spread import keep_time, kept_spread
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from statistics import median
 
 import numpy as np
 
-from profkit.regression.change_points import find_candidates, find_changes
+from profkit.regression.change_points import examine_series, find_candidates
 
 Rule = Callable[[Sequence[float]], list[int]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"
 
 
 def profkit(values: Sequence[float]) -> list[int]:
-    return [change.index for change in find_changes(values)]
+    return [change.index for change in examine_series(values).change_points]
 
 
 def bare_fit(values: Sequence[float]) -> list[int]:

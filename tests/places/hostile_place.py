@@ -25,7 +25,6 @@ def main() -> None:
     sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
     hello = {
         "event": "hello",
-        "nonce": nonce,
         "python": sys.executable,
         "version": [3, 11, 7],
         "host": "a-machine",

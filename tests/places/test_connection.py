@@ -207,7 +207,7 @@ def test_a_full_disk_there_is_told_with_its_folder(tmp_path: Path) -> None:
         ["unshare", "-rm", "sh", "-c", mount], stdin=subprocess.DEVNULL, capture_output=True
     ).returncode:
         pytest.skip("no file system can be mounted here")
-    with pytest.raises(MachineError, match="has no space left") as caught:
+    with pytest.raises(MachineError, match="No space left") as caught:
         ask(place(tmp_path, "unshare", "-rm", "sh", "-c", f"{mount} #"), tmp_path, {"do": "print"})
     assert f"df -h {store}" in str(caught.value.fix)
     assert caught.value.exit_code == 3

@@ -39,7 +39,7 @@ def opened(about: Any, *messages: Any) -> list[Any]:
     """What a slot says that opens its worker, and then says these of its jobs."""
     return [
         {"event": "opened", "about": about},
-        *({"event": "said", "message": message} for message in messages),
+        *messages,
     ]
 
 
@@ -65,7 +65,7 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
 @pytest.mark.parametrize(
     ("verb", "said", "wrong"),
     [
-        (RUN, {"hello": {"nonce": "0"}}, "does not answer as profkit does"),
+        (RUN, {"hello": {"event": "x"}}, "does not answer as profkit does"),
         (RUN, {"hello": {"version": 7}}, "version is 7, not a list"),
         (RUN, {"hello": {"missing": ["yaml"]}}, "has no yaml"),
         (
@@ -145,5 +145,5 @@ def test_a_machine_without_python_says_so_with_the_line_that_names_one(tmp_path:
     (tmp_path / "bin" / "python3").unlink()
     done = profkit("profile", *on, *run, cwd=tmp_path)
     assert done.code == 3
-    assert "error: prefix:env has no Python 3.10 or newer (there is no python3)" in done.err
+    assert "error: prefix:env has no Python 3.10 or newer (python3 says " in done.err
     assert "fix: install one there, or name it: --on-python" in done.err

@@ -13,11 +13,11 @@ import pytest
 
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.child import JobStatus
 from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending
 from profkit.execution.places.kinds import ExecutionPlace, parse_places
-from profkit.execution.pool import WorkerPool
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.places import RELAY, PlaceSlots, SlotWork
 from tests.cli_runner import profkit

@@ -15,13 +15,14 @@ from cli_runner import profkit, runs
 
 from profkit.backends.cuda import cuda_evidence
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.types import Revision, Step, Workload
+from profkit.core.types import Fact, Revision, Step, Workload
 from profkit.execution.places.files import Sending
 from profkit.profiling.elsewhere import _errand_of
 from profkit.profiling.profile import ProfileOptions
 from profkit.profiling.run_steps import RunSettings, run_step
 from profkit.profiling.workload import describe_workload, read_revision, seems_marked, unchanged_program
 from profkit.runtime.passes.command import reads_program_from_input
+from tests.spoken import spoken
 
 
 @pytest.mark.parametrize(
@@ -120,9 +121,10 @@ def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: P
 
 
 def test_a_repository_without_a_commit_and_a_folder_without_a_repository(tmp_path: Path) -> None:
-    assert "not a git repository" in (of(tmp_path).reason or "")
+    assert "not a git repository" in spoken(of(tmp_path).reason)
     git(tmp_path, "init", "-q", "-b", "main")
-    assert of(tmp_path) == Revision(None, "main", None, "the repository has no commit yet")
+    assert of(tmp_path).commit is None
+    assert "ambiguous argument 'HEAD'" in spoken(of(tmp_path).reason)
 
 
 def test_a_git_that_does_not_answer_is_not_waited_for(
@@ -135,7 +137,7 @@ def test_a_git_that_does_not_answer_is_not_waited_for(
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
     begin = time.monotonic()
     found = read_revision(Workload(("python", "bench.py"), "bench", str(repository)), seconds=0.2)
-    assert found == Revision(reason="git knows no commit here: it takes too long")
+    assert found == Revision(reason=Fact.of("no-commit-here", said="it takes too long"))
     assert time.monotonic() - begin < 10
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import EvaluationDocument
+from profkit.core.types import EvaluationDocument, Fact
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.view import plain_text
@@ -38,7 +38,7 @@ ODD = {
         passed(replace(a_test("add.Tensor"), operation=HOSTILE, arguments=HOSTILE), 1.5),
         failed(replace(a_test("mul.Tensor"), operation=HOSTILE), "incorrect", HOSTILE, traceback=HOSTILE),
         failed(a_test("sin.default"), "skipped", HOSTILE),
-        notes=(HOSTILE,),
+        notes=(Fact.message(HOSTILE),),
     ),
     "many": evaluation(
         *(passed(a_test(f"operation_of_a_long_name_{n}.default"), 1 + n / 100) for n in range(150)),

@@ -342,7 +342,7 @@ def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
         data = json.loads(json_report.run(document))
         jsonschema.Draft202012Validator(schemas.run()).validate(data)
-        assert data["schema"] == "profkit.run/4"
+        assert data["schema"] == "profkit.run/5"
 
 
 # ---------------------------------------------------------------- plan and checks

@@ -13,21 +13,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
 
 from profkit.analysis.evaluation.speedups import (
     MeanSpeedup,
     least_speedup,
     mean_speedup,
     slowness,
-    summed_interval,
-    word_of_parts,
 )
 from profkit.core.types import (
     STATUSES,
     UNDECIDED,
     EvaluationDocument,
-    Speedup,
+    Fact,
     SpeedWord,
     TestResult,
     TestStatus,
@@ -68,8 +65,8 @@ class OperationResult:
     allowed_share: float | None = None  # the largest error as a share of what is allowed
     bound_share: float | None = None  # least time by the hardware over its own, over all calls: at most 1
     own_share: float | None = None  # the least of its tests
-    bottleneck: str | None = None  # of the timed test that takes longest, of those that were profiled
-    insight: str | None = None  # of the same
+    bottleneck: Fact | None = None  # of the timed test that takes longest, of those that were profiled
+    insight: Fact | None = None  # of the same
     first_failure: TestResult | None = None
 
     @property
@@ -153,39 +150,6 @@ def _bound_share(results: Sequence[TestResult]) -> float | None:
 
 
 @dataclass(frozen=True)
-class FastPoint:
-    """fast_p at one p: the share of the operations that are correct and more than `p` times as fast as PyTorch."""
-
-    p: float
-    share: float
-
-
-@dataclass(frozen=True)
-class ModelSpeedup:
-    """What a recorded program would gain from these kernels: its time by PyTorch over that by the kernels.
-
-    Times are `calls` x the reference's time of a call, summed; a call that no correct kernel serves keeps the
-    reference's. `calls` are those of the tests that have both times, of `all_calls` that the trace counts in this
-    evaluation. `kernel_share` is the part of PyTorch's time in calls that the kernels serve: by Amdahl's law the
-    speed-up cannot be larger than 1 / (1 - kernel_share).
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    word: SpeedWord
-    seconds: float  # of PyTorch for those calls
-    calls: int
-    all_calls: int
-    kernel_share: float
-
-    @property
-    def covered(self) -> float:
-        """Share of the recorded calls whose time is known."""
-        return self.calls / self.all_calls
-
-
-@dataclass(frozen=True)
 class EvaluationScores:
     """The numbers of an evaluation. What is None has nothing behind it.
 
@@ -209,8 +173,6 @@ class EvaluationScores:
     geomean: MeanSpeedup | None
     geomean_with_fallback: MeanSpeedup | None
     words: Mapping[SpeedWord, int]  # of the operations that have a speed-up
-    fast: tuple[FastPoint, ...]
-    model: ModelSpeedup | None
 
 
 def scores_of(
@@ -236,8 +198,6 @@ def scores_of(
         geomean=mean_speedup(timed, document.floor),
         geomean_with_fallback=mean_speedup(timed, document.floor, unchanged=fallen),
         words=Counter(one.speedup.word for one in operations if one.speedup is not None),
-        fast=fast_p_curve(operations),
-        model=model_speedup(document),
     )
 
 
@@ -263,61 +223,12 @@ def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
     return sum(surely_faster_than(one) > p for one in counted) / len(counted)
 
 
-def fast_p_curve(operations: Sequence[OperationResult]) -> tuple[FastPoint, ...]:
-    """fast_p at 1, and at every p where it changes, from small to large; empty where nobody can tell."""
-    if fast_p(operations, 1.0) is None:
-        return ()
-    places = sorted({1.0, *(least for one in operations if (least := surely_faster_than(one)) > 0)})
-    return tuple(FastPoint(p, fast_p(operations, p) or 0.0) for p in places)
-
-
 def surely_faster_than(operation: OperationResult) -> float:
     """How many times as fast as PyTorch a correct operation is at least; 0 of all others."""
     return least_speedup(operation.speedup) if operation.correct else 0.0
 
 
-# ---------------------------------------------------------------- a whole model
-
-
-def model_speedup(document: EvaluationDocument) -> ModelSpeedup | None:
-    """The estimate for the program whose trace the tests come from; None where no call is counted and timed.
-
-    sum(calls x reference) / sum(calls x (reference / speed-up of a correct kernel, else reference)). It counts the
-    operations' own times one after the other: what happens between them, and overlap, is not in it.
-    """
-    before = after = served = 0.0
-    calls = 0
-    parts: list[tuple[float, Speedup]] = []
-    for result in document.results:
-        reference = result.reference_seconds
-        if not result.test.calls or not reference:
-            continue
-        calls += result.test.calls
-        time = result.test.calls * reference
-        before += time
-        speedup = result.speedup
-        if speedup is None or not is_timed_well(result) or speedup.median <= 0:
-            after += time
-            continue
-        served += time
-        after += time / speedup.median
-        parts.append((time / speedup.median, speedup))
-    if before <= 0 or not served:
-        return None
-    value = before / after
-    # As shares of the time after, which is what the logarithm of the whole changes by
-    interval = summed_interval([(time / after, speedup) for time, speedup in parts])
-    low, high = (None, None) if interval is None else (value * exp(-interval[0]), value * exp(interval[1]))
-    return ModelSpeedup(
-        value,
-        low,
-        high,
-        word_of_parts(value, low, high, document.floor, [speedup for _, speedup in parts]),
-        before,
-        calls,
-        sum(result.test.calls for result in document.results),
-        served / before,
-    )
+# ---------------------------------------------------------------- a closer look
 
 
 def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:

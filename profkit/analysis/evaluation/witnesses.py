@@ -15,31 +15,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, KernelOwner, kernel_owner, owner_title
-from profkit.core.formatting import format_percent, format_quantity
-from profkit.core.types import Reading, RunDocument
+from profkit.core.types import Fact, Reading, RunDocument
 
 # As the targets of a run have it: from these shares of a measured peak, in %, the one or the other is what limits.
 MEMORY_LIMITS, ARITHMETIC_LIMITS = 60.0, 50.0
 SHOWN_PLACES = 5
 
 
-def bottleneck_of(document: RunDocument) -> str | None:
-    """`memory, 82 % of its peak`; None where the run does not tell.
+def bottleneck_of(document: RunDocument) -> Fact | None:
+    """Memory, at 82 % of its peak; None where the run does not tell.
 
     Of a GPU what limits the kernel with the largest share of its time.
     """
     if document.kernels:
         kernel = document.kernels[0]
-        near = f", {format_percent(kernel.nearest)} % of its peak" if kernel.nearest is not None else ""
-        return f"{kernel.bound}{near}"
+        if kernel.nearest is None:
+            return Fact.of("limited-by", name=kernel.bound)
+        return Fact.of("near-peak", name=kernel.bound, near=kernel.nearest)
     memory, arithmetic = (_largest(document, name) for name in ("bandwidth.dram.share", "flops.share"))
     by_memory = memory / MEMORY_LIMITS if memory is not None else 0.0
     by_arithmetic = arithmetic / ARITHMETIC_LIMITS if arithmetic is not None else 0.0
     if max(by_memory, by_arithmetic) < 1:
         return None
     if by_memory >= by_arithmetic:
-        return f"memory, {format_percent(memory or 0.0)} % of its peak"
-    return f"arithmetic, {format_percent(arithmetic or 0.0)} % of its peak"
+        return Fact.of("near-peak", name="memory", near=memory or 0.0)
+    return Fact.of("near-peak", name="arithmetic", near=arithmetic or 0.0)
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ def hottest_places(document: RunDocument) -> HotPlaces | None:
     return None
 
 
-def insight_of(document: RunDocument) -> str | None:
+def insight_of(document: RunDocument) -> Fact | None:
     """The first thing to change with the most that it can win; None where nothing was found."""
     if not document.insights:
         return None
     insight = document.insights[0]
-    gain = insight.gain
-    at_most = f" (at most {format_percent(100 * gain.at_most)} % of {gain.of})" if gain is not None else ""
-    return insight.title + at_most
+    if (gain := insight.gain) is None:
+        return Fact.of("change-first", name=insight.title)
+    return Fact.of("change-first-of", name=insight.title, share=gain.at_most, of=gain.of)
 
 
 def _largest(document: RunDocument, metric: str) -> float | None:
@@ -90,7 +90,7 @@ def _belongs_to_call(reading: Reading) -> bool:
     return reading.scope.kind in ("region", "run")
 
 
-DECOY_SHARE = 0.05  # of the time, and less: what else it launches does the work
+DECOY_SHARE = 0.05  # of the device's time, and less: the kernels of others do the work
 MIXED_SHARE = 0.5
 NAMED_SHARE = 0.05  # of the time: an owner with less is not named
 COPIES = ("Memcpy", "Memset")  # as CUPTI calls what the driver copies and fills
@@ -98,10 +98,10 @@ COPIES = ("Memcpy", "Memset")  # as CUPTI calls what the driver copies and fills
 
 @dataclass(frozen=True)
 class OwnKernels:
-    """The share of the time on the device that was spent in kernels of their author; `remark` is empty for most."""
+    """The share of the time on the device that was spent in kernels of their author; most need no `remark`."""
 
     share: float
-    remark: str = ""
+    remark: Fact | None = None
 
 
 def assess_own_kernels(launched: Sequence[tuple[str, float]]) -> OwnKernels | None:
@@ -125,21 +125,16 @@ def assess_own_kernels(launched: Sequence[tuple[str, float]]) -> OwnKernels | No
             own_seconds += seconds
     share = own_seconds / total
     own_titles = {owner_title(owner) for owner in OWN_CODE}
-    others = ", ".join(
-        f"{title} {seconds / total:.0%}"
+    others = tuple(
+        Fact.of("share-of", name=title, share=seconds / total)
         for title, seconds in sorted(by_owner.items(), key=lambda each: -each[1])
         if title not in own_titles and seconds >= NAMED_SHARE * total
     )
     if not own_launches:
-        return OwnKernels(share, f"it launches no kernel of its own: its time on the GPU is that of {others}")
+        return OwnKernels(share, Fact.of("no-own-kernel", *others))
     if share < DECOY_SHARE:
-        return OwnKernels(
-            share,
-            f"its own kernels take {share:.1%} of its time on the GPU, and others do the work: {others}",
-        )
-    if share < MIXED_SHARE:
-        return OwnKernels(share, f"{share:.0%} of its time on the GPU is in its own kernels; {others}")
-    return OwnKernels(share)
+        return OwnKernels(share, Fact.of("decoy", *others, share=share))
+    return OwnKernels(share, Fact.of("mixed-kernels", *others, share=share) if share < MIXED_SHARE else None)
 
 
 # No core of today stores more than two registers of 64 bytes in a cycle, and none runs at 8 GHz.
@@ -152,38 +147,26 @@ MORE_THREADS = 1.5  # times as many, and at least
 WHOLE_THREAD = 0.7  # more
 
 
-def impossible_rate(bytes_written: float, seconds: float, cores: int = os.cpu_count() or 1) -> str:
-    """Why no processor can have written so many bytes in these wall seconds; empty where one could."""
+def impossible_rate(bytes_written: float, seconds: float, cores: int = os.cpu_count() or 1) -> Fact | None:
+    """Why no processor can have written so many bytes in these wall seconds; None where one could."""
     if bytes_written <= seconds * STORED_PER_SECOND * cores:
-        return ""
-    rate = format_quantity(bytes_written / seconds, "B/s")
-    limit = format_quantity(STORED_PER_SECOND * cores, "B/s")
-    return (
-        f"its timed calls ended before their results can have been written: {rate}, and {cores} cores store less than "
-        f"{limit} (128 bytes a cycle at 8 GHz each)"
-    )
+        return None
+    return Fact.of("too-fast", rate=bytes_written / seconds, cores=cores, limit=STORED_PER_SECOND * cores)
 
 
-def impossible_device_rate(bytes_written: float, seconds: float, multiprocessors: int) -> str:
-    """Why no GPU of so many multiprocessors can have written so many bytes in these seconds; empty where one could."""
+def impossible_device_rate(bytes_written: float, seconds: float, multiprocessors: int) -> Fact | None:
+    """Why no GPU of so many multiprocessors can have written so many bytes in these seconds; None where one could."""
     if bytes_written <= seconds * DEVICE_STORED_PER_SECOND * multiprocessors:
-        return ""
-    rate = format_quantity(bytes_written / seconds, "B/s")
-    limit = format_quantity(DEVICE_STORED_PER_SECOND * multiprocessors, "B/s")
-    return (
-        f"its timed calls ended before their results can have been written: {rate}, and {multiprocessors} "
-        f"multiprocessors store less than {limit} (128 bytes a cycle at 4 GHz each)"
-    )
+        return None
+    limit = DEVICE_STORED_PER_SECOND * multiprocessors
+    return Fact.of("too-fast-on-gpu", rate=bytes_written / seconds, cores=multiprocessors, limit=limit)
 
 
-def describe_host_time(seconds: float, launch_seconds: float) -> str:
-    """A remark where the host needs longer to launch a call than the device to run it (seconds); else empty."""
+def describe_host_time(seconds: float, launch_seconds: float) -> Fact | None:
+    """A remark where the host needs longer to launch a call than the device to run it (seconds)."""
     if launch_seconds <= seconds:
-        return ""
-    return (
-        f"the host needs {format_quantity(launch_seconds, 's')} to launch a call, and the GPU "
-        f"{format_quantity(seconds, 's')} to run it: the speed-up is that of the GPU alone"
-    )
+        return None
+    return Fact.of("slow-launches", launch=launch_seconds, seconds=seconds)
 
 
 def kept_bound(bound: float | None, *seconds: float) -> float | None:
@@ -195,24 +178,16 @@ def kept_bound(bound: float | None, *seconds: float) -> float | None:
 
 def describe_witnesses(
     seconds: float, bound: float | None, threads: float, reference_threads: float, allowed: int = 0
-) -> tuple[str, ...]:
+) -> tuple[Fact, ...]:
     """Remarks on the seconds of a call: below the measured bound, or by more threads than PyTorch's own or `allowed`.
 
     `allowed` 0: as many as torch takes.
     """
     remarks = []
     if bound is not None and seconds * BEYOND_BOUND < bound:
-        remarks.append(
-            f"{bound / seconds:.1f} times as fast as the measured peaks of this machine allow: it does less arithmetic "
-            "or moves less than the operation's formula counts, or the machine was busy when they were measured"
-        )
+        remarks.append(Fact.of("beyond-peaks", times=bound / seconds))
     if allowed and threads > allowed + WHOLE_THREAD:
-        remarks.append(
-            f"it keeps {threads:.1f} processors busy, and --threads allows {allowed}: some of its speed-up is bought"
-        )
+        remarks.append(Fact.of("threads-beyond-option", threads=threads, allowed=allowed))
     elif threads > max(MORE_THREADS * reference_threads, reference_threads + WHOLE_THREAD):
-        remarks.append(
-            f"it keeps {threads:.1f} threads busy, and PyTorch's own {reference_threads:.1f}: of processor time it is "
-            "dearer than its speed-up says"
-        )
+        remarks.append(Fact.of("more-threads", threads=threads, reference=reference_threads))
     return tuple(remarks)

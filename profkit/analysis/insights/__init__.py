@@ -6,7 +6,7 @@ Rules stand by theme in this folder, and in RULES. Each bound is physical: no ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights import (
@@ -16,26 +16,21 @@ from profkit.analysis.insights import (
     gpu_memory,
     gpu_timeline,
     gpu_units,
-    host_growth,
     host_memory,
     host_native,
     host_threads,
     spot_waits,
     spots,
 )
-from profkit.analysis.insights.evidence import Rule, evidence_of
-from profkit.analysis.insights.nsight import nsight_insights
-from profkit.core.types import HotSpot, Insight, RunDocument
+from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence, evidence_of
+from profkit.core.types import Gain, HotSpot, Insight, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
     Rule("spinning-threads", host_threads.spinning_threads),
-    Rule("oversubscribed-threads", host_threads.oversubscribed_threads),
     Rule("lock-contention", host_threads.native_locks),
-    Rule("growing-memory", host_growth.growing_memory),
     Rule("unoptimised-build", host_memory.unoptimised_build),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("strided-access", host_memory.wasted_lines),
-    Rule("string-comparisons", host_memory.string_comparisons),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
@@ -50,9 +45,7 @@ RULES: tuple[Rule, ...] = (
     Rule("slow-fp64", gpu_units.slow_fp64),
     Rule("no-tensor-cores", gpu_units.no_tensor_cores),
     Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
-    Rule("old-architecture-product", gpu_units.old_architecture_product),
     Rule("old-attention", gpu_units.old_attention),
-    Rule("separate-multiply-add", gpu_units.separate_multiply_add),
     Rule("wasted-sectors", gpu_memory.wasted_sectors),
     Rule("no-reuse", gpu_memory.no_reuse),
     Rule("bank-conflicts", gpu_memory.bank_conflicts),
@@ -62,7 +55,6 @@ RULES: tuple[Rule, ...] = (
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
     Rule("divergent-warps", gpu_latency.divergent_warps),
-    Rule("random-setup", gpu_latency.random_setup),
     Rule("small-grid", gpu_launch.small_grid),
     Rule("last-wave", gpu_launch.last_wave),
     Rule("small-kernels", gpu_launch.small_kernels),
@@ -98,22 +90,19 @@ def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
     """What to do, the first first: of a program without a device by its hot spots, of one with a device by what can be
-    won; then what NVIDIA's rules say.
-
-    An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
-    """
+    won; then what NVIDIA's rules say."""
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
     on_spots = (*spot_waits.rank_behind(document), *spots.spot_insights(document, _PATTERNS))
     if document.trace is None and not evidence.kernels:
-        return (*_by_spots(document, on_spots, ranked), *nsight_insights(evidence))
+        return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
     if evidence.busy is not None and evidence.busy <= BUSY:
         ranked = sorted(
             (*ranked, *on_spots), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0)
         )
-    return (*ranked, *nsight_insights(evidence))
+    return (*ranked, *_of_nsight(evidence))
 
 
 def _by_spots(
@@ -141,3 +130,39 @@ def _is_at(spot: HotSpot, insight: Insight) -> bool:
     where = insight.where
     same_file = (where.file or "").rpartition("/")[2] == (spot.file or "").rpartition("/")[2]
     return where.function == spot.function or (bool(where.file) and same_file and where.line == spot.line)
+
+
+# ------------------------------------------------------------ what NVIDIA's own rules concluded
+
+LEAST_ESTIMATE = 0.1  # of the kernel's time
+MOST_RULES = 3  # of a kernel, the largest estimate first
+SURE = 60.0  # %: below it a unit is not what limits a kernel
+
+
+def _of_nsight(run: RunEvidence) -> Iterator[Insight]:
+    """The rules with the largest estimates, of the kernels that are worth a conclusion."""
+    for kernel in run.kernels:
+        rules = [
+            rule
+            for rule in run.document.rules
+            if rule.kernel == kernel.row.scope and rule.whole and rule.speedup >= LEAST_ESTIMATE
+        ]
+        for rule in sorted(rules, key=lambda rule: -rule.speedup)[:MOST_RULES]:
+            yield _of_rule(run, kernel, rule)
+
+
+def _of_rule(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
+    busiest = kernel.busiest or 0.0
+    left = 1 - busiest / 100 if busiest >= SURE else 1.0
+    bound = (
+        "NVIDIA's estimate" if rule.speedup <= left else "what the busiest unit leaves of NVIDIA's estimate"
+    )
+    return Insight(
+        rule.name,
+        rule.title,
+        rule.text.split(". ")[0].rstrip("."),
+        rule.text,
+        kernel.place,
+        Gain(kernel.share * run.gpu_share * min(rule.speedup, left), run.time_name, bound),
+        "nsight",
+    )

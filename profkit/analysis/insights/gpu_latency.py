@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from profkit.analysis.insights.evidence import (
     KernelEvidence,
@@ -16,6 +14,7 @@ from profkit.analysis.insights.evidence import (
 from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
+from profkit.analysis.summaries.kernels import STALL_MEANINGS
 from profkit.core.types import Insight
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
@@ -27,94 +26,63 @@ LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes t
 _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
-@dataclass(frozen=True)
-class _Wait:
-    """What warps wait for, and what is done about it."""
-
-    title: str
-    what: str
-    change: str
-
-
-# The meaning of each reason: Nsight Compute's documentation, "Warp Stall Reasons".
-_WAITS: dict[str, _Wait] = {
-    "long_scoreboard": _Wait(
+# What helps against each reason to wait: a title, and the change. STALL_MEANINGS says what is waited for.
+_CHANGES: dict[str, tuple[str, str]] = {
+    "long_scoreboard": (
         "Have more loads under way at a time",
-        "for loads from L2 and DRAM",
-        "Let every thread begin several independent loads before it uses the first (unrolled loop, "
-        "float4, cp.async), and keep "
-        "data that is used again in shared memory.",
+        "Let every thread begin several independent loads before it uses the first (unrolled loop, float4, cp.async), "
+        "and keep data that is used again in shared memory.",
     ),
-    "barrier": _Wait(
+    "barrier": (
         "Let warps wait less at __syncthreads()",
-        "at barriers (__syncthreads)",
-        "Use smaller blocks, so that fewer warps wait for the slowest and other blocks run "
-        "meanwhile; reduce within a warp "
-        "(__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
+        "Use smaller blocks, so that fewer warps wait for the slowest and other blocks run meanwhile; reduce within a "
+        "warp (__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
     ),
-    "short_scoreboard": _Wait(
+    "short_scoreboard": (
         "Access shared memory and special functions less often",
-        "for shared memory or special functions",
-        "Keep values in registers, read shared memory 16 bytes at a time, use __expf, rsqrtf and "
-        "the like where their precision "
-        "is enough.",
+        "Keep values in registers, read shared memory 16 bytes at a time, use __expf, rsqrtf and the like where their "
+        "precision is enough.",
     ),
-    "lg_throttle": _Wait(
+    "lg_throttle": (
         "Use fewer and wider loads and stores",
-        "because the queue for loads and stores is full",
-        "Load and store 16 bytes per instruction (float4), and let neighbouring threads access "
-        "neighbouring addresses.",
+        "Load and store 16 bytes per instruction (float4), and let neighbouring threads access neighbouring addresses.",
     ),
-    "mio_throttle": _Wait(
+    "mio_throttle": (
         "Use fewer and wider accesses to shared memory",
-        "because the queue for shared memory and special functions is full",
         "Read and write shared memory 16 bytes at a time, and keep values in registers.",
     ),
-    "wait": _Wait(
+    "wait": (
         "Give each thread independent work",
-        "a fixed number of cycles for the result of its own last instruction",
-        "Each instruction uses the result of the one before. Let a thread compute several results "
-        "side by side, unroll loops, "
-        "and run more warps on a multiprocessor.",
+        "Each instruction uses the result of the one before. Let a thread compute several results side by side, unroll "
+        "loops, and run more warps on a multiprocessor.",
     ),
-    "math_pipe_throttle": _Wait(
+    "math_pipe_throttle": (
         "Use fewer instructions for the same arithmetic",
-        "for a free arithmetic pipe",
         "Mix instructions of several pipes, replace divisions and special functions by cheaper ones.",
     ),
-    "no_instruction": _Wait(
+    "no_instruction": (
         "Make the loop fit the instruction cache",
-        "for their next instruction to be fetched",
         "Unroll less, and move rare cases into functions that are not inlined.",
     ),
-    "imc_miss": _Wait(
+    "imc_miss": (
         "Read constants less at random",
-        "for constants that are not in the cache",
         "Read constant memory with the same index in the whole warp, or use global memory with __ldg.",
     ),
-    "branch_resolving": _Wait(
+    "branch_resolving": (
         "Use fewer branches in the inner loop",
-        "for branch targets",
         "Replace short branches by arithmetic or predication, unroll the loop.",
     ),
-    "membar": _Wait(
+    "membar": (
         "Use fewer memory fences",
-        "at memory fences",
         "Use __threadfence_block() where the block is enough, and fence once for several writes.",
     ),
-    "sleeping": _Wait(
-        "Spin less",
-        "in __nanosleep",
-        "Let the host, or a kernel of its own, wait instead of a loop in this kernel.",
-    ),
-    "tex_throttle": _Wait(
+    "sleeping": ("Spin less", "Let the host, or a kernel of its own, wait instead of a loop in this kernel."),
+    "tex_throttle": (
         "Use fewer texture accesses at a time",
-        "because the queue for textures is full",
         "Use plain loads for what needs no filtering, and spread texture accesses over the loop.",
     ),
-    "drain": _Wait(
+    "drain": (
         "Write less at the end of each thread",
-        "for their last writes when they end",
         "Write 16 bytes per thread to neighbouring addresses, and let each thread do more work.",
     ),
 }
@@ -126,7 +94,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
             continue
-        waits = {name: kernel.stall_share(name) or 0.0 for name in _WAITS}
+        waits = {name: kernel.stall_share(name) or 0.0 for name in _CHANGES}
         reason = max(waits, key=lambda name: waits[name])
         busiest = kernel.busiest or 0.0
         if waits[reason] < LEAST or _serial_atomics(kernel) or _crowded_slices(kernel):
@@ -138,12 +106,11 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
         if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
-        wait = _WAITS[reason]
+        title, change = _CHANGES[reason]
         evidence = (
-            f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait {wait.what} for "
+            f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {STALL_MEANINGS[reason]} for "
             f"{percent_text(100 * waits[reason])} of the time"
         )
-        change = wait.change
         occupancy = (
             occupancy_change(kernel) if reason in ("long_scoreboard", "wait", "short_scoreboard") else None
         )
@@ -153,7 +120,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         yield insight_on(
             "waiting-warps",
             kernel,
-            wait.title,
+            title,
             evidence,
             change,
             bounded_gain(
@@ -298,38 +265,8 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Let the 32 threads of a warp take the same path",
             f"{percent_text(active)} of a warp's threads are active on average",
-            "Sort or group the work so that neighbouring threads do the same; give each thread the "
-            "same number of iterations; move "
-            "rare, long cases into a second kernel.",
+            "Sort or group the work so that neighbouring threads do the same; give each thread the same number of "
+            "iterations; move rare, long cases into a second kernel.",
             bounded_gain(run, kernel, 1 - active / 100, "as if every instruction served all 32 threads"),
             ("warp.execution_efficiency", "branch.efficiency"),
         )
-
-
-_RANDOM_SETUP = re.compile(
-    r"(init|setup|seed|create)\w*(rng|rand|states?)|(rng|rand|states?)\w*(init|setup)|curand\w*init",
-    re.IGNORECASE,
-)
-
-
-def random_setup(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel that only initialises random generators takes much of the time: XORWOW's start is
-    expensive."""
-    for kernel in run.kernels:
-        name = kernel.row.scope.name or ""
-        if (
-            kernel.share >= 0.1
-            and _RANDOM_SETUP.search(name)
-            and re.search(r"XORWOW|MRG32|curandState\b", name)
-        ):
-            yield insight_on(
-                "random-setup",
-                kernel,
-                "Start the random generators cheaply (Philox)",
-                "it initialises cuRAND states of a kind that skips ahead through its sequence for "
-                "each thread",
-                "Use curandStatePhilox4_32_10_t, whose start costs almost nothing; or give each "
-                "thread its own seed with sequence 0; or "
-                "keep the states for the next run.",
-                bounded_gain(run, kernel, 1.0, "the whole kernel"),
-            )

@@ -63,11 +63,9 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Choose the grid so that the last wave is full",
             f"the blocks run in {waves:.2f} waves: the last one fills "
-            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device"
-            f"{beside}",
-            "A grid that is a multiple of the blocks that run at once, smaller blocks of work, or "
-            "a persistent kernel in which each "
-            "block takes the next piece of work by itself.",
+            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device{beside}",
+            "A grid that is a multiple of the blocks that run at once, smaller blocks of work, or a persistent kernel "
+            "in which each block takes the next piece of work by itself.",
             bounded_gain(run, kernel, lost, "as if the waves were full"),
             ("launch.waves", "balance.multiprocessors"),
         )
@@ -91,9 +89,8 @@ def small_kernels(run: RunEvidence) -> Iterator[Insight]:
         "Fuse or batch the small kernels, or launch them as a CUDA graph",
         f"it takes {format_quantity(seconds, 's')}, less than it takes to launch it; "
         f"{plural(len(small), 'such kernel')}, {percent_text(100 * share)} of the GPU time",
-        "Do the work of several such kernels in one (torch.compile, a larger batch, a loop inside "
-        "the kernel). Where they cannot be "
-        "joined, capture them in a CUDA graph. What is inside a kernel of this size hardly matters.",
+        "Do the work of several such kernels in one (torch.compile, a larger batch, a loop inside the kernel). Where "
+        "they cannot be joined, capture them in a CUDA graph. What is inside a kernel of this size hardly matters.",
         None
         if run.busy is None
         else bounded_gain(run, first, share / first.share, "all such kernels together"),

@@ -115,18 +115,15 @@ def _wasted_share(kernel: KernelEvidence, used: float, excess: float) -> float:
 def _access_change(per_request: float) -> str:
     if per_request >= 24:
         return (
-            "Each thread of a warp meets a sector of its own: the threads walk along rows while "
-            "each walks down a column, or "
-            "load fields of structures. Swap the index that threadIdx.x runs along, transpose "
-            "through shared memory, or use "
-            "structures of arrays."
+            "Each thread of a warp meets a sector of its own: the threads walk along rows while each walks down a "
+            "column, or load fields of structures. Swap the index that threadIdx.x runs along, transpose through "
+            "shared memory, or use structures of arrays."
         )
     if per_request > 2 * IDEAL_SECTORS:
         return (
-            f"The threads of a warp are {per_request / IDEAL_SECTORS:.0f} elements of 4 bytes "
-            "apart. Load these elements with one "
-            "instruction (float4), or let threadIdx.x run along the innermost dimension and step "
-            "by blockDim.x."
+            f"The threads of a warp are {per_request / IDEAL_SECTORS:.0f} elements of 4 bytes apart. Load these "
+            "elements with one instruction (float4), or let threadIdx.x run along the innermost dimension and step by "
+            "blockDim.x."
         )
     return (
         "Align the rows to 32 bytes (pad the leading dimension), and let threadIdx.x run along the innermost "
@@ -160,8 +157,7 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             f"Use each value that comes from {where} more than once",
             f"{where} is at {percent_text(top)} of its peak, and DRAM and all arithmetic are below "
-            f"{percent_text(max(rest, 1.0))} "
-            f"({nearest}): {_again_text(kernel, loads)}",
+            f"{percent_text(max(rest, 1.0))} ({nearest}): {_again_text(kernel, loads)}",
             _REUSE[kernel.bound if kernel.bound in _REUSE else "l1"],
             bounded_gain(
                 run, kernel, 1 - rest / top, f"the kernel's time until {nearest} is the unit that limits it"
@@ -189,15 +185,12 @@ def _again_text(kernel: KernelEvidence, loads: float | None) -> str:
 
 
 _REUSE = {
-    "l1": "Let each thread compute several results (4x4 or 8x8 of a matrix product) from values "
-    "that it holds in registers, and "
-    "let the block share its tile of the input in shared memory. Load 16 bytes at a time (float4).",
-    "shared": "Let each thread compute more results from values that it holds in registers (8x8 of "
-    "a matrix product), and read "
-    "shared memory 16 bytes at a time (float4).",
-    "l2": "Let a block work on a larger tile that it keeps in shared memory, and order the blocks "
-    "so that neighbours use the "
-    "same data at the same time.",
+    "l1": "Let each thread compute several results (4x4 or 8x8 of a matrix product) from values that it holds in "
+    "registers, and let the block share its tile of the input in shared memory. Load 16 bytes at a time (float4).",
+    "shared": "Let each thread compute more results from values that it holds in registers (8x8 of a matrix product), "
+    "and read shared memory 16 bytes at a time (float4).",
+    "l2": "Let a block work on a larger tile that it keeps in shared memory, and order the blocks so that neighbours "
+    "use the same data at the same time.",
 }
 
 
@@ -221,9 +214,8 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Remove the bank conflicts in shared memory",
             evidence,
-            "Pad the rows of shared arrays by one element (tile[32][33]) or swizzle the index, so "
-            "that the 32 threads of a warp "
-            "meet 32 banks.",
+            "Pad the rows of shared arrays by one element (tile[32][33]) or swizzle the index, so that the 32 threads "
+            "of a warp meet 32 banks.",
             bounded_gain(run, kernel, part * share / 100, "the passes that only conflicts need"),
             ("shared.bank_conflicts.share", "shared.bank_conflicts.excess"),
         )
@@ -263,10 +255,9 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             "Keep values in registers instead of local memory",
             f"{percent_text(100 * share)} of its instructions load or store local memory "
             f"({format_quantity(loads, 'count')} loads){moved}",
-            "Arrays in a kernel stay in registers only where every index is known when it is "
-            "compiled: unroll the loop "
-            "(#pragma unroll). Otherwise use fewer live values, or allow more registers "
-            "(__launch_bounds__, maxrregcount).",
+            "Arrays in a kernel stay in registers only where every index is known when it is compiled: unroll the loop "
+            "(#pragma unroll). Otherwise use fewer live values, or allow more registers (__launch_bounds__, "
+            "maxrregcount).",
             bounded_gain(run, kernel, part, why) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
         )

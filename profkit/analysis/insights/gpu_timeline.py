@@ -40,9 +40,8 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     memory = _memory_seconds(copies)
     pageable = memory["pageable"] > 0.5 * seconds
     evidence = (
-        f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} "
-        "between host and device "
-        f"in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
+        f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} between "
+        f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
         f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
     )
     own, hidden = _copy_streams(trace)
@@ -83,8 +82,7 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         yield Insight(
             "exposed-copies",
             f"{'Pin the host memory, and move' if pageable else 'Move'} less data {where}",
-            f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no "
-            "more than that",
+            f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no more than that",
             f"{pin}{'keep' if pin else 'Keep'} on the device what is used again (weights that are offloaded, tables, "
             "intermediate results), copy it once, and in a smaller type.",
             gain=Gain(exposed, run.time_name, "as if nothing were copied"),
@@ -162,8 +160,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{slowed_text}",
         'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-        "batch, "
-        "no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",
+        "batch, no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",
         gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
     )
 
@@ -222,9 +219,8 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "unfused-operations",
         "Fuse the elementwise operations (torch.compile)",
-        f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take "
-        f"{percent_text(100 * share)} of the "
-        "kernel time: each reads and writes all of its data",
+        f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
+        "of the kernel time: each reads and writes all of its data",
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
         "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, rms_norm) "
         "do the same for theirs.",
@@ -251,9 +247,8 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
         "repeated-conversions",
         "Convert types once instead of in every step",
         f"{plural(kernels, 'kernel')} of {name} take {percent_text(100 * share)} of the kernel time",
-        "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), "
-        "convert inputs once before "
-        "the loop, and let autocast keep its cache (no weight that changes within the step).",
+        "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), convert inputs once "
+        "before the loop, and let autocast keep its cache (no weight that changes within the step).",
         Place(operation=name),
         Gain(share * run.gpu_share, run.time_name, "the time of all conversions"),
     )

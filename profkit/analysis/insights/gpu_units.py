@@ -38,9 +38,6 @@ _OF_FP32 = re.compile(
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
 _MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: the others are batches
-_ARCHITECTURE = re.compile(r"cutlass_(75|80)_|sm(75|80)_xmma|^(?:void )?(ampere|turing|volta)_")
-
-
 _FLASH_2 = re.compile(r"flash::flash_(fwd|bwd)\w*kernel|Flash_(fwd|bwd)_kernel_traits")
 _RECENT = re.compile(r"(^|\W)nvjet_|sm90")
 FLASH_GAIN = 0.5  # of its time
@@ -65,8 +62,7 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
             f"Compute in FP32: this GPU does 1/{1 / rate:.0f} of that in FP64",
             f"the FP64 pipe is busy for {percent_text(busy)} of the time, every other unit for at "
             f"most {percent_text(rest)}",
-            "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal "
-            "makes a whole "
+            "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal makes a whole "
             "expression double. Keep double where its digits are needed.",
             bounded_gain(
                 run, kernel, (busy - floor) / 100, "the kernel's time until the next unit is as busy"
@@ -180,33 +176,6 @@ def _aligned_floor(kernel: KernelEvidence) -> float:
     return min(1.0, max(tensor, reached, kernel.values.get("bandwidth.dram.share", 0.0) / 100))
 
 
-def old_architecture_product(run: RunEvidence) -> Iterator[Insight]:
-    """On Hopper and later a matrix product with instructions of Turing or Ampere, which reach
-    about half its peak."""
-    for kernel in run.kernels:
-        name = kernel.row.scope.name or ""
-        found = _ARCHITECTURE.search(name)
-        recent = kernel.gpu is not None and (kernel.gpu.capability or "0").split(".")[0] in ("9", "10")
-        if not recent or found is None or not _OF_TF32.search(name) or _ALIGNMENT.search(name):
-            continue
-        if kernel.above("bandwidth.dram.share", 60.0) or kernel.bound == "launch":
-            continue
-        made_for = next(part for part in found.groups() if part)
-        chip = {"75": "Turing", "80": "Ampere"}.get(made_for, made_for.capitalize())
-        yield insight_on(
-            "old-architecture-product",
-            kernel,
-            f"This matrix product uses instructions of {chip}: let the library choose a kernel for this GPU",
-            f"a tensor core kernel for {chip} on compute capability "
-            f"{kernel.gpu.capability if kernel.gpu else '?'}",
-            "Update the CUDA libraries (cuBLAS, cuDNN, or the framework's build); use 16-bit "
-            "types, contiguous operands, and "
-            "sizes that are multiples of 64.",
-            None,
-            ("tensor.utilization",),
-        )
-
-
 def old_attention(run: RunEvidence) -> Iterator[Insight]:
     """FlashAttention-2, which was written for Ampere, on Hopper and later."""
     for kernel in run.kernels:
@@ -244,37 +213,6 @@ def _is_recent(run: RunEvidence, kernel: KernelEvidence) -> bool:
     return any(_RECENT.search(other.row.scope.name or "") for other in run.kernels)
 
 
-def separate_multiply_add(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel limited by arithmetic that multiplies and adds in two instructions where one could
-    do both."""
-    for kernel in run.kernels:
-        if kernel.owner != "user" or kernel.bound not in ("fp32", "fp64", "fp16", "issue"):
-            continue
-        for letter, title in (("f", "FP32"), ("d", "FP64"), ("h", "FP16")):
-            add, multiply, fused = (_operations(kernel, f"{letter}{kind}") for kind in ("add", "mul", "fma"))
-            pairs, every = min(add, multiply), add + multiply + fused
-            if every == 0 or pairs / every < 0.2 or kernel.bound not in (title.lower(), "issue"):
-                continue
-            busy = (kernel.busiest or 0.0) / 100
-            yield insight_on(
-                "separate-multiply-add",
-                kernel,
-                "Multiply and add in one instruction (FMA)",
-                f"{percent_text(100 * (add + multiply) / every)} of the {title} operations are "
-                "separate multiplications and additions",
-                "Compile without -fmad=false and without __fmul_rn/__fadd_rn; write a * b + c; "
-                "reorder sums so that products "
-                "are added at once.",
-                bounded_gain(
-                    run,
-                    kernel,
-                    busy * pairs / every,
-                    "each pair of a multiplication and an addition saves one",
-                ),
-                ("pipe.fp32.utilization", "pipe.fp64.utilization"),
-            )
-
-
 def debug_build(run: RunEvidence) -> Iterator[Insight]:
     """Kernels that were compiled for the debugger: without any optimisation. No other rule looks at them."""
     if not run.debug_kernels:
@@ -290,12 +228,3 @@ def debug_build(run: RunEvidence) -> Iterator[Insight]:
         "Measure a build with optimisation: nvcc -O3 -lineinfo. With -lineinfo source lines are known all the same.",
         Gain(share * run.gpu_share, run.time_name, "the whole time of these kernels"),
     )
-
-
-def _operations(kernel: KernelEvidence, operation: str) -> float:
-    counted = (
-        value
-        for name, value in kernel.counters.items()
-        if f"thread_inst_executed_op_{operation}_pred_on" in name
-    )
-    return max(counted, default=0.0)

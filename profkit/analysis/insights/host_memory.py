@@ -33,9 +33,6 @@ ONE_THREAD = 1.15  # threads in use
 LEAST_SAMPLED = 0.5  # of the working time: samples of less have lost some of it
 NOISE = 30.0  # %, half the interval of the median time
 COSTS = 0.1  # of the time: less is not worth a change
-COMPARED, MANY_CALLS = 0.25, 1_000_000  # of the instructions, and calls
-_COMPARES = re.compile(r"(__)?(mem|str|strn|strcase|wmem|b)cmp")
-_SORTS = re.compile(r"sort|merge|heap", re.IGNORECASE)
 SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions take most of its time
 
 
@@ -181,44 +178,6 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
         "Replace them by arithmetic, masks, min and max or a table; sort or group the data by case first.",
         place,
         Gain(min(0.9, share), "the time of an iteration", f"{MISPREDICTION_CYCLES} cycles for each of them"),
-    )
-
-
-def string_comparisons(run: RunEvidence) -> Iterator[Insight]:
-    """A compiled program that compares texts or keys one after the other: a search without an index."""
-    profile = run.profile("counted-functions")
-    if profile is None or not _is_native(run):
-        return
-    comparing = [one for one in profile.hotspots if _COMPARES.match(one.function)]
-    share = sum(one.own for one in comparing) / profile.total
-    calls = sum(one.calls or 0 for one in comparing)
-    time = run.profile("functions")
-    of_time = 0.0
-    if time is not None and time.total > 0:  # keys that miss the caches take more of the time
-        of_time = sum(spot.own for spot in time.hotspots if _COMPARES.match(spot.function)) / time.total
-    if (
-        max(share, of_time) < COMPARED
-        or calls < MANY_CALLS
-        or any(_SORTS.search(one.function) for one in profile.hotspots[:20])
-    ):
-        return
-    caller = max(
-        (one for one in profile.hotspots if one not in comparing and one.library != comparing[0].library),
-        key=lambda one: one.own,
-        default=None,
-    )
-    of, text = "the instructions", f"{percent_text(100 * share)} of the instructions"
-    if time is not None and time.total > 0:
-        of, share = "the CPU time", of_time
-        text += f" and {percent_text(100 * share)} of the time"
-    yield Insight(
-        "string-comparisons",
-        "Look keys up in a hash table instead of comparing them one after the other",
-        f"{text} are in {format_quantity(float(calls), 'count')} calls of {comparing[0].function}",
-        "A hash table (HashMap, std::unordered_map, a dict) finds a key in one comparison; a sorted array in log2(n). "
-        "Where all must be compared: lengths or hash values first.",
-        Place(function=caller.function, file=caller.file) if caller is not None else Place(),
-        Gain(share, of, "these comparisons, as if there were none"),
     )
 
 

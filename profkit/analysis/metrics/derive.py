@@ -255,7 +255,7 @@ def _why_not(
     for name in nearest.names:
         counter = index.get(table.resolve(name))
         if counter is not None and counter.value is None:
-            faults.append(Fact.of(counter.state, counter=counter.name, said=counter.reason or ""))
+            faults.append(Fact.of(counter.state, *filter(None, [counter.reason]), counter=counter.name))
     return together(*faults) or Fact("not-collected"), nearest
 
 

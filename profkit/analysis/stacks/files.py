@@ -1,4 +1,4 @@
-"""Stacks as files for flame graph viewers (collapsed text, speedscope JSON), and as a tree that can be drawn."""
+"""Stacks as a file for flame graph viewers (speedscope JSON), and as a tree that can be drawn."""
 
 from __future__ import annotations
 
@@ -14,35 +14,6 @@ from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Frame, Stacks
-
-NANO = 1e9
-
-# A semicolon ends a frame and a newline ends a stack, so neither may stand in a name.
-_NAMES = str.maketrans({";": ":", "\n": " ", "\r": " ", "\0": " "})
-
-
-def write_collapsed(stacks: Stacks, path: Path) -> None:
-    """Write `stacks` to `path`, lines in alphabetical order.
-
-    Weights are whole numbers, since most scripts read nothing else: seconds are written as nanoseconds, any
-    other unit is rounded. Stacks that come to the same text are added up. OSError passes through.
-    """
-    factor = NANO if stacks.unit == "s" else 1
-    lines: dict[str, float] = {}
-    names: dict[int, str] = {}
-    for stack, weight in stacks.weights.items():
-        parts = []
-        for frame in stack:
-            name = names.get(id(frame))
-            if name is None:
-                name = names[id(frame)] = frame_label(frame).translate(_NAMES).strip() or "[unknown]"
-            parts.append(name)
-        text = ";".join(parts)
-        lines[text] = lines.get(text, 0) + weight * factor
-    with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-        for text in sorted(lines):
-            file.write(f"{text} {round(lines[text])}\n")
-
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNITS = {"s": "seconds", "ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "B": "bytes"}

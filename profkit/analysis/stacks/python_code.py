@@ -66,8 +66,7 @@ class PythonSample:
 class _Function:
     own: float = 0.0
     total: float = 0.0
-    waiting: float = 0.0
-    first_waiting: float = 0.0
+    outermost: float = 0.0  # seconds in which no other import was under way around it
     lines: dict[tuple[Frame, int], float] = field(default_factory=dict)
     callers: dict[tuple[Frame, int], float] = field(default_factory=dict)
 
@@ -96,10 +95,9 @@ class PythonTally:
             for frame, line in zip(sample.frames, sample.lines, strict=True)
             if frame is not None
         ]
-        waiting = max(0.0, sample.wall - sample.cpu)
         leaf, line = places[-1]
         function = self._functions.setdefault(leaf, _Function())
-        _count(function, sample, waiting)
+        function.own += sample.cpu
         _add(function.lines, (leaf, line), sample.cpu)
         if len(places) > 1:
             _add(function.callers, places[-2], sample.cpu)
@@ -128,7 +126,7 @@ class PythonTally:
             entry = self._imports.setdefault(name, _Function())
             entry.total += sample.wall
             entry.own += sample.wall if number == len(modules) - 1 else 0.0
-            entry.waiting += sample.wall if number == 0 else 0.0
+            entry.outermost += sample.wall if number == 0 else 0.0
             if caller is not None:
                 _add(entry.callers, caller, sample.wall)
 
@@ -137,7 +135,7 @@ class PythonTally:
         functions = [
             _hotspot(frame, entry)
             for frame, entry in self._functions.items()
-            if max(entry.own, entry.total, entry.waiting) >= LEAST * max(self.cpu, self.wall)
+            if max(entry.own, entry.total) >= LEAST * max(self.cpu, self.wall)
         ]
         by_own = sorted(functions, key=lambda spot: (-spot.own, -(spot.total or 0.0), spot.function))
         profiles = [
@@ -159,13 +157,12 @@ class PythonTally:
         return tuple(profiles)
 
     def _import(self, name: str, entry: _Function) -> Hotspot:
-        """`counters["outermost"]`: the seconds in which no other import was under way around it."""
         return Hotspot(
             name,
             entry.own,
             entry.total,
             file=self._files.get(name),
-            counters={"outermost": entry.waiting},
+            counters={"outermost": entry.outermost},
             callers=largest(entry.callers),
         )
 
@@ -179,12 +176,6 @@ def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     )
 
 
-def _count(function: _Function, sample: PythonSample, waiting: float) -> None:
-    function.own += sample.cpu
-    function.waiting += waiting
-    function.first_waiting += waiting * sample.first
-
-
 def _hotspot(frame: Frame, entry: _Function) -> Hotspot:
     return Hotspot(
         frame.function,
@@ -193,10 +184,6 @@ def _hotspot(frame: Frame, entry: _Function) -> Hotspot:
         file=frame.file,
         line=frame.line,
         library=frame.library if frame.library != PYTHON else None,
-        counters={
-            "waiting": entry.waiting,
-            "main_waiting": entry.first_waiting,
-        },
         lines=largest(entry.lines),
         callers=largest(entry.callers),
     )

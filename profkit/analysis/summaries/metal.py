@@ -30,7 +30,6 @@ from profkit.core.types import (
     RUN,
     TOGETHER,
     Fact,
-    Gpu,
     MetalAbsent,
     MetalCounter,
     MetalTrace,
@@ -44,7 +43,7 @@ from profkit.core.types import (
 
 @dataclass(frozen=True)
 class ChipSpecification:
-    """Bandwidth in bytes/s; where it is None, `reason` and `fix` say why.
+    """Bandwidth in bytes/s; where it is None, `reason` says why.
 
     `checked` False: the figure is one report's, or worked out of a neighbour, so what is made of it is an estimate.
     """
@@ -53,26 +52,19 @@ class ChipSpecification:
     bandwidth: float | None
     checked: bool = True
     reason: Fact | None = None
-    fix: str | None = None
 
 
 def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
     """The figures of the GPU that the trace speaks of."""
     from profkit.hardware.macos import find_chip  # with the whole machine, which no other run needs here
 
-    gpu = _gpu_named(document.gpus, metal.device)
+    gpu = document.gpus[0] if document.gpus else None
     name, known = (gpu.name, gpu.bandwidth) if gpu is not None else (metal.device, None)
     chip = find_chip(name, gpu.cores if gpu is not None else None)
     if isinstance(chip, Fault):
-        return ChipSpecification(name, known, reason=Fact.message(chip.reason), fix=chip.fix)
+        return ChipSpecification(name, known, reason=Fact.message(chip.reason))
     reason = Fact.message(chip.reason) if chip.reason is not None else None
     return ChipSpecification(name, known or chip.bandwidth, chip.bandwidth_checked, reason)
-
-
-def _gpu_named(gpus: tuple[Gpu, ...], device: str | None) -> Gpu | None:
-    """Of several GPUs the one that the trace names; the first where it names none."""
-    named = next((gpu for gpu in gpus if device is not None and gpu.name in (device, f"{device} GPU")), None)
-    return named or (gpus[0] if gpus else None)
 
 
 COUNTER_TABLES = (COUNTERS, SAMPLES)
@@ -188,11 +180,11 @@ def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
         part = _share_of_peak(metal, both.value, chip, quality, Fact.of("of-counter", counter=names))
         return [*readings, rate, part if part.value is None else replace(part, doubt=doubt)]
     why, share = chip.reason or UNSPECIFIED, "bandwidth.gpu.share"
-    part = missing_reading(metal, share, why, chip.fix)
+    part = missing_reading(metal, share, why, None)
     if units == {"%"}:  # of a peak that is not known here
         both = _Value(sum(value.value for value in known), "%", names, "estimated", formula, doubt)
         part = _counted_reading(metal, share, both.value, both)
-    return [*readings, missing_reading(metal, "bandwidth.gpu", why, chip.fix), part]
+    return [*readings, missing_reading(metal, "bandwidth.gpu", why, None), part]
 
 
 def _rate_reading(metal: MetalTrace, name: str, value: _Value | Fact, chip: ChipSpecification) -> Reading:
@@ -204,7 +196,7 @@ def _rate_reading(metal: MetalTrace, name: str, value: _Value | Fact, chip: Chip
     if value.unit != "%":
         return missing_reading(metal, name, _other_unit(value), None)
     if not chip.bandwidth:
-        return missing_reading(metal, name, chip.reason or UNSPECIFIED, chip.fix)
+        return missing_reading(metal, name, chip.reason or UNSPECIFIED, None)
     formula = f"{value.formula}, in % of the {chip.name}'s bandwidth"
     estimate = replace(value, formula=formula, quality="estimated")
     return _counted_reading(metal, name, value.value / 100 * chip.bandwidth, estimate)
@@ -215,7 +207,7 @@ def _share_of_peak(
 ) -> Reading:
     """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
     if not chip.bandwidth:
-        return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix)
+        return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, None)
     value = 100 * rate / chip.bandwidth
     formula = f"100 * bandwidth.gpu / {format_quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
     if not chip.checked:

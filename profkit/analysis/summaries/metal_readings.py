@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from profkit.analysis.comparability import holds_down
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
@@ -127,8 +128,6 @@ def slowed_reading(metal: MetalTrace) -> Reading:
     low = percent_of(sum(seconds for name, seconds in clocks if name == LOWEST), whole)
     if low:
         causes.append((low, Fact.of("lowest-at-work" if at_work else "lowest-state", value=low)))
-    from profkit.analysis.comparability.fingerprint import holds_down
-
     hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
     part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
     if hot and part is not None:
@@ -185,13 +184,11 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
         ("gpu.utilization", percent_of(busy, window), own, f"100 * union of the process / {where}"),
         ("gpu.utilization.device", percent_of(metal.device_busy, metal.span), *_device_source(metal)),
         ("gpu.utilization.alone", percent_of(most, window), own, together),
-        ("gpu.others", percent_of(metal.others, metal.span), own, "100 * others alone on the GPU / span"),
         ("gpu.window", window, own, where),
         ("time.gpu", encoders, (ENCODERS, INTERVALS), "sum of all encoders' times"),
         ("time.gpu.idle", idle, own, "window - union of the process"),
         ("gpu.starved", starved, (INTERVALS,),
          "100 * idle time in which the host had submitted nothing / idle time"),
-        ("gpu.gap", metal.longest_gap, own, "longest time without an interval of the process"),
     ]  # fmt: skip
     if metal.marked:
         rows.append(("gpu.entries", float(metal.entries), own, "entries of the marked region"))
@@ -234,19 +231,15 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 
 def _queue_readings(metal: MetalTrace) -> list[Reading]:
     buffers = metal.command_buffers
-    submitted, own = (INTERVALS, COMPLETED), (INTERVALS,)
-    whole = metal.completion is not None  # what is not told to be completed cannot be counted as queued
-    depth, most = (metal.queue_depth, metal.queue_most) if whole else (None, None)
+    own = (INTERVALS,)
+    # What is not told to be completed cannot be counted as queued.
+    most = metal.queue_most if metal.completion is not None else None
     rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
-        ("queue.latency", _spread_median(metal.latency), own, "median of the begin on the GPU - the submission"),
-        ("queue.depth", depth, submitted, "mean of submitted - completed over the time"),
-        ("queue.most", None if most is None else float(most), submitted,
+        ("queue.most", None if most is None else float(most), (INTERVALS, COMPLETED),
          "largest number of submitted and not completed"),
         ("buffer.count", None if buffers is None else float(buffers.count), own,
          "command buffers of the process"),
         ("buffer.time", _spread_median(buffers), own, "median of the union of each one's intervals"),
-        ("buffer.completion", _spread_median(metal.completion), submitted,
-         "median of completion - submission"),
     ]  # fmt: skip
     return [metal_reading(metal, *row) for row in rows]
 
@@ -266,6 +259,6 @@ def longest_work_reading(metal: MetalTrace) -> Reading:
         100 * (top.seconds / total) if top is not None else None,
         (ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
-        remark=Fact.of("work", kind=top.kind, name=top.name) if top is not None else None,
+        remark=Fact.of("work", kind="encoder", name=top.name) if top is not None else None,
         otherwise=NOTHING_RAN,
     )

@@ -132,7 +132,6 @@ class RooflineCeiling:
     estimated: bool = False
     # False: of arithmetic that nothing here does
     main: bool = True
-    reading: Reading | None = None  # what it comes from
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,6 @@ class RooflinePoint:
     quality: str | None
     bound: str | None
     description: str
-    reading: Reading | None = None  # what it comes from
 
 
 @dataclass(frozen=True)
@@ -190,24 +188,21 @@ def _device_ceilings(
     """The highest that any kernel's own peak came to: they follow the clock, which moves a little."""
     used = {here.kind for here in places}
     ceilings = []
-    if (top := _highest_reading(rows, "bandwidth.dram.peak")) is not None:
-        ceilings.append(RooflineCeiling("DRAM", top.value or 0.0, "memory", reading=top))
+    if top := _highest(rows, "bandwidth.dram.peak"):
+        ceilings.append(RooflineCeiling("DRAM", top, "memory"))
     tensor = [here.peak for here in places if here.kind == "tensor"]
     if tensor:
         ceilings.append(RooflineCeiling("tensor", max(tensor), "compute", estimated=True))
     for key, name in PRECISIONS.items():
-        top = _highest_reading(rows, f"flops.peak.{key}")
-        if top is not None and (name in used or key == "f32"):
-            ceilings.append(
-                RooflineCeiling(name, top.value or 0.0, "compute", main=name in used, reading=top)
-            )
+        top = _highest(rows, f"flops.peak.{key}")
+        if top and (name in used or key == "f32"):
+            ceilings.append(RooflineCeiling(name, top, "compute", main=name in used))
     return tuple(ceilings)
 
 
-def _highest_reading(rows: Sequence[KernelRow], metric: str) -> Reading | None:
-    """The reading with the largest value above zero."""
-    known = [row.readings[metric] for row in rows if row.value(metric)]
-    return max(known, key=lambda reading: reading.value or 0.0, default=None)
+def _highest(rows: Sequence[KernelRow], metric: str) -> float:
+    """The largest value; 0 where none is known."""
+    return max((row.value(metric) or 0.0 for row in rows), default=0.0)
 
 
 def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
@@ -224,13 +219,7 @@ def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
         "estimated" if here.estimated else None,
         bound,
         f"{sentence}; limited by {bound}" if bound else sentence,
-        row.readings.get("roofline.share") or _rate_reading(row, here),
     )
-
-
-def _rate_reading(row: KernelRow, here: RooflinePlace) -> Reading | None:
-    key = next((key for key, word in PRECISIONS.items() if word == here.kind), None)
-    return row.readings.get(f"flops.rate.{key}" if key is not None else "flops.tensor")
 
 
 def _processor_roofline(document: RunDocument) -> Roofline | None:
@@ -245,7 +234,7 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
     _, limit = work_of(document)
     threads = plural(limit.threads, "thread")
     ceilings = [
-        RooflineCeiling(f"{name}, {threads}", peak.value, kind, reading=peak)
+        RooflineCeiling(f"{name}, {threads}", peak.value, kind)
         for name, kind, peak in (("DRAM", "memory", limit.bandwidth), ("float32", "compute", limit.flops))
         if peak.value
     ]
@@ -253,7 +242,7 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
     text = _point_text(label, intensity, rate, attainable, "float32", None)
     rated = readings[1]
     quality = rated.quality if rated is not None and rated.quality != "measured" else None
-    point = RooflinePoint(label, intensity, rate, 1.0, "float32", quality, None, text, rated)
+    point = RooflinePoint(label, intensity, rate, 1.0, "float32", quality, None, text)
     return Roofline(tuple(ceilings), (point,))
 
 

@@ -285,7 +285,7 @@ class Sums:
         """Calls of the host (columns CALL)."""
         self._host.add_calls(block[self._windows.number(block["start"]) >= 0])
 
-    def trace(self, *, repeats: int | None, compile_seconds: float | None) -> GpuTrace:
+    def trace(self, *, repeats: int | None) -> GpuTrace:
         """All of it. Of several devices `span` and `busy` are the mean: a device that waits for others is idle."""
         # One that only got a copy is not one that should work.
         working = sorted(self._working or self._devices)
@@ -319,7 +319,6 @@ class Sums:
             setup_seconds=0.0
             if kernels.setup_seconds is None and repeats is not None
             else kernels.setup_seconds,
-            compile_seconds=compile_seconds,
             order=kernels.order,
             setup=kernels.setup,
             streams=self._streams.summed(),

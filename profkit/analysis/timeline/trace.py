@@ -30,10 +30,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
             sums.add(block)
         for block in calls:
             sums.add_calls(block)
-        trace = sums.trace(
-            repeats=steady.repeats if steady is not None else None,
-            compile_seconds=_compile_seconds(loading, windows),
-        )
+        trace = sums.trace(repeats=steady.repeats if steady is not None else None)
     return trace, (*notes, *_loading_notes(loading, windows))
 
 
@@ -78,7 +75,7 @@ def _part_that_counts(
     order = launch_order(activities, [fills_memory(configuration.name) for configuration in table])
     if not len(order.sequence):
         return whole, None, ()
-    loads = np.searchsorted(order.times, [start for start, _, _ in loading.moments])
+    loads = np.searchsorted(order.times, [start for start, _ in loading.moments])
     steady = find_steady(order.sequence, order.weights, order.filling, loads.tolist())
     if steady is None:
         return (
@@ -101,23 +98,18 @@ def _left_out_text(after: int) -> str:
     return f"; {plural(after, 'launch', 'launches')} after it left out" if after else ""
 
 
-def _compile_seconds(loading: CodeLoading, windows: TimeWindows) -> float | None:
-    return loading.before(windows.begin) if windows.begin != EVER[0] else None
-
-
 def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[str]:
     """Code that was loaded in a marked part is a cost of the first call, not of the work."""
     import numpy as np
 
     if not windows.marked or not loading.moments:
         return
-    starts = np.array([start for start, _, _ in loading.moments])
+    starts, took = np.array(loading.moments).T
     inside = windows.number(starts) >= 0
     if inside.any():
-        spent = sum(took for (_, took, _), there in zip(loading.moments, inside, strict=True) if there) / 1e9
         yield (
-            f"in the marked part the host loaded or compiled code {int(inside.sum())} times "
-            f"({spent * 1e3:.1f} ms): a few calls before it would keep that out"
+            f"in the marked part the host loaded code {int(inside.sum())} times "
+            f"({took[inside].sum() / 1e6:.1f} ms): a few calls before it would keep that out"
         )
 
 
@@ -161,61 +153,27 @@ class PendingCalls:
         activities["thread"][joined] = calls["thread"][at]
 
 
-# What a compiler hands to the driver when it is done (Triton, NVRTC, Numba): the host has compiled until then.
-_COMPILED = re.compile(
-    r"^cu(?:ModuleLoadData|ModuleLoadDataEx|LinkComplete|LinkAddData)\b|^nvrtc", re.IGNORECASE
+# Compiled just now (Triton, NVRTC, Numba), or long ago and loaded when first used.
+_LOADS = re.compile(
+    r"^cu(?:da)?(?:Library(?:Load|GetKernel)|Module(?:Load|GetFunction|LoadFatBinary)|Link(?:Complete|AddData)\b)|^nvrtc",
+    re.IGNORECASE,
 )
-# Code that was compiled long ago and is loaded when first used; the time is that of the call alone.
-_LOADED = re.compile(
-    r"^cu(?:da)?(?:Library(?:Load|GetKernel)|Module(?:Load|GetFunction|LoadFatBinary))", re.IGNORECASE
-)
-_SILENCE = 1_000_000  # ns without any call; below it is the ordinary work between two calls
-
-
-def loads_code(name: str) -> bool:
-    """Whether a call of this name makes the driver load code."""
-    return is_compiled(name) or _LOADED.search(name) is not None
-
-
-def is_compiled(name: str) -> bool:
-    """Whether a call of this name hands over what was compiled just now."""
-    return _COMPILED.search(name) is not None
 
 
 @dataclass
 class CodeLoading:
-    """Fed with all calls in order. `moments` are `(when it began, ns it took, is compilation)` of every load."""
+    """Fed with all calls in order. `moments` are `(when it began, ns it took)` of every load of code."""
 
     names: list[str]  # the table of calls; it may grow
-    moments: list[tuple[int, int, bool]] = field(default_factory=list)
-    _last: dict[tuple[int, int], int] = field(default_factory=dict)  # when each thread was last in a call
+    moments: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, calls: Columns) -> None:
         """Take note of the loads in a block of calls."""
         import numpy as np
 
-        interesting = np.array([loads_code(name) for name in self.names] or [False])
-        for at in np.flatnonzero(interesting[calls["name"]]).tolist():
-            call = calls[at]
-            thread = (int(call["process"]), int(call["thread"]))
-            before = calls[:at]
-            mine = before["end"][(before["thread"] == thread[1]) & (before["process"] == thread[0])]
-            last = int(mine.max()) if len(mine) else self._last.get(thread)
-            start, end = int(call["start"]), int(call["end"])
-            compiled = is_compiled(self.names[int(call["name"])])
-            silence = start - last if last is not None else 0
-            began = start - silence if compiled and silence >= _SILENCE else start
-            self.moments.append((start, end - began, compiled))
-        lanes = (calls["process"].astype(np.int64) << 32) | (calls["thread"].astype(np.int64) & 0xFFFFFFFF)
-        for lane in np.unique(lanes):
-            row = calls[lanes == lane]
-            key = (int(row["process"][0]), int(row["thread"][0]))
-            self._last[key] = max(self._last.get(key, 0), int(row["end"].max()))
-
-    def before(self, time: int) -> float | None:
-        """Seconds that compilation and loading took before `time`; None where none was seen."""
-        spent = [took for start, took, _ in self.moments if start < time]
-        return sum(spent) / 1e9 if spent else None
+        loads = np.array([_LOADS.search(name) is not None for name in self.names] or [False])
+        found = calls[loads[calls["name"]]]
+        self.moments += zip(found["start"].tolist(), (found["end"] - found["start"]).tolist(), strict=True)
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,7 @@ class Counting(Pass):
 def _lost_counters(step: Step) -> list[Counter]:
     """The events of a group that left no counts."""
     names = [split_name(event) for event in events_of(step.argv)]
-    reason = f"its run, {step.name}, left no counts"
+    reason = Fact.of("no-counts-left", name=step.name)
     return [Counter(name.name, None, "not-counted", pmu=name.pmu, reason=reason) for name in names]
 
 

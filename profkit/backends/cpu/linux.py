@@ -16,8 +16,8 @@ from profkit.analysis.stacks.merge import by_function, by_library, keep_python_f
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
-from profkit.backends.cpu.source_lines import program_file, source_places
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks
+from profkit.backends.source_lines import program_file, source_places
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Step, Workload
@@ -118,7 +118,7 @@ class SampledTrace(Pass):
         return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
-        """Functions, libraries and stacks; leaves a speedscope and a collapsed-stack file beside the text.
+        """Functions, libraries and stacks; leaves a speedscope file beside the text.
 
         The recording itself is removed: its copies of the stack hold the process's environment. So is what CPython and
         perf left in the temporary folder for the recorded processes.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cpu.source_lines import address_of, program_file
 from profkit.backends.passes import Pass, divide_counters, divide_profile, read_region_work
+from profkit.backends.source_lines import address_of, program_file
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import (
     Cache,

@@ -21,6 +21,7 @@ _NAMES = re.compile(
     r"\b(?:cuda\w*|cupy|pycuda|triton|nvcc|cutlass|cute|numba\.cuda|tensorrt|deepspeed|vllm|gpus?)\b",
     re.IGNORECASE,
 )
+_ASKED = "--backend cuda: "
 _LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
 # What the linker leaves in a program that was made with CUDA.
 _FATBIN = (b".nv_fatbin", b"libcudart.so", b"libcuda.so", b"cuLaunchKernel")
@@ -36,12 +37,7 @@ class CudaBackend(Backend):
     time_concern = "gpu"
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
     sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
-    allowances: Mapping[Depth, tuple[float, float] | None] = {
-        "quick": None,
-        "gate": (7.0, 10.0),
-        "standard": (7.0, 10.0),
-        "full": None,
-    }
+    allowances: Mapping[Depth, tuple[float, float]] = {"gate": (7.0, 10.0), "standard": (7.0, 10.0)}
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
     tool_lines = GpuToolLines(
         trace="nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND",
@@ -65,28 +61,21 @@ class CudaBackend(Backend):
         evidence = cuda_evidence(workload)
         if evidence is None:
             return None
-        from profkit.hardware import gpu  # a run on the CPU asks no driver
-
-        gpus = gpu.read_gpus()
-        if gpus:
-            return DeviceCandidate(evidence, gpus)
-        fault = gpu.driver_fault()
-        return DeviceCandidate(
-            evidence, missing=fault.reason if fault is not None else "no CUDA device is visible"
-        )
+        try:
+            return DeviceCandidate(evidence, self.devices())
+        except MachineError as fault:
+            return DeviceCandidate(evidence, missing=fault.message.removeprefix(_ASKED))
 
     def devices(self) -> tuple[Gpu, ...]:
         """The devices that the driver shows."""
-        from profkit.hardware import gpu
+        from profkit.hardware import gpu  # a run on the CPU asks no driver
 
         gpus = gpu.read_gpus()
         if gpus:
             return gpus
         fault = gpu.driver_fault()
         reason = fault.reason if fault is not None else "no device is visible"
-        raise MachineError(
-            f"--backend cuda: {reason}", (fault.fix if fault is not None else None) or "--backend cpu"
-        )
+        raise MachineError(f"{_ASKED}{reason}", (fault.fix if fault is not None else None) or "--backend cpu")
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """nsys and ncu on one run."""

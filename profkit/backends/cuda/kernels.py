@@ -58,7 +58,10 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     seconds = sum(kernel.total for kernel in trace.kernels)
     notes: list[str] = []
     candidates = list(trace.kernels)
-    for what, pattern in _unwanted_kernels(trace):
+    unwanted = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
+    if not trace.marked:
+        unwanted.append(("initialisers, which fill tensors before the work", _INITIALISER))
+    for what, pattern in unwanted:
         dropped = [k for k in candidates if pattern.search(k.kernel.name)]
         remaining = [k for k in candidates if not pattern.search(k.kernel.name)]
         if not dropped or (not remaining and pattern is _INITIALISER):
@@ -80,13 +83,6 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     return ChosenKernels(tuple(chosen[:most]), seconds, tuple(notes))
 
 
-def _unwanted_kernels(trace: GpuTrace) -> list[tuple[str, re.Pattern[str]]]:
-    unwanted = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
-    if not trace.marked:
-        unwanted.append(("initialisers, which fill tensors before the work", _INITIALISER))
-    return unwanted
-
-
 def _share_text(kernels: list[KernelTime], seconds: float) -> str:
     share = format_percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
     return f"{share} % of the GPU time in {plural(len(kernels), 'configuration')}"
@@ -102,14 +98,18 @@ WIDEST = 100  # launches of a window
 @dataclass(frozen=True)
 class CountedLaunches:
     """What a run of the workload under ncu counts: each of `kernels` at its launch number `launch`, or all launches in
-    `window`: how many to pass over, and to count, of those that match the names of what was chosen. `passed`: launches
-    that cost.
+    `window`: how many to pass over, and to count, of those that match the names of what was chosen.
     """
 
     kernels: tuple[KernelTime, ...]
     launch: int = 0
     window: tuple[int, int] | None = None
-    passed: int = 0
+
+    def seconds(self, replays: int | None) -> float:
+        """What ncu takes for them beside the program: for those that it counts, and those that it passes over."""
+        passed, counted = self.window if self.window is not None else (0, len(self.kernels))
+        own = sum(kernel.total / max(1, kernel.launches) for kernel in self.kernels)
+        return (replays or 1) * (counted * COUNTED_SECONDS + own) + passed * MATCHED_SECONDS
 
 
 def count_in_benchmark(kernels: Sequence[KernelTime], traced: int) -> tuple[CountedLaunches, int]:
@@ -173,7 +173,7 @@ def count_in_program(
         return CountedLaunches(())
     begin, end = min(best.values()), max(best.values()) + 1
     counted = tuple(sorted((trace.kernels[number] for number in best), key=lambda k: -k.total))
-    return CountedLaunches(counted, 0, (before + begin, end - begin), before + begin)
+    return CountedLaunches(counted, 0, (before + begin, end - begin))
 
 
 def _gpu_seconds(trace: GpuTrace, numbers: Iterable[int]) -> float:
@@ -211,7 +211,12 @@ def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[S
     """
     scopes: dict[Scope, Scope] = {}
     free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
-    for key in (_mangled_name, _normal_name, _last_word):
+    keys: tuple[Callable[[Kernel], str | None], ...] = (
+        lambda kernel: kernel.mangled,
+        lambda kernel: same_name(kernel.name),
+        _last_word,
+    )
+    for key in keys:
         pairs: list[tuple[Kernel, Kernel]] = []
         for kernel in left:
             alike = [k for k in free if _may_be(k, kernel) and key(k) is not None and key(k) == key(kernel)]
@@ -233,14 +238,6 @@ def _may_be(traced: Kernel, counted: Kernel) -> bool:
     return traced.mangled is None or counted.mangled is None or traced.mangled == counted.mangled
 
 
-def _mangled_name(kernel: Kernel) -> str | None:
-    return kernel.mangled
-
-
-def _normal_name(kernel: Kernel) -> str | None:
-    return same_name(kernel.name)
-
-
 def _last_word(kernel: Kernel) -> str | None:
     """`softmax_warp_forward` of everything around it."""
     name = kernel.name[:_LONGEST].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
@@ -257,23 +254,21 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     """Counters and readings of each launch configuration.
 
     The pass that explains reads what was counted before as well, since some formulas take counters of both.
-    Raises UnreadableReport where no run left a report.
+    Raises UnreadableReport where the run left no report.
     """
-    reports, notes = _read_reports(context, plan)
+    (step,) = plan.steps
+    report = _with_traced_names(_read_report(context.folder / step.artifacts[0]), plan)
     before = [] if plan.name == "counters" else _earlier_reports(context, plan)
-    fresh = _merge_counters([counter for _, report in reports for counter in report.counters])
+    fresh = _merge_counters(report.counters)
     here = {counter.scope for counter in fresh}
     known = _merge_counters(
-        [*fresh, *(c for _, report in before for c in report.counters if c.scope in here)]
+        [*fresh, *(c for _, earlier in before for c in earlier.counters if c.scope in here)]
     )
-    readings = _derive_readings(known, [*reports, *before])
-    first = reports[0][1]
-    facts: dict[str, str] = {}
-    for _, report in reversed(reports):
-        facts |= report.facts
+    facts = report.facts
     if plan.name == "explain":
         facts = {f"{name} (explain)": value for name, value in facts.items() if name in _OF_PASS}
     _require_planned(plan, fresh)
+    notes = [*report.warnings, *read_region_work(context.folder, step.name).notes]
     gone = _missing_note(plan, fresh)
     if gone:
         notes.append(gone)
@@ -283,33 +278,14 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
         )
     return PassFindings(
         counters=fresh,
-        readings=readings,
-        gpus=first.gpus,
-        trace=first.trace if plan.name == "counters" else None,
-        instructions=tuple(one for _, report in reports for one in report.instructions),
-        rules=tuple(rule for _, report in reports for rule in report.rules),
+        readings=_derive_readings(known, [(step.artifacts[0], report), *before]),
+        gpus=report.gpus,
+        trace=report.trace if plan.name == "counters" else None,
+        instructions=report.instructions,
+        rules=report.rules,
         facts=facts,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _read_reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Report]], list[str]]:
-    """What the runs of a pass left, and what is to be said of it. Raises UnreadableReport where none left anything."""
-    reports: list[tuple[str, Report]] = []
-    notes: list[str] = []
-    fault: UnreadableReport | None = None
-    for step in plan.steps:
-        path = context.folder / step.artifacts[0]
-        try:
-            report = _with_traced_names(_read_report(path), plan)
-        except UnreadableReport as error:
-            fault = error
-            continue
-        reports.append((step.artifacts[0], report))
-        notes += [*report.warnings, *read_region_work(context.folder, step.name).notes]
-    if not reports:
-        raise fault or UnreadableReport("ncu was not run")
-    return reports, notes
 
 
 def _read_report(path: Path) -> Report:
@@ -340,7 +316,7 @@ def _earlier_reports(context: RunContext, plan: PassPlan) -> list[tuple[str, Rep
     return reports
 
 
-def _merge_counters(counters: list[Counter]) -> tuple[Counter, ...]:
+def _merge_counters(counters: Iterable[Counter]) -> tuple[Counter, ...]:
     """Each counter of a kernel once: with a value where any report has one, else as the first says."""
     merged: dict[tuple[object, str], Counter] = {}
     for counter in counters:

@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass
-from profkit.backends.cuda.trace import EXPORT_SECONDS, NSYS_SECONDS, DeviceTracePass
+from profkit.backends.cuda.passes import (
+    EXPORT_SECONDS,
+    NSYS_SECONDS,
+    DeviceTracePass,
+    ExplanationPass,
+    KernelCountersPass,
+)
 from profkit.backends.passes import (
     ALL_PASSES,
     DEVICE_PASSES,
@@ -56,7 +61,7 @@ class CudaRun(BackendRun):
     # Processes of the same work on a GPU differ by less than its clocks do within one.
     processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 1, "full": 3}
     switch = Switch("cuda")
-    late_allocations = True
+    on_device = True
     # the stacks once it is known whether nsys works
     order = ("timing", "cprofile", "tracemalloc", "trace", "stacks", "counters", "explain")
 

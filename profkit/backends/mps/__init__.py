@@ -29,12 +29,7 @@ class MpsBackend(Backend):
     report_concerns = frozenset({"gpu", "occupancy", "bandwidth", "state"})
     sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
     # Nobody has measured yet what Instruments costs.
-    allowances: Mapping[Depth, tuple[float, float] | None] = {
-        "quick": None,
-        "gate": None,
-        "standard": None,
-        "full": None,
-    }
+    allowances: Mapping[Depth, tuple[float, float]] = {}
     profilers: tuple[str, ...] = ("xctrace",)
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 

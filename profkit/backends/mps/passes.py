@@ -26,6 +26,7 @@ from profkit.backends.passes import (
     start_seconds,
 )
 from profkit.core.types import Fact, MetalAbsent, MetalTrace, PassName, PassPlan, PassResult, Report, Switch
+from profkit.profilers.programs import ToolAbility
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
     FINISH_COUNTERS,
@@ -34,7 +35,7 @@ from profkit.profilers.xctrace.command import (
     POINTS,
     explain_fault,
 )
-from profkit.profilers.xctrace.find import XctraceAbility, probe_xctrace
+from profkit.profilers.xctrace.export import probe_xctrace
 from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
@@ -45,7 +46,6 @@ SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
 COUNTERS_SECONDS = 120.0
 LONGEST_RECORDING = 60.0  # seconds that are recorded at most, beside the start of the program: 50 MB take 8 s
 LEAST, MOST = 5, 500  # iterations
-LIST_FIX = "xcrun xctrace list templates"
 
 
 def recording_limit(state: PlanState) -> float:
@@ -101,9 +101,8 @@ class MetalTracePass(MetalPass):
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """Metal System Trace."""
-        lacking = self._xctrace.lacks(template=METAL)
-        if lacking is not None:
-            return self.skip(lacking, self._xctrace.fix or LIST_FIX)
+        if not self._xctrace.works:
+            return self.skip(self._xctrace.reason, self._xctrace.fix)
         schemas = [schema for schema in wanted_schemas() if COUNTED not in schema]
         return self.recording(state, schemas, recording_limit(state), template=METAL)
 
@@ -130,12 +129,10 @@ class MetalCountersPass(MetalPass):
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The instrument of the counters, alone."""
-        xctrace = self._xctrace
-        lacking = xctrace.lacks(instrument=GPU_COUNTERS)
-        if lacking is not None:
-            return self.skip(lacking, xctrace.fix or COUNTERS_FIX)
+        if not self._xctrace.works:
+            return self.skip(self._xctrace.reason, self._xctrace.fix)
         # By the signposts of its regions, since this instrument alone leaves no table of the clock.
-        points = [POINTS] if state.marked and POINTS in xctrace.instruments else []
+        points = [POINTS] if state.marked else []
         limit = float(round(min(recording_limit(state), LONGEST_COUNTED + (state.start_seconds or 0.0))))
         return self.recording(
             state,
@@ -178,7 +175,7 @@ class MpsRun(BackendRun):
     name = "mps"
     passes: ClassVar[PassTable] = {"gate": ("timing", "trace"), "standard": DEVICE_PASSES, "full": ALL_PASSES}
     switch = Switch("signpost")
-    late_allocations = True
+    on_device = True
 
     def tool_versions(self) -> dict[str, str | None]:
         """The version of xctrace, where an asked pass uses it."""
@@ -195,5 +192,5 @@ class MpsRun(BackendRun):
         return super().make_pass(name)
 
     @cached_property
-    def _xctrace(self) -> XctraceAbility:
+    def _xctrace(self) -> ToolAbility:
         return probe_xctrace()

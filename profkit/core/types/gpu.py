@@ -217,7 +217,6 @@ class GpuTrace:
     marked: bool = False  # only what happened in a marked region is counted
     repeats: int | None = None  # unmarked: how often what repeats was seen; None where nothing does
     setup_seconds: float | None = None  # kernel time before it, left out
-    compile_seconds: float | None = None  # just-in-time compilation (Triton, module loading) seen before it
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
@@ -300,7 +299,6 @@ class MetalWork:
     """
 
     name: str
-    kind: Literal["encoder", "channel"]
     count: int
     seconds: float
     busy: float | None = None
@@ -379,7 +377,6 @@ class MetalTrace:
     others: float | None = None
     longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
     processes: tuple[MetalProcess, ...] = ()  # busiest first
-    channels: tuple[MetalWork, ...] = ()
     encoders: tuple[MetalWork, ...] = ()  # largest first
     command_buffers: Spread | None = None  # GPU time of each
     completion: Spread | None = None  # of each, from when it was submitted until it was completed
@@ -400,5 +397,3 @@ class MetalTrace:
     window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled
     lost: str | None = None  # why all of the trace counts, although a region was marked
-    # Of command buffers, from their end on the GPU until the host was told of it
-    notice: Spread | None = None

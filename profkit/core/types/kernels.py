@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from profkit.core.types.readings import Json
+from profkit.core.types.readings import Fact, Json
 from profkit.core.types.run import Insight
 
 # ---------------------------------------------------------------- a sweep
@@ -63,7 +63,7 @@ class CaseResult:
     point: GridPoint
     implementation: str
     state: CaseState
-    reason: str | None = None  # why there is no time
+    reason: Fact | None = None  # why there is no time
     fix: str | None = None
     median: float | None = None
     half_width: float | None = None  # of the median's 95 % interval, as a share of it
@@ -187,7 +187,7 @@ class TestResult:
 
     test: EvaluationTest
     status: TestStatus
-    reason: str = ""
+    reason: Fact | None = None
     fault: Fault | None = None
     max_abs_error: float | None = None  # against the result in float64, over all numbers of all outputs
     max_rel_error: float | None = None
@@ -203,11 +203,11 @@ class TestResult:
     flops: float | None = None
     bound_seconds: float | None = None  # the least time that the hardware allows for them
     own_share: float | None = None  # of the device's time, that was spent in the candidate's own kernels
-    # What its own profile says: "memory, 82 % of its peak"; what to change first, and the most that this can win.
-    bottleneck: str | None = None
-    insight: str | None = None
+    # What its own profile says: what limits it, and what to change first with the most that this can win
+    bottleneck: Fact | None = None
+    insight: Fact | None = None
     verified: int = 0  # timed calls of which the result was verified
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Fact, ...] = ()
     spent: float = 0.0  # wall seconds that the test took
     profile: str | None = None  # the folder of its own `profkit profile`, below the evaluation's
 
@@ -229,7 +229,7 @@ class EvaluationDocument:
     planned: int = 0  # tests
     complete: bool = False
     seconds: float = 0.0  # wall time of all sessions together
-    notes: tuple[str, ...] = ()  # what else must be known to believe the times: a busy machine
+    notes: tuple[Fact, ...] = ()  # what else must be known of its kernels
     device_type: str = ""  # as torch names it: cpu
     kernels: str = ""  # the names of the files or folders that hold them, without the folders above
 
@@ -288,7 +288,7 @@ class Attempt:
     call: ModelCall = ModelCall()
     file: str = ""  # of the kernel; empty where there is none
     feedback: str = ""  # the file with what the model was told of this attempt
-    reason: str = ""  # why it did not pass: of the first test that did not
+    reason: Fact | None = None  # why it did not pass: of the first test that did not
     tests: int = 0  # that count
     passed: int = 0
     speedup: Speedup | None = None
@@ -297,7 +297,7 @@ class Attempt:
     own_share: float | None = None
     evaluation: str = ""  # the folder with its tests
     profile: str = ""  # the folder of its slowest test's profile
-    bottleneck: str | None = None
+    bottleneck: Fact | None = None
     insights: tuple[Insight, ...] = ()  # of that profile, in their order
     evaluated_seconds: float = 0.0
     profiled_seconds: float = 0.0

@@ -54,26 +54,12 @@ class Peaks:
 
 
 @dataclass(frozen=True)
-class DeviceMoment:
-    """One look at a GPU. None where the driver does not tell."""
-
-    index: int
-    clock: float | None = None  # Hz, of the SMs
-    temperature: float | None = None  # degrees Celsius
-    throttle: tuple[str, ...] = ()  # why it holds its clock down: "power limit", "power brake"
-
-
-@dataclass(frozen=True)
 class Moment:
     """One cheap look at the machine, beside the timing pass. None where it does not tell."""
 
     when: str  # "before timing", "after timing"
-    load: float | None = None  # mean number of runnable tasks over the last minute
-    pressure: float | None = None  # % of the last 10 s in which some task waited for a core
-    clock: float | None = None  # Hz, mean over the usable cores
-    temperature: float | None = None  # degrees Celsius, of the hottest zone
     throttled: int | None = None  # times a core slowed itself for heat since it was started
-    devices: tuple[DeviceMoment, ...] = ()
+    slowdowns: tuple[str, ...] = ()  # why a GPU holds its clock down: "power limit", "power brake"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
@@ -33,7 +34,6 @@ ProfileKind = Literal[
     "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines", "raises",
     "own-time", "cumulative-time", "calls", "imports", "operations",
     "program-calls",  # of and from the program's own functions, by caller and callee
-    "growing-lines",  # source lines that hold ever more memory: bytes by which they grew
     # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
     "sampled-functions", "sampled-imports", "sampled-threads",
 ]  # fmt: skip
@@ -67,7 +67,13 @@ class Fact:
     @property
     def root(self) -> Fact:
         """What is at the bottom of it, where it follows from another fact: of several that hold together all."""
-        return self.parts[-1].root if self.parts and self.code != TOGETHER else self
+        return self.parts[-1].root if self.parts and self.code not in WHOLE else self
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What it says without its numbers and names: equal where two differ in these alone."""
+        said = re.sub(r"[0-9]+(?:[.,][0-9]+)*", "#", self.names.get("text", ""))
+        return (self.code, said, *(part.kind for part in self.parts))
 
 
 def message_of(fact: Fact | None) -> str:
@@ -76,6 +82,7 @@ def message_of(fact: Fact | None) -> str:
 
 
 TOGETHER = "together"  # facts that hold at once
+WHOLE = (TOGETHER, "not-supported", "not-counted", "hard-zero")  # whose parts say nothing without them
 
 
 def together(*facts: Fact | None) -> Fact | None:
@@ -153,7 +160,7 @@ class Counter:
     share: float | None = None
     scope: Scope = RUN
     pmu: str | None = None
-    reason: str | None = None
+    reason: Fact | None = None
 
 
 @dataclass(frozen=True)

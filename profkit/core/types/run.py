@@ -122,15 +122,11 @@ InsightSource = Literal["profkit", "nsight"]
 
 @dataclass(frozen=True)
 class Gain:
-    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows.
-
-    `objection`: of an estimate of others, why it cannot be reached.
-    """
+    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows."""
 
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
     bound: str
-    objection: str | None = None
 
 
 @dataclass(frozen=True)
@@ -158,9 +154,8 @@ class TimeSplit:
 
     `startup` comes before the steady part, `waiting` is wall time in which no thread ran or could run, `queued` that in
     which one could run and had no processor, `cpu` the processor time of all threads, `threads` that over the time in
-    which it worked, `repeats` how often what repeats was seen. `runnable` threads on average ran or could run in the
-    time in which it worked, `thread_count` is the most that there were. `system` is the part of `cpu` in the kernel;
-    `read` and `written` are bytes of `io_calls` calls, `stored` those that a device moved.
+    which it worked, `repeats` how often what repeats was seen. `thread_count` is the most that there were; `read` and
+    `written` are bytes of `io_calls` calls.
     """
 
     wall: float
@@ -172,12 +167,9 @@ class TimeSplit:
     gpu: float | None = None
     threads: float | None = None
     repeats: int | None = None
-    runnable: float | None = None
     thread_count: int | None = None
-    system: float | None = None
     read: float | None = None
     written: float | None = None
-    stored: float | None = None
     io_calls: int | None = None
 
 
@@ -227,20 +219,6 @@ class AllocationLine:
 
 
 @dataclass(frozen=True)
-class SteadyLine:
-    """A line that held more at each of `looks` looks than at the one before. Bytes, and seconds since the start."""
-
-    file: str
-    line: int
-    first: int
-    last: int
-    blocks: int  # at the last look
-    looks: int
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True)
 class MemoryGrowth:
     """Bytes that each iteration leaves behind, with a 95 % interval; `leak` is None where nothing tells."""
 
@@ -249,7 +227,7 @@ class MemoryGrowth:
     high: float | None
     iterations: int  # that were looked at, after the first ones
     leak: bool | None
-    reason: str
+    reason: Fact
 
 
 @dataclass(frozen=True)
@@ -267,7 +245,6 @@ class Allocations:
     growing: tuple[AllocationLine, ...]
     notes: tuple[str, ...]
     points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
-    steady: tuple[SteadyLine, ...] = ()  # where no region was marked
 
 
 @dataclass(frozen=True)
@@ -291,7 +268,7 @@ class Revision:
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
     branch: str | None = None  # None where the head is detached
     dirty: bool | None = None  # tracked files differ from the commit; None where that took too long to tell
-    reason: str | None = None  # why there is less than that: no git here, no repository, an empty one
+    reason: Fact | None = None  # why there is less than that: no git here, no repository, an empty one
 
 
 @dataclass(frozen=True)

@@ -41,24 +41,27 @@ class _Part:
         return data
 
 
-def serve(nonce: str) -> None:
-    """Say what is there, and start what is asked for; it does not come back."""
+def serve() -> None:
+    """Say which Python this is, what it lacks and what is there, and start what is asked for; it does not come back."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # prints of others
     signal.signal(signal.SIGINT, signal.default_int_handler)
     store = Path()
     try:
         store = open_store()
-        known = [path.name for path in (store / "code").iterdir()]
-        send(answers, {"event": "hello", "nonce": nonce, **describe_python(), "code": known})
+        hello = {
+            "event": "hello",
+            "python": sys.executable,
+            "version": list(sys.version_info[:3]),
+            "missing": [name for name in NEEDED if importlib.util.find_spec(name) is None],
+            "code": [path.name for path in (store / "code").iterdir()],
+        }
+        send(answers, hello)
         if line := requests.readline():
             start(json.loads(line), requests, answers, store)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        what = "has no space left" if full else f"cannot be used: {error.strerror or error}"
-        where = error.filename if isinstance(error.filename, str) else str(store)
-        fix = f"{'df -h' if full else 'ls -ld'} {store}   (there; PROFKIT_CACHE names another folder)"
-        give_up(requests, answers, 3, f"{where} {what}", fix)
+        fix = f"df -h {store}; ls -ld {store}   (there; PROFKIT_CACHE names another folder)"
+        give_up(requests, answers, 3, f"{store} cannot be used: {error}", fix)
     except Exception as error:
         give_up(requests, answers, 70, f"{type(error).__name__}: {error}"[:2000], None)
 
@@ -142,20 +145,13 @@ def open_store() -> Path:
     raise last
 
 
-def describe_python() -> dict[str, Any]:
-    """Which Python this is, and what it lacks."""
-    return {
-        "python": sys.executable,
-        "version": list(sys.version_info[:3]),
-        "missing": [name for name in NEEDED if importlib.util.find_spec(name) is None],
-    }
-
-
 def claim_run(runs: Path, name: str) -> tuple[Path, int]:
     """An empty folder that no other run uses, by a name that is mostly the same: paths stand in reports."""
     import fcntl
 
-    for number in range(1, 10_000):
+    number = 0
+    while True:
+        number += 1
         folder = runs / f"{name}-{number}"
         folder.mkdir(exist_ok=True)
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -168,7 +164,6 @@ def claim_run(runs: Path, name: str) -> tuple[Path, int]:
         for part in ("work", "out"):
             (folder / part).mkdir()
         return folder, lock
-    raise ValueError("ten thousand runs are under way here")
 
 
 def empty(folder: Path) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shlex
@@ -29,18 +28,14 @@ from profkit.core.errors import (
 from profkit.core.progress import Progress, Silent
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
-from profkit.execution.child import ChildProcess, WorkerEnded
-from profkit.execution.job import Job, JobStatus
+from profkit.execution.child import ChildProcess, JobStatus, WorkerEnded
 from profkit.execution.places.files import Tree, profkit_tree
 from profkit.execution.places.kinds import ExecutionPlace, quote_lines, words_of
 from profkit.runtime.passes.secrets import is_secret_variable
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
-LOOK_SECONDS = 10.0  # little is printed on this side; a thousand connections that look each second are work
 TIDY_SECONDS = 10.0  # for what is removed there at the end
-PATIENCE_SECONDS = 60.0  # after a Ctrl-C, for what was finished to come back
-BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 PIECE = 1 << 20  # bytes
 NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)), "python")
@@ -64,7 +59,6 @@ class PlaceLost(MachineError):
 class Hello:
     """What the Python at a place says of itself. `code`: every profkit that is there."""
 
-    nonce: str = ""
     python: str = ""
     version: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
@@ -90,14 +84,12 @@ class Connection:
             {},
             log,
             without=hidden,
-            look_seconds=LOOK_SECONDS,
             asks=place.queues,
             reason_mark=place.reason_mark,
         )
 
     def open(self, progress: Progress | None = None) -> None:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
-        self._child.look_seconds = 1.0
         if progress is not None:
             self._child.look = _show_wait(progress, self._child)
         try:
@@ -106,7 +98,7 @@ class Connection:
             self.close()
             raise
         finally:
-            self._child.look, self._child.look_seconds = bool, LOOK_SECONDS
+            self._child.look = bool
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
@@ -115,20 +107,29 @@ class Connection:
             self._child.send(_search_script(nonce, [self._python] if self._python else PYTHONS))
             words = self._find_marker(nonce)
             if words[:1] != ["ready"]:
-                raise self._no_python(" ".join(words[1:]))
-            source = BOOT.read_bytes() + f"\nserve({nonce!r})\n".encode()
+                name, said = self._python or "python3", " ".join(words[1:])
+                raise PlaceUnreachable(
+                    f"{self.place.title} has no Python 3.10 or newer ({name} says {said[:200]!r})",
+                    "install one there, or name it: --on-python /path/to/python3",
+                )
+            source = BOOT.read_bytes() + b"\nserve()\n"
             self._child.send(b"%d\n" % len(source) + source)
             hello = self._read(SILENCE_SECONDS)
         except WorkerEnded as ended:
-            raise self._unreachable(ended) from ended
+            what = "did not answer" if ended.status is JobStatus.timeout else "cannot be reached"
+            raise PlaceUnreachable(
+                f"{self.place.title} {what}: {self._reason_of(ended)}", self.place.try_it
+            ) from ended
         except PlaceLost as lost:
             raise PlaceUnreachable(lost.message, lost.fix) from lost
         try:
             self.hello = from_plain_data(Hello, hello)
+            if hello["event"] != "hello":
+                raise UnreadableReport(f"it says {hello['event'][:40]!r}")
         except UnreadableReport as error:
-            raise self._stranger(f": {error.message}") from error
-        if hello["event"] != "hello" or self.hello.nonce != nonce:
-            raise self._stranger()
+            raise PlaceUnreachable(
+                f"{self.place.title} does not answer as profkit does: {error.message}"
+            ) from error
         if missing := self.hello.missing:
             packages = " ".join(DISTRIBUTIONS.get(name, name) for name in missing)
             fix = f"{shlex.quote(self.hello.python)} -m pip install {packages}   (there)"
@@ -161,7 +162,7 @@ class Connection:
                 "function": function,
                 "data": data,
             }
-            self._send(request)
+            self._child.send_message(request)
             self._send_file(file, progress or Silent())
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -170,53 +171,42 @@ class Connection:
         A Ctrl-C is handed on, so that what was finished comes back; a second one is raised here. Raises PlaceLost.
         """
         with self._as_lost(), defer_interrupts() as hurry:
-            patience, asked = STAGE_SECONDS, 0.0
+            patience, asked = STAGE_SECONDS, False
             while True:
                 event = self._read(patience)
-                patience, now = SILENCE_SECONDS, time.monotonic()
+                patience = SILENCE_SECONDS
                 if hurry.is_set():
                     hurry.clear()
-                    if not asked:
-                        self._send({"ask": "cancel"})
-                        asked = now
-                    elif now - asked > BURST_SECONDS:
+                    if asked:
                         raise KeyboardInterrupt
-                if asked and now > asked + PATIENCE_SECONDS:
-                    raise KeyboardInterrupt
-                if event["event"] == "beat":
-                    self._child.cut_log()
-                    continue
-                yield event
+                    self._child.send_message({"ask": "cancel"})
+                    asked = True
+                if event["event"] != "beat":
+                    yield event
                 if event["event"] == "result":
                     return
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
         with self._as_lost():
-            self._send(request)
+            self._child.send_message(request)
 
     def answer(self) -> dict[str, Any]:
         """The next thing it says, beside that it lives. Raises PlaceLost, and the fault that it tells of."""
         with self._as_lost():
             while (event := self._read(SILENCE_SECONDS))["event"] == "beat":
-                self._child.cut_log()
+                pass
             return event
 
-    def finish(self) -> None:
-        """No more is asked: it gets a moment to remove what the work left there."""
-        self._child.finish(TIDY_SECONDS)
-
     def close(self) -> None:
-        """End it, and with it what runs there; what has told its result or its fault gets the same moment.
+        """End it, and with it what runs there.
 
-        So does the client of a place that costs money: it ends that place.
+        What has told a result or a fault gets a moment to remove what the work left there; and so does the client of a
+        place that costs money: it ends that place.
         """
         if self._told or self.place.is_rented:
-            self.finish()
+            self._child.finish(TIDY_SECONDS)
         self._child.close()
-
-    def _send(self, request: Mapping[str, Any]) -> None:
-        self._child.send(json.dumps(request).encode() + b"\n")
 
     def _send_file(self, file: IO[bytes], progress: Progress) -> None:
         size, begun = file.tell(), time.monotonic()
@@ -231,21 +221,19 @@ class Connection:
 
     def _read(self, timeout: float) -> dict[str, Any]:
         """The next message. Raises PlaceLost for what is none, and the fault that it tells of."""
-        line = self._child.read_line(timeout)
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict) or not isinstance(message.get("event"), str):
-            shown = line[:200].decode("utf-8", "replace")
-            raise PlaceLost(f"{self.place.title} wrote what is no answer: {shown!r}", self.place.try_it)
-        self._told = message["event"] in ("result", "fault")
-        if message["event"] == "fault":
-            raise _fault_of(message, self.place)
+        message = self._child.read_message(timeout)
+        if isinstance(message, bytes) or not isinstance(message.get("event"), str):
+            raise PlaceLost(
+                f"{self.place.title} wrote what is no answer: {message!r:.200}", self.place.try_it
+            )
+        self._child.cut_log()
+        if message["event"] != "beat":
+            self._told = message["event"] in ("result", "fault")
+        if message["event"] == "fault":  # in its own words: they may hold what a workload printed
+            code = message.get("exit")
+            kind = _FAULTS.get(code, MachineError) if isinstance(code, int) else MachineError
+            raise kind(*words_of(self.place.title, message.get("message"), message.get("fix")))
         return message
-
-    def _stranger(self, why: str = "") -> PlaceUnreachable:
-        return PlaceUnreachable(f"{self.place.title} does not answer as profkit does{why}")
 
     def _find_marker(self, nonce: str) -> list[str]:
         """What stands behind the nonce, past all that a login shell prints."""
@@ -259,23 +247,9 @@ class Connection:
             f"{self.place.title} prints without an end before it starts a shell", self.place.try_it
         )
 
-    def _unreachable(self, ended: WorkerEnded) -> PlaceUnreachable:
-        if ended.status is JobStatus.timeout:
-            return PlaceUnreachable(f"{self.place.title} did not answer: {ended}", self.place.try_it)
-        reason = self._reason_of(ended)
-        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", self.place.try_it)
-
     def _reason_of(self, ended: WorkerEnded) -> str:
         """Why it ended; what was printed is quoted: it is not ours."""
         return ended.reason + (f", and printed {ended.last_line!r}" if ended.last_line else "")
-
-    def _no_python(self, versions: str) -> PlaceUnreachable:
-        name = self._python or "python3"
-        there = f"{name} there is {versions}" if versions.startswith("Python") else f"there is no {name}"
-        return PlaceUnreachable(
-            f"{self.place.title} has no Python 3.10 or newer ({there})",
-            "install one there, or name it: --on-python /path/to/python3",
-        )
 
     @contextlib.contextmanager
     def _as_lost(self) -> Iterator[None]:
@@ -320,52 +294,34 @@ def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
     ).encode()
 
 
-def _fault_of(message: Mapping[str, Any], place: ExecutionPlace) -> ProfkitError:
-    """The fault that a place tells of, by its exit code, in its own words: they may hold what a workload printed."""
-    code = message.get("exit")
-    kind = _FAULTS.get(code, MachineError) if isinstance(code, int) else MachineError
-    return kind(*words_of(place.title, message.get("message"), message.get("fix")))
-
-
 # ---------------------------------------------------------------- slots
-
-
-def believe_all(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
-    """Where nobody reads what a worker says of itself."""
-    return about
 
 
 class PlaceWorker:
     """A worker behind a connection that was started with `relay`. What it raises tells apart who is gone.
 
     WorkerEnded: its process there; the slot goes on. PlaceLost: the connection; the slot is gone. `note` gets what it
-    has to say meanwhile. `check` gets what it says of itself, whether it is the first, and its title, and gives what
-    is to be believed of it. It raises UnreadableReport for what none of ours would say.
+    has to say meanwhile. `check` gets what it says of itself and its title, and gives what is to be believed of it. It
+    raises UnreadableReport for what none of ours would say.
     """
 
     def __init__(
         self,
         connection: Connection,
         note: Callable[[str], None] = lambda _: None,
-        check: Callable[[Json, bool, str], Json] = believe_all,
+        check: Callable[[Json, str], Json] = lambda about, _: about,
     ) -> None:
         self._connection, self._note, self._check = connection, note, check
+        self.title = connection.place.title
         self.running = False
-
-    @property
-    def title(self) -> str:
-        """Its place."""
-        return self._connection.place.title
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """As WorkerClient does. Raises also PlaceLost."""
         self._connection.ask({"ask": "open", "settings": dict(settings), "timeout": timeout})
         try:
-            about: Json = self._answer("opened").get("about")
+            about = self._check(self._answer("opened").get("about"), self.title)
         except WorkerEnded as ended:
             raise WorkerEnded(ended.status, f"{self.title}: {ended.reason}") from ended
-        try:
-            about = self._check(about, bool(settings.get("first")), self.title)
         except UnreadableReport as error:
             raise PlaceLost(
                 f"{self.title} does not answer as a worker of profkit does: {error.message}"
@@ -373,19 +329,13 @@ class PlaceWorker:
         self.running = True
         return about
 
-    def run(self, job: Job, timeout: float) -> dict[str, Any]:
+    def run(self, data: Json, timeout: float) -> dict[str, Any]:
         """As WorkerClient does. Raises also PlaceLost."""
-        self._connection.ask({"ask": "run", "data": job.data, "timeout": timeout})
-        message: Any = self._answer("said").get("message")
-        is_answer = isinstance(message, dict) and message.get("event") in ("result", "error")
-        if not is_answer or not isinstance(message.get("reason", ""), str):
+        self._connection.ask({"ask": "run", "data": data, "timeout": timeout})
+        message = self._answer("result", "error")
+        if not isinstance(message.get("reason", ""), str):
             raise PlaceLost(f"{self.title} said what is no answer of a job")
-        return dict(message)
-
-    def finish(self) -> None:
-        """No more work."""
-        self.running = False
-        self._connection.finish()
+        return message
 
     def kill(self) -> None:
         """Its process has ended already."""

@@ -189,33 +189,26 @@ def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
 def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
     """A shell in an actor of a Ray cluster, with the GPUs that Ray gives it."""
     parser = _Options("ray", "ray:--gpus 1 --accelerator H100 HOST:6379")
-    parser.add_argument("--gpus", type=_count)
+    parser.add_argument("--gpus", type=float)
     parser.add_argument("--accelerator")
-    parser.add_argument("--cpus", type=_count, default=0)
+    parser.add_argument("--cpus", type=float, default=0)
     parser.add_argument("address")
     request = vars(parser.parse_args(list(words)))
     address = request["address"]
     if address != "auto" and not address.removeprefix("ray://").rpartition(":")[2].isdigit():
         parser.error(f"{address!r} is no address of a cluster: auto, HOST:PORT or ray://HOST:PORT")
-    if request["gpus"] is None:
-        request["gpus"] = 1 if request["accelerator"] else 0
+    kind, gpus = request["accelerator"], request["gpus"]
+    gpus = gpus if gpus is not None else 1 if kind else 0
+    options = {"num_gpus": gpus, "num_cpus": request["cpus"], "accelerator_type": kind}
     python = os.environ.get(RAY_PYTHON) or sys.executable
     return ExecutionPlace(
         "ray",
         f"ray:{' '.join(words)}",
-        (python, str(RAY_SHELL), json.dumps(request), "sh"),
+        (python, str(RAY_SHELL), json.dumps({"address": address, "options": options}), "sh"),
         RAY_SECONDS,
         gives_devices=True,
         try_it=f"{shlex.quote(python)} -c \"import ray; ray.init('{address}')\"",
     )
-
-
-def _count(text: str) -> float:
-    """Ray counts whole ones, and parts of one."""
-    number = float(text)
-    if not 0 <= number < 1e9:
-        raise ValueError
-    return int(number) if number.is_integer() else number
 
 
 # ---------------------------------------------------------------- what was typed
@@ -260,21 +253,12 @@ def _parse_place(text: str) -> ExecutionPlace:
     return MAKERS[kind](words)
 
 
-def hide_prefixes(words: Sequence[str]) -> Iterator[str]:
-    """The command line with each place by its title: the words of a prefix may hold a secret."""
-    is_place = False
-    for number, word in enumerate(words):
-        if word == "--":
-            yield from words[number:]
-            return
-        option, equals, value = word.partition("=")
-        if is_place:
-            yield ",".join(place.title for place in parse_places([word]))
-        elif option == "--on" and equals:
-            yield f"--on={','.join(place.title for place in parse_places([value]))}"
-        else:
-            yield word
-        is_place = word == "--on"
+def hide_prefixes(words: Sequence[str], on: Sequence[str]) -> Iterator[str]:
+    """The command line with each place of `on` by its title: the words of a prefix may hold a secret."""
+    titles = {text: ",".join(place.title for place in parse_places([text])) for text in on}
+    for word in words:
+        known = next((text for text in titles if word in (text, f"--on={text}")), "")
+        yield word.replace(known, titles[known]) if known else word
 
 
 # ---------------------------------------------------------------- what a place says

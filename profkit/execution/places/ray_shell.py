@@ -3,7 +3,7 @@
 It runs under whatever Python has `ray`, so it imports the standard library and that. As the program that is called
 it is `__main__`, and Ray ships the actor by value: nodes need no profkit. Bytes go through calls of the actor, a piece
 at a time: who does not read is not written to.
-REQUEST is JSON: address, gpus, cpus, accelerator.
+REQUEST is JSON: address, and the options of the actor.
 
 Where the actor ends, so does the shell's input, and with that all that profkit does there.
 """
@@ -115,9 +115,7 @@ def main() -> NoReturn:
                 _give_up("the shell did not end with its input")
     except Exception as error:
         _give_up(f"the actor is gone: {_reason(error)}")
-    with contextlib.suppress(
-        Exception
-    ):  # at once: a server for clients waits half a minute for one that went away
+    with contextlib.suppress(Exception):  # at once: a server waits half a minute for one that went away
         ray.kill(actor)
         ray.shutdown()
     os._exit(int(piece[1:]) & 0xFF)
@@ -140,23 +138,14 @@ def _connect(address: str) -> Any:
 
 
 def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
-    actor = (
-        ray.remote(Shell)
-        .options(
-            num_gpus=request["gpus"],
-            num_cpus=request["cpus"],
-            accelerator_type=request["accelerator"],
-            max_restarts=0,
-            max_task_retries=0,
-            max_concurrency=3,
-        )
-        .remote()
-    )
+    once = {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 3}
     try:
+        actor = ray.remote(Shell).options(**request["options"], **once).remote()
         ray.get(actor.begin.remote(), timeout=WAIT_SECONDS)
     except ray.exceptions.GetTimeoutError:
-        wanted = (f"{request['gpus']:g} GPU", f"{request['cpus']:g} CPU", request["accelerator"] or "")
-        _give_up(f"no node had {' '.join(wanted).rstrip()} to give for {WAIT_SECONDS:g} s (`ray status`)")
+        gpus, cpus, kind = request["options"].values()
+        wanted = f"{gpus:g} GPU, {cpus:g} CPU" + (f", {kind}" if kind else "")
+        _give_up(f"no node had {wanted} to give for {WAIT_SECONDS:g} s (`ray status`)")
     except Exception as error:
         _give_up(_reason(error))
     return actor

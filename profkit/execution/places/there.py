@@ -1,9 +1,9 @@
 """The other side, once profkit is there: work is done, and what it says goes back, an object a line.
 
-`serve` does one piece of work. A thread reads the requests that come meanwhile: `cancel` is a Ctrl-C. Where the
-requests end, the connection is gone, and everything here ends too. Another thread says every second that this side
-lives. `relay` is a slot: it supervises a worker process, and hands on what is asked and what is said. So a crash, a
-hang and a refusal of memory are told apart there, where they can be, and not taken for a lost connection.
+`serve` does one piece of work. A thread reads the requests that come meanwhile: `cancel` is a Ctrl-C, and so is their
+end: the connection is gone, and everything here ends too. Another thread says every second that this side lives.
+`relay` is a slot: it supervises a worker process, and hands on what is asked and what is said. So a crash, a hang and
+a refusal of memory are told apart there, where they can be, and not taken for a lost connection.
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Any
 
-from profkit.core.errors import MachineError, ProfkitError
+from profkit.core.errors import ProfkitError
 from profkit.core.process import adopt_orphans
 from profkit.core.progress import Progress
 from profkit.core.types import Json
-from profkit.execution.child import WorkerEnded
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job
+from profkit.execution.child import WorkerClient, WorkerCommand, WorkerEnded
 from profkit.execution.places.files import send_folder
 
 BEAT_SECONDS = 1.0
-SLOT_BEAT_SECONDS = 10.0  # a thousand slots that say each second that they live keep who listens busy
 GRACE_SECONDS = 20.0  # for the work to end by itself when the connection is gone
 INTERNAL = 70
 OUT = "{out}"  # in an argument of a worker: the run's folder for what is left
@@ -80,12 +77,16 @@ class Home(Progress):
         self.send("progress", call="note", words=[text])
 
 
-def serve(requests: IO[bytes], answers: IO[bytes], work: Callable[[Home], Json]) -> None:
-    """Do the work, and send its result, or the fault that it raised."""
+def serve(
+    requests: IO[bytes],
+    answers: IO[bytes],
+    work: Callable[[Home], Json],
+    take: Callable[[dict[str, Any]], object] = bool,
+) -> None:
+    """Do the work, and send its result, or the fault that it raised. `take` gets each request but a `cancel`."""
     adopt_orphans()
-    home = Home(answers)
-    over = threading.Event()
-    threading.Thread(target=_listen, args=(requests, over), name="requests", daemon=True).start()
+    home, over = Home(answers), threading.Event()
+    threading.Thread(target=_listen, args=(requests, over, take), name="requests", daemon=True).start()
     threading.Thread(target=_beat, args=(home, over), name="beat", daemon=True).start()
     try:
         home.send("result", value=work(home))
@@ -101,15 +102,18 @@ def serve(requests: IO[bytes], answers: IO[bytes], work: Callable[[Home], Json])
         end_children()
 
 
-def _beat(home: Home, over: threading.Event, seconds: float = BEAT_SECONDS) -> None:
-    while not over.wait(seconds):
+def _beat(home: Home, over: threading.Event) -> None:
+    while not over.wait(BEAT_SECONDS):
         home.send("beat")
 
 
-def _listen(requests: IO[bytes], over: threading.Event) -> None:
+def _listen(requests: IO[bytes], over: threading.Event, take: Callable[[dict[str, Any]], object]) -> None:
     for line in requests:
-        if b'"cancel"' in line:
+        request = json.loads(line)
+        if request["ask"] == "cancel":
             os.kill(os.getpid(), signal.SIGINT)
+        else:
+            take(request)
     if over.is_set():
         return
     os.kill(os.getpid(), signal.SIGINT)
@@ -129,54 +133,38 @@ def end_children() -> None:
             continue
 
 
-# ---------------------------------------------------------------- a slot
-
-
 def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
     """Be one slot until the requests end. `data`: the worker's factory, its arguments and environment, and `locks`."""
-    from profkit.hardware.gpu import read_gpu_uuids
-    from profkit.hardware.gpu_locks import lock_gpus
-
-    adopt_orphans()
-    home, over = Home(answers), threading.Event()
-    out = run / "out"
-    (out / "logs").mkdir()
+    out, asked = run / "out", queue.SimpleQueue[dict[str, Any]]()
+    for name in ("logs", "tmp"):  # what a worker leaves that is killed goes with the run's folder
+        (out / name).mkdir()
     words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
-    (out / "tmp").mkdir()  # what a worker leaves that is killed goes with the run's folder
     env = {"TMPDIR": str(out / "tmp"), **data["env"]}
     client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
-    gpus = contextlib.ExitStack()
-    asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 
-    def listen() -> None:
-        for line in requests:
-            asked.put(json.loads(line))
-        client.close()
-        asked.put(None)
-        if not over.wait(GRACE_SECONDS):
-            os._exit(1)
+    def work(home: Home) -> Json:
+        """Ends by the Ctrl-C that the end of the requests is."""
+        from profkit.hardware.gpu import read_gpu_uuids
+        from profkit.hardware.gpu_locks import lock_gpus
 
-    threading.Thread(target=listen, name="requests", daemon=True).start()
-    threading.Thread(target=_beat, args=(home, over, SLOT_BEAT_SECONDS), name="beat", daemon=True).start()
-    while (request := asked.get()) is not None:
-        try:
-            if request["ask"] == "open" and data.get("locks"):
-                uuids = read_gpu_uuids({**os.environ, **env})[:1]
-                gpus.enter_context(lock_gpus(uuids, home))  # until the slot ends
-            _answer(client, home, request)
-        except MachineError as fault:
-            home.send("fault", exit=fault.exit_code, message=fault.message, fix=fault.fix)
-            break
-        except WorkerEnded as ended:
-            client.kill()
-            home.send("ended", status=ended.status.value, reason=str(ended))
-    over.set()
-    end_children()
-    gpus.close()
+        with contextlib.ExitStack() as until_end:
+            until_end.callback(client.close)
+            while True:
+                request = asked.get()
+                if request["ask"] == "open" and data.get("locks"):
+                    uuids = read_gpu_uuids({**os.environ, **env})[:1]
+                    until_end.enter_context(lock_gpus(uuids, home))
+                _answer(client, home, request)
+
+    serve(requests, answers, work, asked.put)
 
 
 def _answer(client: WorkerClient, home: Home, request: dict[str, Any]) -> None:
-    if request["ask"] == "open":
-        home.send("opened", about=client.open(request["settings"], request["timeout"]))
-        return
-    home.send("said", message=client.run(Job("", request["data"]), request["timeout"]))
+    try:
+        if request["ask"] == "open":
+            home.send("opened", about=client.open(request["settings"], request["timeout"]))
+        else:
+            home.send(**client.run(request["data"], request["timeout"]))
+    except WorkerEnded as ended:
+        client.kill()
+        home.send("ended", status=ended.status.value, reason=str(ended))

@@ -1,4 +1,4 @@
-"""evaluation.json, schema "profkit.evaluation/1": the whole evaluation with its scores, and how it is read back."""
+"""evaluation.json, schema "profkit.evaluation/2": the whole evaluation with its scores, and how it is read back."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from profkit.analysis.evaluation.scores import EvaluationScores, OperationResult, operation_results, scores_of
+from profkit.analysis.evaluation.scores import (
+    EvaluationScores,
+    OperationResult,
+    fast_p,
+    operation_results,
+    scores_of,
+)
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular, read_bounded_text
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
-SCHEMA = "profkit.evaluation/1"
+SCHEMA = "profkit.evaluation/2"
 FILE = "evaluation.json"
 SIZE_LIMIT = 256 << 20  # bytes; 20,000 tests take 20 MB: more is no evaluation, and would fill memory
+PLACES = (0.5, 1.0, 1.2, 1.5, 2.0)  # of p in fast_p
 _TEST_FIELDS = tuple(field.name for field in fields(EvaluationTest))
 
 
@@ -35,13 +42,13 @@ def evaluation_json(document: EvaluationDocument, folder: Path | None = None) ->
         "schema": SCHEMA,
         **({"folder": str(folder)} if folder is not None else {}),
         **body,
-        **_scores(scores_of(document, operations)),
+        **_scores(scores_of(document, operations), operations),
         "operations": [_operation(one) for one in operations],
         "tests": [_test(result) for result in document.results],
     }
 
 
-def _scores(scores: EvaluationScores) -> dict[str, Json]:
+def _scores(scores: EvaluationScores, operations: Sequence[OperationResult]) -> dict[str, Json]:
     mean, whole = scores.geomean, scores.geomean_with_fallback
     return {
         "correctness_score": scores.correctness_score,
@@ -51,8 +58,7 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         "n": mean.n if mean is not None else 0,
         **mean_fields("geomean_with_fallback", whole),
         "n_with_fallback": whole.n if whole is not None else 0,
-        "fast_p": [{"p": point.p, "share": point.share} for point in scores.fast],
-        "model_speedup": to_plain_data(scores.model) if scores.model is not None else None,
+        "fast_p": [{"p": p, "share": share} for p in PLACES if (share := fast_p(operations, p)) is not None],
         "statuses": to_plain_data(scores.statuses),
         "counted_operations": scores.counted_operations,
         "correct_operations": scores.correct_operations,
@@ -86,8 +92,8 @@ def _operation(one: OperationResult) -> Json:
             for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share")
         },
         "own_share": one.own_share,
-        "bottleneck": one.bottleneck,
-        "insight": one.insight,
+        "bottleneck": to_plain_data(one.bottleneck),
+        "insight": to_plain_data(one.insight),
         "first_failure": one.first_failure.test.id if one.first_failure is not None else None,
     }
 

@@ -51,6 +51,7 @@ from profkit.core.types import (
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import working_directory
 from profkit.kernels.evaluation.document import FILE, evaluation_text
+from profkit.reporting.facts import fact_text
 
 
 def evaluation_as_run(
@@ -80,7 +81,7 @@ def evaluation_as_run(
             *(reading for one in operations for reading in _of_operation(one)),
         ),
         packages=dict(document.versions),
-        notes=document.notes,
+        notes=tuple(map(fact_text, document.notes)),
     )
 
 
@@ -95,8 +96,8 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
     fact = None
     if failed:
         first = min(failed, key=lambda one: FAILED.index(one.status))
-        said = first.first_failure.reason if first.first_failure is not None else ""
-        fact = Fact.of("first-fault", name=first.operation, state=first.status, said=said or "")
+        said = first.first_failure.reason if first.first_failure is not None else None
+        fact = Fact.of("first-fault", *filter(None, [said]), name=first.operation, state=first.status)
     formula = "tests that count and did not pass"
     if scores.counted_tests or not scores.tests:
         yield _reading("tests.failed", float(number), "count", formula, reason=fact)
@@ -112,11 +113,6 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         formula = f"geometric mean of {plural(fallback.n, 'timed test')}, 1 for each that failed"
         yield _reading(
             "speedup.fallback", fallback.value, "x", formula, reason=Fact.of("speed", word=fallback.word)
-        )
-    if scores.model is not None:
-        formula = f"of {scores.model.all_calls} recorded calls {100 * scores.model.covered:.3g} % have a time"
-        yield _reading(
-            "speedup.model", scores.model.value, "x", formula, reason=Fact.of("speed", word=scores.model.word)
         )
     yield from _share("operations.faster", fast_p(operations, 1.0), f"of {counted}: fast_1")
 
@@ -206,7 +202,7 @@ def _correctness_row(result: TestResult) -> Row:
         "op_name": result.test.operation,
         "args": result.test.arguments,
         "is_correct": result.status == "passed",
-        "error_msg": _message(result),
+        "error_msg": error_message(result),
         "error_type": result.error_type,
         "traceback": result.traceback,
         "max_abs_error": result.max_abs_error,
@@ -224,7 +220,7 @@ def _performance_row(result: TestResult) -> Row:
         "speedup": speedup.median if speedup is not None else None,
         "benchmark_time_ms": _milliseconds(result.seconds) if ran else None,
         "reference_time_ms": _milliseconds(result.reference_seconds),
-        "error_msg": _message(result),
+        "error_msg": error_message(result),
         "successfully_ran": ran,
         "test_type": "performance",
         **_worth(speedup, "speedup"),
@@ -240,10 +236,11 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else 1e3 * seconds
 
 
-def _message(result: TestResult) -> str:
+def error_message(result: TestResult) -> str:
+    """Its status and reason; nothing of what passed."""
     if result.status == "passed":
         return ""
-    return f"{result.status}: {result.reason}" if result.reason else result.status
+    return f"{result.status}: {fact_text(result.reason)}" if result.reason else result.status
 
 
 def is_right(row: Row) -> bool:

@@ -16,7 +16,7 @@ from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.run_folder import create_run_folder
-from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
+from profkit.core.types import EvaluationDocument, EvaluationTest, Fact, TestResult
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
 from profkit.kernels.devices import LONGEST, choose_device, choose_device_elsewhere, split_list
@@ -152,7 +152,7 @@ def _check(options: JudgeSettings) -> None:
 
 FILE = "tests.jsonl"
 FORMAT = JournalFormat(
-    "profkit.evaluation-journal/2", "evaluation", "profkit evaluate", FILE, "test", TestResult
+    "profkit.evaluation-journal/3", "evaluation", "profkit evaluate", FILE, "test", TestResult
 )
 _OF_A_PROGRAM = ("source", "function")  # their text stands in the journal
 
@@ -240,7 +240,7 @@ def make_document(
         dtype=settings.dtype,
         floor=settings.timing.floor,
         versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
-        notes=codec.from_plain_data(tuple[str, ...], about.get("notes", []), "notes"),
+        notes=codec.from_plain_data(tuple[Fact, ...], about.get("notes", []), "notes"),
         planned=len(tests),
         complete=bool(tests) and len(results) == len(tests),
         seconds=seconds,

@@ -22,16 +22,16 @@ from profkit.core.progress import Progress
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,
+    Fact,
     Json,
     MeasuredCeilings,
     TestResult,
 )
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
+from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
-from profkit.execution.pool import WorkerPool
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
@@ -271,11 +271,11 @@ class _About:
     versions: Mapping[str, str]
     tests: tuple[EvaluationTest, ...] = ()
     without_kernel: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     ceilings: Mapping[str, MeasuredCeilings] = field(default_factory=dict)
 
 
-def check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+def check_about(about: Json, title: str) -> Json:
     """What a judge at another place says of itself. Raises UnreadableReport for what no judge would."""
     if not isinstance(about, dict) or "usage" not in about:
         codec.from_plain_data(_About, about)
@@ -313,24 +313,22 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
     """
     data: Any = outcome.job.data
     test = codec.from_plain_data(EvaluationTest, data["test"])
-    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds)
+    said = Fact.message(outcome.reason)
+    result = TestResult(test, "lost", said, spent=outcome.seconds)
     if outcome.status is JobStatus.cancelled:
         return None
     if outcome.status is JobStatus.ok:
         try:
             answer = codec.from_plain_data(TestResult, outcome.value, "answer")
         except UnreadableReport as error:
-            return replace(result, reason=f"the judge gave a wrong answer: {error.message}")
+            return replace(result, reason=Fact.of("wrong-answer", Fact.message(error.message)))
         if answer.test.id != test.id:
-            return replace(result, reason="the judge answered what it was not asked")
+            return replace(result, reason=Fact("not-asked-for"))
         return answer
     if asked and outcome.status is not JobStatus.lost:
-        result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
+        result = replace(result, reason=Fact.of("judge-ended", said))
     elif outcome.status is not JobStatus.lost:
-        reason = (
-            f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
-        )
-        result = replace(result, status="skipped", reason=reason)
+        result = replace(result, status="skipped", reason=Fact.of("reference-ended", said))
     return result
 
 

@@ -37,8 +37,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from profkit.core.types import Fault
-from profkit.kernels.operations.definitions import DTYPES, Call, Problem, Tensor
+from profkit.core.types import Fact, Fault
+from profkit.kernels.operations.definitions import DTYPES, Call, Problem, Tensor, Told
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
@@ -65,13 +65,12 @@ class Errors:
         )
 
 
-class Incorrect(Exception):
-    """What the kernel gave is wrong; the text says where, and `errors` by how much where that is a number."""
+class Incorrect(Told):
+    """What the kernel gave is wrong; the reason says where, and `errors` by how much where that is a number."""
 
-    def __init__(self, fault: Fault, reason: str, errors: Errors | None = None) -> None:
+    def __init__(self, fault: Fault, reason: Fact, errors: Errors | None = None) -> None:
         super().__init__(reason)
-        self.fault = fault
-        self.errors = errors
+        self.fault, self.errors = fault, errors
 
 
 @dataclass(frozen=True)
@@ -171,18 +170,16 @@ def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
     if lean > allowed:
         raise Incorrect(
             "values",
-            f"{expected.name} leans to one side by {lean:.3g} of its size, {allowed:.3g} is explained: "
-            "it is cut off instead of rounded, or off by a factor",
+            Fact.of("leans", name=expected.name, lean=lean, allowed=allowed),
         )
 
 
-def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> str:
-    """`output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong`."""
+def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> Fact:
+    """Output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong."""
     place = [int(each) for each in wrong.nonzero()[0]]
-    got, right = output[tuple(place)].item(), wanted[tuple(place)].item()
-    at = f" at {place}" if place else ""
-    many = f"{count:,} of {wrong.numel():,} numbers {'is' if count == 1 else 'are'} wrong"
-    return f"{name}{at} is {got:.6g} instead of {right:.6g}; {many}"
+    got, right = (f"{values[tuple(place)].item():.6g}" for values in (output, wanted))  # infinity, too
+    at = str(place) if place else ""
+    return Fact.of("wrong-numbers", name=name, at=at, got=got, right=right, wrong=count, all=wrong.numel())
 
 
 class _Part(NamedTuple):
@@ -251,7 +248,7 @@ def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> f
     """
     results = answer if isinstance(answer, (tuple, list)) else (answer,)
     if len(results) != len(expected):
-        raise Incorrect("count", f"it gave {len(results)} results, not {len(expected)}")
+        raise Incorrect("count", Fact.of("other-count", got=len(results), right=len(expected)))
     pairs = enumerate(zip(results, expected, strict=True))
     return max(_largest_share(problem, place, *pair) for place, pair in pairs)
 
@@ -260,17 +257,22 @@ def _largest_share(problem: Problem, place: int, result: Tensor, wanted: Tensor)
     what = f"the gradient of input {place}" if problem.backward else "the value"
     dtype, device = str(result.dtype).removeprefix("torch."), problem.inputs[0].device
     if tuple(result.shape) != tuple(wanted.shape):
-        raise Incorrect("shape", f"{what} has the shape {tuple(result.shape)}, not {tuple(wanted.shape)}")
+        raise other_property("shape", what, list(result.shape), list(wanted.shape))
     if dtype != problem.point.dtype:
-        raise Incorrect("dtype", f"{what} is {dtype}, not {problem.point.dtype}")
+        raise other_property("dtype", what, dtype, problem.point.dtype)
     if result.device != device:
-        raise Incorrect("device", f"{what} is on {result.device}, not on {device}")
+        raise other_property("device", what, result.device, device)
     whole = (_Part(..., [], problem.above),)
     parts = _batch_parts(problem, double=False) if _has_batches(problem, place) else whole
     return max(
         compare(result.detach()[part.cut], _expect(problem, place, what, wanted[part.cut], part)).share
         for part in parts
     )
+
+
+def other_property(fault: Fault, name: str, got: object, right: object) -> Incorrect:
+    """A result that has another dtype, shape, device or stride."""
+    return Incorrect(fault, Fact.of(f"other-{fault}", name=name, got=str(got), right=str(right)))
 
 
 def _expect(problem: Problem, place: int, what: str, true: Tensor, part: _Part) -> Expected:
@@ -311,8 +313,8 @@ class RepeatedCheck:
                 check_result(problem, result_tensors(results), self._expected)
             except Incorrect as wrong:
                 changed = "the gradient from above" if problem.backward else "x"
-                said = f"once it was timed, with other numbers in {changed}: {wrong}"
-                raise Incorrect(wrong.fault, said) from None
+                again = Fact.of("wrong-when-timed", wrong.reason, what=changed)
+                raise Incorrect(wrong.fault, again) from None
 
 
 @contextmanager
@@ -331,11 +333,9 @@ def result_tensors(found: object) -> tuple[Tensor, ...]:
     results = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     for one in results:
         if type(one) not in (torch.Tensor, torch.nn.Parameter):
-            raise Incorrect("type", f"it gave what is of type {type(one).__name__}, and not a tensor")
+            raise Incorrect("type", Fact.of("no-tensor", type=type(one).__name__))
         if one.layout is not torch.strided:
-            raise Incorrect(
-                "type", f"it gave a tensor of layout {str(one.layout).removeprefix('torch.')}, not strided"
-            )
+            raise Incorrect("type", Fact.of("other-layout", got=str(one.layout).removeprefix("torch.")))
     return results
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, log, sqrt
 from typing import Any, ClassVar, TypeAlias
 
-from profkit.core.types import GridPoint
+from profkit.core.types import Fact, GridPoint
 
 Tensor: TypeAlias = Any
 Call: TypeAlias = Callable[[], Any]  # one call: everything is prepared, it gives a tensor or a tuple of them
@@ -131,6 +131,19 @@ class Problem:
     def backward(self) -> bool:
         """Whether the gradients are asked for, and not the value."""
         return self.point.direction == "backward"
+
+
+class Told(Exception):
+    """What ends a test or a case: `reason` says why; a text is somebody's message."""
+
+    def __init__(self, reason: Fact | str) -> None:
+        super().__init__(reason)
+        self.reason = Fact.message(reason) if isinstance(reason, str) else reason
+
+    def __str__(self) -> str:
+        from profkit.reporting.facts import fact_text  # not in the process of a kernel
+
+        return fact_text(self.reason)
 
 
 class Unavailable(Exception):

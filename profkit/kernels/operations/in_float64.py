@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import torch
 
+from profkit.core.types import Fact
+
 Tensor: TypeAlias = "torch.Tensor"
 
 STEP = 2.0**-36  # of an argument, relative, by which the condition is measured in float64
@@ -57,18 +59,18 @@ class Truth:
         self._seed = seed
         count = outputs + len(changed)
         self.values: list[Tensor | None] = [None] * count
-        self.missing = ""
+        self.missing: Fact | None = None
         try:
             values = [tensor.detach().clone() for tensor in self._run(0.0, None)]
         except Exception as error:
             text = str(error).strip()
             line = text.splitlines()[0][:120] if text else type(error).__name__
-            self.missing = f"in float64 it fails ({line})"
+            self.missing = Fact.of("fails-in-float64", said=line)
             return
         if len(values) == count:
             self.values = list(values)
         else:
-            self.missing = "in float64 it gives another number of outputs"
+            self.missing = Fact("other-count-in-float64")
 
     def _run(self, step: float, generator: torch.Generator | None) -> list[Tensor]:
         args, kwargs, _ = self._make()

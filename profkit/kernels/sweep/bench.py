@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from profkit.core import codec, statistics
-from profkit.core.types import CaseResult, GridPoint, Json, SampleSet
+from profkit.core.types import CaseResult, Fact, GridPoint, Json, SampleSet
 from profkit.execution.worker import DeviceError, limit_memory
 from profkit.kernels.operations.check import (
     Incorrect,
@@ -92,15 +92,15 @@ class Bench:
         except Exception as error:
             self._recover(error)
             if _is_memory(error):
-                return CaseResult(point, name, "too large", _memory_reason(error))
-            return CaseResult(point, name, "failed", f"its inputs: {_error_text(error)}")
+                return CaseResult(point, name, "too large", Fact.of("out-of-memory", _message(error)))
+            return CaseResult(point, name, "failed", Fact.of("inputs-fail", _message(error)))
         result = self._measure_case(at, name)
         if result.state == "too large":  # what the cases before left may have been in its way
             result = self._measure_case(at, name)
         if fingerprint(at.problem) != at.numbers:  # those after it would be measured with what it left
             self._point = None
             if result.state in ("measured", "wrong"):
-                result = _without_time(result, "it changes its inputs: the next call computes something else")
+                result = _without_time(result, Fact("changes-inputs"))
         return replace(result, spent=perf_counter() - begin)
 
     def _prepare(self, point: GridPoint) -> _Point:
@@ -138,16 +138,16 @@ class Bench:
             at.second.ask(problem, call, self._wait)
             return result
         except Unavailable as missing:
-            return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)
+            return replace(result, state="unavailable", reason=Fact.message(missing.reason), fix=missing.fix)
         except Incorrect as wrong:
-            return _without_time(result, str(wrong))
+            return _without_time(result, wrong.reason)
         except EventTimingError as elsewhere:
-            return _without_time(result, str(elsewhere))
+            return _without_time(result, Fact.message(str(elsewhere)))
         except Exception as error:
             self._recover(error)
             if _is_memory(error):
-                return replace(result, state="too large", reason=_memory_reason(error))
-            return replace(result, state="failed", reason=_error_text(error))
+                return replace(result, state="too large", reason=Fact.of("out-of-memory", _message(error)))
+            return replace(result, state="failed", reason=_message(error))
         finally:
             gc.collect(0)
 
@@ -220,7 +220,7 @@ class Bench:
             raise DeviceError(_error_text(error)) from dead
 
 
-def _without_time(result: CaseResult, why: str) -> CaseResult:
+def _without_time(result: CaseResult, why: Fact) -> CaseResult:
     """A wrong case has no time, measured or not."""
     return replace(
         result,
@@ -258,8 +258,8 @@ def _is_memory(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in message for word in words)
 
 
-def _memory_reason(error: BaseException) -> str:
-    return f"out of memory: {_error_text(error)}"
+def _message(error: BaseException) -> Fact:
+    return Fact.message(_error_text(error))
 
 
 def _error_text(error: BaseException) -> str:

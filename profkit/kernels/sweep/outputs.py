@@ -36,6 +36,7 @@ from profkit.core.types import (
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import working_directory
 from profkit.kernels.sweep.request import SweepGrid
+from profkit.reporting.facts import fact_text
 
 ON_CUDA = "cuda-events"  # the clock of cases on a GPU
 
@@ -135,7 +136,7 @@ def _fault_reading(document: SweepDocument) -> Reading:
     if cases:
         first = cases[0]
         name = f"{first.implementation}, {first.point.name}"
-        fact = Fact.of("first-fault", name=name, state=first.state, said=first.reason or "")
+        fact = Fact.of("first-fault", *filter(None, [first.reason]), name=name, state=first.state)
     source = Source("profkit", "cases", formula="cases that are wrong by float64, failed, crashed or hung")
     return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=fact)
 
@@ -186,7 +187,7 @@ def _notes(document: SweepDocument) -> tuple[str, ...]:
     for result in document.results:
         if result.state != "measured":
             note = f"{result.implementation} {result.point.operation}: {result.state}" + (
-                f", {result.reason}" if result.reason else ""
+                f", {fact_text(result.reason)}" if result.reason else ""
             )
             counts[note] = counts.get(note, 0) + 1
     return tuple(f"{note} ({count} cases)" if count > 1 else note for note, count in counts.items())

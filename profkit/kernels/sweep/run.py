@@ -19,11 +19,10 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
-from profkit.core.types import CaseResult, CaseState, GridPoint, Json, MeasuredCeilings, SweepDocument
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job, JobOutcome, JobQueue, JobStatus
+from profkit.core.types import CaseResult, CaseState, Fact, GridPoint, Json, MeasuredCeilings, SweepDocument
+from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
-from profkit.execution.pool import WorkerPool
+from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
@@ -114,16 +113,18 @@ def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | N
         try:
             result = codec.from_plain_data(CaseResult, outcome.value, "result")
         except UnreadableReport as error:
-            reason = f"its process gave a wrong answer: {error.message}"
+            reason = Fact.of("wrong-answer", Fact.message(error.message))
         else:
             if (result.point, result.implementation) == (point, name):
                 return replace(result, device=outcome.slot, place=place)
-            reason = "its process answered what it was not asked"
-        outcome = replace(outcome, status=JobStatus.crash, reason=reason)
+            reason = Fact("not-asked-for")
+        outcome = replace(outcome, status=JobStatus.crash)
+    else:
+        reason = Fact.message(outcome.reason)
     if outcome.status not in STATES:
         return None
     state, spent = STATES[outcome.status], outcome.seconds
-    return CaseResult(point, name, state, outcome.reason, spent=spent, device=outcome.slot, place=place)
+    return CaseResult(point, name, state, reason, spent=spent, device=outcome.slot, place=place)
 
 
 def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: WorkerPool) -> None:
@@ -207,7 +208,7 @@ class _About:
     roofs: MeasuredCeilings | None = None  # of the first one
 
 
-def _check_about(about: Json, first: bool, title: str) -> Json:  # noqa: ARG001
+def _check_about(about: Json, title: str) -> Json:  # noqa: ARG001
     from_plain_data(_About, about)
     return about
 

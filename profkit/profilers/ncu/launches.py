@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.formula import checked_counters
 from profkit.core.tables import load_yaml
-from profkit.core.types import Counter, Kernel, KernelTime, Scope
+from profkit.core.types import Counter, Fact, Kernel, KernelTime, Scope
 
 
 @lru_cache(maxsize=1)
@@ -53,12 +53,6 @@ ResultKind = Literal["kernel", "range", "cmdlist", "graph"]
 Value: TypeAlias = "float | int | str | None"
 
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration.max", "gpu__time_duration.avg")  # ns, one launch
-# Where no duration was collected: cycles and their rate, counted together, tell it as well.
-CYCLES = (
-    ("gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg.per_second"),
-    ("sm__cycles_elapsed.max", "sm__cycles_elapsed.avg.per_second"),
-    ("smsp__cycles_elapsed.max", "smsp__cycles_elapsed.avg.per_second"),
-)
 REGISTERS = "launch__registers_per_thread"
 SHARED = ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic")
 SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_per_block_driver"
@@ -74,7 +68,6 @@ IDENTITY = (
     DEVICE,
     BLOCKS,
     *DURATIONS,
-    *(name for two in CYCLES for name in two),
     *(f"launch__{what}_dim_{axis}" for what in _SHAPE for axis in "xyz"),
 )
 
@@ -124,14 +117,8 @@ class LaunchResult:
     @property
     def seconds(self) -> float | None:
         """How long the device took for it, in seconds; None where the report does not tell."""
-        for name in DURATIONS:
-            if (time := finite_number(self.values.get(name))) is not None:
-                return time * 1e-9
-        for cycles, rate in CYCLES:
-            count, hertz = finite_number(self.values.get(cycles)), finite_number(self.values.get(rate))
-            if count is not None and hertz:
-                return count / hertz
-        return None
+        times = (finite_number(self.values.get(name)) for name in DURATIONS)
+        return next((time * 1e-9 for time in times if time is not None), None)
 
 
 def finite_number(value: Value) -> float | None:
@@ -226,7 +213,7 @@ class LaunchGroup:
                 state="measured" if numbers else "not-counted",
                 unit=unit_of(name),
                 scope=self.scope,
-                reason=said or None,
+                reason=Fact.message(said) if said else None,
             )
 
     def time(self) -> KernelTime | None:

@@ -30,7 +30,7 @@ from profkit.profilers.ncu.blocks import (
 from profkit.profilers.ncu.instructions import find_code, is_per_instruction, read_kernel_details
 from profkit.profilers.ncu.launches import IDENTITY, LaunchResult, is_wanted
 from profkit.profilers.ncu.report import ReportSession, read_header, report_of
-from profkit.profilers.ncu.results import WantedMetrics, read_result
+from profkit.profilers.ncu.results import read_result
 
 FORMAT = "ncu-rep"
 _GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
@@ -91,9 +91,9 @@ class OpenReport:
 
     def launches(self, wanted: Callable[[str], bool]) -> Iterator[LaunchResult]:
         """The second pass: every result with the metrics whose names are wanted."""
-        asked = WantedMetrics(
-            {number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)}
-        )
+        asked = {
+            number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)
+        }
         seen = 0
         for block in self.filled:
             for part in read_records(self.data, block):

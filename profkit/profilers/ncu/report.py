@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from profkit.core.status import without_wrapper
-from profkit.core.types import Counter, Gpu, GpuTrace, Report
+from profkit.core.types import Counter, Fact, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
 from profkit.profilers.ncu.command import chip_name, lacking_metrics
 from profkit.profilers.ncu.launches import (
@@ -256,7 +256,7 @@ def _counters(group: LaunchGroup, devices: Sequence[Gpu]) -> Iterable[Counter]:
     chips = {gpu.chip or gpu.capability for gpu in devices}
     if len(chips) == 1:
         for name, why in lacking_metrics(chips.pop(), {counter.name.lower() for counter in counters}).items():
-            yield Counter(name, None, "not-supported", scope=group.scope, reason=why)
+            yield Counter(name, None, "not-supported", scope=group.scope, reason=Fact.message(why))
 
 
 def _report_warnings(

@@ -7,9 +7,8 @@ rules and sources are stepped over by their length.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from mmap import mmap
-from struct import Struct
 
 from profkit.profilers.ncu.blocks import (
     LENGTH,
@@ -81,29 +80,6 @@ def _range_name(one: Message, strings: Mapping[int, str]) -> str:
 
 
 _NAME_ID_TAG = 0x08
-_DOUBLE_VALUE = b"\x12\x09\x19"
-_DOUBLE = Struct("<d")
-_VALUE_TAG = 0x12
-_UNSIGNED_TAGS = (0x28, 0x20)  # Uint64Value, Uint32Value
-_HEAD = 6  # bytes in which tag, length and id of a metric end, unless it is a long list
-_MOST_LEARNT = 200_000  # first bytes that are kept
-
-
-@dataclass
-class WantedMetrics:
-    """Which metrics are wanted, by the id of their name, and what was learnt of them on the way.
-
-    One launch has the same metrics as the one before it, mostly of the same lengths. So the first bytes of a metric
-    (tag, length, id) are looked up among those that were met: how far it is to the next one, or that it is wanted.
-    """
-
-    names: Mapping[int, str]
-    steps: dict[bytes, int] = field(
-        default_factory=dict
-    )  # first bytes -> length, of metrics that nobody wants
-    doubles: dict[bytes, tuple[str, int, int]] = field(
-        default_factory=dict
-    )  # wanted: name, where its value is, length
 
 
 def read_metrics(
@@ -111,58 +87,39 @@ def read_metrics(
     at: int,
     end: int,
     metrics: int,
-    asked: WantedMetrics,
+    names: Mapping[int, str],
     values: dict[str, Value],
     rest: list[tuple[int, int, int, int]],
 ) -> None:
-    """One pass over the message: wanted values go to `values`, fields that are no metrics to `rest`.
+    """One pass over the message: values of metrics in `names` go to `values`, fields that are none to `rest`.
 
-    `metrics` is the number of the field that holds the metrics, below 16. No call for a metric: that is the speed.
+    `metrics` is the number of the field that holds the metrics, below 16. What nobody wants is stepped over.
     Raises MalformedMessage, and IndexError at the end of `data`.
     """
-    names, steps, doubles = asked.names, asked.steps, asked.doubles
     metric_tag = metrics << 3 | LENGTH
     while at < end:
-        head = data[at : at + _HEAD]
-        if head in steps:
-            at += steps[head]
-            continue
-        if head in doubles:
-            name, value_at, step = doubles[head]
-            if data[at + value_at - 3 : at + value_at] == _DOUBLE_VALUE and at + step <= end:
-                values[name] = _DOUBLE.unpack_from(data, at + value_at)[0]
-                at += step
-                continue
-        if head[0] != metric_tag:
+        if data[at] != metric_tag:
             entry = next(read_fields(data, at, end))
             rest.append(entry)
             at = entry[3]
             continue
-        size, first = read_varint(data, at + 1, end)
+        size, first = data[at + 1], at + 2
+        if size > 0x7F:
+            size, first = read_varint(data, at + 1, end)
         stop = first + size
         if stop > end:
             raise MalformedMessage(at, f"a metric of {size} bytes where {end - first} are left")
         if size and data[first] == _NAME_ID_TAG:  # the id comes first wherever it was seen
-            name_id, next_ = read_varint(data, first + 1, stop)
-            learnt = next_ - at <= _HEAD and len(steps) + len(doubles) < _MOST_LEARNT
-            if name_id not in names:
-                if learnt:
-                    steps[head] = stop - at
-            elif data[next_ : next_ + 3] == _DOUBLE_VALUE and next_ + 11 <= stop:
-                values[names[name_id]] = _DOUBLE.unpack_from(data, next_ + 3)[0]
-                if learnt:
-                    doubles[head] = (names[name_id], next_ + 3 - at, stop - at)
-            elif next_ + 3 < stop and data[next_] == _VALUE_TAG and data[next_ + 2] in _UNSIGNED_TAGS:
-                values[names[name_id]] = read_varint(data, next_ + 3, stop)[0]
-            else:
+            name_id, next_ = data[first + 1], first + 2
+            if name_id > 0x7F:
+                name_id, next_ = read_varint(data, first + 1, stop)
+            if name_id in names:
                 values[names[name_id]] = _metric(data, next_, stop)[1]
         else:
             name_id, value = _metric(data, first, stop)
             if name_id in names:
                 values[names[name_id]] = value
         at = stop
-    if at > end:
-        raise MalformedMessage(end, "a metric reaches over the end of its result")
 
 
 def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
@@ -219,7 +176,7 @@ _TITLES: Mapping[ResultKind, str] = {"range": "range", "cmdlist": "command list"
 _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 
 
-def read_result(data: bytes | mmap, part: ReportMessage, asked: WantedMetrics) -> LaunchResult:
+def read_result(data: bytes | mmap, part: ReportMessage, names: Mapping[int, str]) -> LaunchResult:
     """The result in `part`, with those of its metrics that are asked for.
 
     Raises MalformedMessage where the message is damaged.
@@ -227,21 +184,21 @@ def read_result(data: bytes | mmap, part: ReportMessage, asked: WantedMetrics) -
     assert part.kind in _KINDS
     kind: ResultKind = part.kind  # type: ignore[assignment]
     if part.size > _AT_ONCE:
-        return _read_launch(data, part.offset, part.offset + part.size, kind, asked)
+        return _read_launch(data, part.offset, part.offset + part.size, kind, names)
     try:  # bytes are quicker to look into than a mapped file
-        return _read_launch(data[part.offset : part.offset + part.size], 0, part.size, kind, asked)
+        return _read_launch(data[part.offset : part.offset + part.size], 0, part.size, kind, names)
     except MalformedMessage as fault:
         raise MalformedMessage(part.offset + fault.offset, fault.text) from None
 
 
 def _read_launch(
-    data: bytes | mmap, at: int, end: int, kind: ResultKind, asked: WantedMetrics
+    data: bytes | mmap, at: int, end: int, kind: ResultKind, names: Mapping[int, str]
 ) -> LaunchResult:
     numbers = _KINDS[kind]
     values: dict[str, Value] = {}
     others: list[tuple[int, int, int, int]] = []
     try:
-        read_metrics(data, at, end, numbers.metrics, asked, values, others)
+        read_metrics(data, at, end, numbers.metrics, names, values, others)
     except IndexError:
         raise MalformedMessage(at, f"a {kind} result is cut off") from None
     rest = {number: (a, b) for number, _, a, b in others}

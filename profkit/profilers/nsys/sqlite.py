@@ -154,12 +154,7 @@ def read_sqlite(path: Path) -> Report:
 def check_export(path: Path, database: Database) -> None:
     """Raise UnreadableReport where the file is SQLite, and no export of nsys."""
     tables = database.tables
-    if any(name.startswith("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL") for name in tables):
-        raise UnreadableReport(
-            f"{path} is a profile of nvprof, which is not read",
-            "record it with nsys profile --trace=cuda,nvtx",
-        )
-    if not tables.intersection(_OURS) and not any(name.startswith("CUPTI_ACTIVITY_KIND") for name in tables):
+    if not tables.intersection(_OURS):
         names = ", ".join(sorted(tables)[:4]) or "none"
         raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {names[:200]})")
 

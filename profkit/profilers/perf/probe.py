@@ -17,7 +17,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.whole import TemporaryFolder
 from profkit.core.status import status_wrapper
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, Counter, Directive, Machine, Step, Switch
+from profkit.core.types import Check, Counter, Directive, Fact, Machine, Step, Switch
 from profkit.hardware import system
 from profkit.hardware.system import superuser_command
 from profkit.profilers import programs
@@ -178,11 +178,16 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     return refused
 
 
+def _refused(event: str, trial: CommandTrial) -> Counter:
+    said = _make_fault(trial, "perf refused it: perf").reason
+    return Counter(event, None, "not-supported", reason=Fact.message(said))
+
+
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
     counters, trial = _count_events(perf, folder, (event,))
     if counters:
         return counters[0]
-    return Counter(event, None, "not-supported", reason=_make_fault(trial, "perf refused it: perf").reason)
+    return _refused(event, trial)
 
 
 def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
@@ -191,8 +196,7 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     for events in _CENSUS:
         counters, trial = _count_events(perf, folder, events)
         if not counters:
-            reason = _make_fault(trial, "perf refused it: perf").reason
-            counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
+            counters = tuple(_refused(event, trial) for event in events)
         user_only = user_only or ":u" in _read_text(folder / "count")
         census += counters
         if events is _CENSUS[0] and all(counter.value is None for counter in counters):

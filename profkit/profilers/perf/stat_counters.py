@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import RUN, Counter, CounterState, Scope
+from profkit.core.types import RUN, Counter, CounterState, Fact, Scope
 
 _MODIFIERS = re.compile(r"(?P<name>.+):(?P<letters>[ukhIGHpPSDWeb]+)\Z")
 _WITH_PMU = re.compile(r"(?P<pmu>[A-Za-z0-9_.\-]+)/(?P<event>[^/]*)/(?P<letters>[ukhIGHpPSDWeb]*)\Z")
@@ -232,16 +232,15 @@ def _running_share(entry: _EventSum) -> float:
 
 def _counter(name: str, pmu: str | None, entry: _EventSum, references: list[float], scope: Scope) -> Counter:
     state: CounterState
-    reason: str | None = None
     if entry.counted == 0:
         state = "not-supported" if entry.not_supported and not entry.not_counted else "not-counted"
-        reason = None if state == "not-supported" else "it was never on a counter"
+        reason = None if state == "not-supported" else Fact("never-on-a-counter")
         return Counter(name, None, state, entry.unit, scope=scope, pmu=pmu, reason=reason)
     if entry.value == 0 and cannot_be_zero(name):
-        reason = "it read 0 while it was on a counter, which cannot be"
+        reason = Fact("cannot-be-zero")
         return Counter(name, None, "hard-zero", entry.unit, scope=scope, pmu=pmu, reason=reason)
     if entry.value == 0 and entry.user and name in _KERNEL_DOES_IT:
-        reason = "only user space was counted, and this happens in the kernel"
+        reason = Fact("happens-in-the-kernel")
         return Counter(name, None, "not-counted", entry.unit, scope=scope, pmu=pmu, reason=reason)
     share = _counted_share(entry, references)
     state = "measured" if share >= 1.0 else "multiplexed"

@@ -9,7 +9,7 @@ from math import log2
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.core.types import RUN, Cache, Counter, Report, Scope
+from profkit.core.types import RUN, Cache, Counter, Fact, Report, Scope
 from profkit.hardware.peaks import thread_environment
 from profkit.profilers.faults import KnownFault, first_known, load_faults
 
@@ -131,6 +131,28 @@ def callgrind_argv(
     return (*command, *workload_argv)
 
 
+def instructions_argv(
+    workload_argv: Sequence[str], out: Path, *, marked: bool, valgrind: str = "valgrind"
+) -> tuple[str, ...]:
+    """The command that counts instructions and nothing else, the cheapest there is.
+
+    Of a whole process cachegrind says them in its log, `<out>.<pid>`. Only callgrind can begin at a mark: what
+    `profkit.region` marks is in its files, as `callgrind_outputs` finds them.
+    """
+    name = f"{str(out).replace('%', '%%')}.%p"
+    if marked:
+        tool = [
+            "--tool=callgrind",
+            "--instr-atstart=no",
+            "--combine-dumps=yes",
+            f"--callgrind-out-file={name}",
+        ]
+    else:
+        tool = ["--tool=cachegrind", "--cachegrind-out-file=/dev/null", f"--log-file={name}"]
+    follow = ["--trace-children=yes", f"--trace-children-skip={_NOT_FOLLOWED}"]
+    return (valgrind, *tool, "--cache-sim=no", "--vgdb=no", *follow, *workload_argv)
+
+
 def changed_geometries(*caches: Cache) -> tuple[str, ...]:
     """What had to be changed so that valgrind can simulate these caches, one sentence each."""
     return tuple(note for cache in caches if (note := fit_geometry(cache).note) is not None)
@@ -172,7 +194,7 @@ _FIRST = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
 _LAST = {"I{}mr": ("ILmr",), "D{}mr": ("DLmr",), "D{}mw": ("DLmw",), "D{}wb": ("ILdmr", "DLdmr", "DLdmw")}
 # What the run tells whose last level is L2; all else is of the run with L3, where there is one.
 OF_SECOND_RUN = frozenset(pattern.format(2) for pattern in _LAST)
-_NO_L3 = "this machine has no third cache level"
+_NO_L3 = Fact("no-third-level")
 
 
 @dataclass(frozen=True)
@@ -237,11 +259,11 @@ def _combine_scope(
 
 def _counter(name: str, events: tuple[str, ...], values: Mapping[str, float] | None, scope: Scope) -> Counter:
     if values is None:
-        reason = f"the simulation that counts it never executed {scope.name}"
+        reason = Fact.of("never-simulated", name=scope.name or "")
         return Counter(name, None, "not-counted", scope=scope, reason=reason)
     missing = [event for event in events if event not in values]
     if missing:
-        reason = f"the report does not count {' '.join(missing)}: it was recorded without that simulation"
+        reason = Fact.of("recorded-without", counters=" ".join(missing))
         return Counter(name, None, "not-supported", scope=scope, reason=reason)
     return Counter(name, sum(values[event] for event in events), "measured", scope=scope)
 
@@ -291,7 +313,7 @@ def _same_work(l2: Report, l3: Report, warnings: list[str]) -> bool:
 def _line_bytes(report: Report) -> Counter:
     matched = re.search(r"(\d+) B, (\d+) B,", report.facts.get("D1 cache", ""))
     if matched is None:
-        return Counter("line_bytes", None, "not-supported", "B", reason="the report names no cache geometry")
+        return Counter("line_bytes", None, "not-supported", "B", reason=Fact("no-cache-geometry"))
     return Counter("line_bytes", float(matched[2]), "measured", "B")
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import RUN, Counter, Scope
+from profkit.core.types import RUN, Counter, Fact, Scope
 from profkit.profilers.valgrind.callgrind import Executed, read_executions
 
 Kind = Literal["other", "fp", "simd-int"]
@@ -165,7 +165,7 @@ class InstructionCounts:
         }
         share = self.undecoded / self.executed if self.executed else 0.0
         if share > UNDECODED_LIMIT:
-            reason = f"{share:.0%} of the instructions stand in code that is in no file on this machine"
+            reason = Fact.of("code-in-no-file", share=share)
             return tuple(Counter(n, None, "not-counted", scope=scope, reason=reason) for n in values)
         return tuple(Counter(n, float(v), "measured", scope=scope) for n, v in values.items())
 

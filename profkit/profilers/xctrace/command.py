@@ -123,7 +123,6 @@ COUNTERS_FIX = (
     "record with a template of your own: Instruments, Metal System Trace, GPU > Counter Set > Performance Limiters, "
     "save as a template, xctrace record --template NAME"
 )
-LICENCE_EXIT = 69
 
 
 def known_faults() -> tuple[KnownFault, ...]:
@@ -133,18 +132,4 @@ def known_faults() -> tuple[KnownFault, ...]:
 
 def explain_fault(text: str, returncode: int) -> Fault | None:
     """The fault that xctrace or xcrun printed as `text` before it ended with `returncode`; None where none is known."""
-    if (fault := first_known(known_faults(), text)) is not None:
-        return fault
-    if returncode == LICENCE_EXIT:
-        return Fault("the licence of Xcode has not been accepted", "sudo xcodebuild -license accept")
-    if returncode in (-9, 137):
-        return Fault("xctrace was killed (SIGKILL), most often for want of memory", "a shorter recording")
-    if returncode in (-5, 133):
-        return Fault("xctrace crashed", "a shorter recording, or another version of Xcode")
-    if returncode == CUT:
-        return Fault(
-            "xctrace ended with 54, as it does when its time limit ended the workload",
-            "give it more time (--timeout SECONDS) or a smaller input",
-            consequence=True,
-        )
-    return None
+    return first_known(known_faults(), text, returncode)

@@ -53,8 +53,6 @@ class SampledTable:
     def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
         self.schema = table.schema
         self._recording, self._target, self._frames = recording, recording.target, frames
-        # Such a table holds samples of what was profiled only, whatever name that had when the recording ended.
-        self._single = table.attributes.get("target-pid") == "SINGLE"
         self._others: dict[str, int] = {}  # samples by process: not the target's, or all where none is named
         self._running = StackMerger(frames)
         self._threads: dict[str, float] = {}
@@ -99,7 +97,7 @@ class SampledTable:
             return True
         name = process_label(process)
         self._others[name] = self._others.get(name, 0) + 1
-        return self._target is None or self._single
+        return self._target is None
 
     def _thread_label(self, thread: Thread | None, process: Process | None) -> str:
         if thread is None:
@@ -132,7 +130,7 @@ class SampledTable:
         samples = self._running.samples
         names = ", ".join(sorted(self._others, key=lambda name: (-self._others[name], name))[:_SHOWN])
         others = plural(sum(self._others.values()), "sample")
-        if self._target is not None and self._others and not self._single:
+        if self._target is not None and self._others:
             yield f"not counted: {others} of other processes ({names})"
         elif self._target is None and len(self._others) > 1:
             yield (

@@ -14,16 +14,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.types import Directive, Step, Switch
+from profkit.core.tables import judge_rows
+from profkit.core.types import Check, Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.programs import last_line
+from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, last_line, missing_fault
 from profkit.profilers.xctrace.command import (
-    COUNTERS_FIX,
     CUT,
     FINISH,
     FINISH_COUNTERS,
@@ -39,7 +40,6 @@ from profkit.profilers.xctrace.command import (
     table_argv,
     toc_argv,
 )
-from profkit.profilers.xctrace.find import locate_xctrace, probe_xctrace
 from profkit.profilers.xctrace.report import UNEXPORTED, copy_notes, read_unexported, wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT, TraceRun, exit_status, read_toc
 
@@ -58,10 +58,8 @@ def recording_step(request: RecordRequest) -> Step:
     xctrace, scratch = probe_xctrace(), request.scratch
     counters = request.what == "counters"
     template = TIME_PROFILER if request.what == "cpu" else METAL
-    reason = xctrace.lacks(instrument=GPU_COUNTERS) if counters else xctrace.lacks(template=template)
-    if reason is not None:
-        fix = xctrace.fix or (COUNTERS_FIX if counters else "xcrun xctrace list templates")
-        raise MachineError(reason, fix)
+    if not xctrace.works:
+        raise MachineError(xctrace.reason or "xctrace does not work here", xctrace.fix)
     document, status = scratch / _DOCUMENT, scratch / "status"
     schemas = () if request.report.suffix == SUFFIX else wanted_schemas()
     return Step(
@@ -310,3 +308,62 @@ def export_argv(
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+VARIABLE = "PROFKIT_XCTRACE"
+INSTALL_FIX = (
+    "install Xcode, open it once, then: sudo xcode-select -s /Applications/Xcode.app/Contents/Developer"
+)
+_ELSEWHERE = "record on a Mac, bring the folder of exported tables, then: profkit summarize FOLDER"
+_SECONDS = 60.0  # the first call of xcrun after an update of Xcode fills its caches
+
+
+def locate_xctrace() -> Path | Fault:
+    """The xctrace that PROFKIT_XCTRACE names where it is set, else the one that `xcrun --find` tells; or why none is.
+
+    The answer is kept for this process, as long as the environment says the same.
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        path = shutil.which(named)
+        return Path(path) if path else missing_fault("xctrace", VARIABLE, INSTALL_FIX)
+    return _ask_xcrun(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"))
+
+
+@lru_cache(maxsize=8)
+def _ask_xcrun(xcrun: str | None, developer: str | None) -> Path | Fault:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
+    if xcrun is None:
+        return Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE)
+    returncode, text = ask_tool((xcrun, "--find", "xctrace"), _SECONDS)
+    path = last_line(text)
+    if returncode == 0 and os.access(path, os.X_OK) and Path(path).is_file():
+        return Path(path)
+    fault = explain_fault(text, returncode)
+    reason = fault.reason if fault is not None else f"xcrun does not find xctrace: {path}"
+    fix = fault.fix if fault is not None and fault.fix is not None else INSTALL_FIX
+    return Fault(reason, fix)
+
+
+_SECONDS_PROBE = 120.0  # the first call after an update of Xcode takes long
+_VERSION = re.compile(r"xctrace version (\d+(?:\.\d+)*(?: \(\w+\))?)")
+
+
+def probe_xctrace() -> ToolAbility:
+    """Ask xctrace for its version, which is that of Instruments with its build, "16.0 (17F42)".
+
+    Nothing is recorded: a recording takes from some seconds to a minute. What only a recording shows (developer mode,
+    an instrument that this Xcode lacks) is told by the pass that meets it.
+    """
+    return _ask_version(locate_xctrace())
+
+
+@lru_cache(maxsize=8)
+def _ask_version(location: Path | Fault) -> ToolAbility:
+    return ask_version(
+        location, _VERSION, explain_fault, INSTALL_FIX, argument="version", seconds=_SECONDS_PROBE
+    )
+
+
+def judge_xctrace(xctrace: ToolAbility | None = None) -> Iterator[Check]:
+    """What a recording by Instruments needs on this Mac."""
+    return judge_rows(Path(__file__).with_name("checks.yaml"), "xctrace", xctrace or probe_xctrace())

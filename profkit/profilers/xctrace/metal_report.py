@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from profkit.analysis.timeline.spans import (
     Spans,
@@ -33,9 +33,8 @@ from profkit.core.types import (
     MetalWork,
     Report,
 )
-from profkit.profilers.xctrace.alignment import TraceRecording
+from profkit.profilers.xctrace.alignment import CountedPart, TraceRecording, look_up, part_that_counts
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
-from profkit.profilers.xctrace.metal_part import CountedPart, look_up, part_that_counts
 from profkit.profilers.xctrace.metal_tables import (
     COMPLETED,
     COUNTERS,
@@ -143,8 +142,6 @@ def _metal_trace(
     by_others = None if active is None else active - busy
     queue = buffers.queue(window)
     counters = samples.counters(counted, working)
-    work = part.own_work
-    channels = sum_by_name(tables[INTERVALS].names["channel"].all, work["channel"], work, counted)
     clocks = state_times(tables[PERFORMANCE], part.gpu)
     settings = recording.run.settings if recording.run is not None else {}
     induced = settings.get("Induced GPU Performance State")
@@ -155,12 +152,10 @@ def _metal_trace(
         others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
         processes=processes_in(tables, part),
-        channels=tuple(named.work("channel") for named in channels),
-        encoders=tuple(named.work("encoder") for named in encoders),
+        encoders=tuple(named.work() for named in encoders),
         command_buffers=buffers.times(counted),
         completion=buffers.completion(counted),
         latency=buffers.latency(counted),
-        notice=buffers.notice(counted),
         queue_depth=None if queue is None else queue.mean,
         queue_most=None if queue is None else queue.most,
         performance=states_in(clocks, counted, working),
@@ -259,8 +254,6 @@ def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Met
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
 
 
-MOST_NAMES = 512  # names of one kind that are kept apart in a result
-REST = "[more]"
 NO_LABEL = "(no label)"
 
 
@@ -277,13 +270,12 @@ class NamedWork:
         """What may have run side by side, added up."""
         return int(self.each.sum())
 
-    def work(self, kind: Literal["encoder", "channel"]) -> MetalWork:
+    def work(self) -> MetalWork:
         """The same as the model has it."""
         import numpy as np
 
         return MetalWork(
             self.name,
-            kind,
             len(self.each),
             self.total / 1e9,
             self.busy / 1e9,
@@ -293,7 +285,7 @@ class NamedWork:
 
     def kernel(self) -> KernelTime:
         """The same as other tools' traces have kernels."""
-        work = self.work("encoder")
+        work = self.work()
         least = int(self.each.min()) / 1e9
         return KernelTime(
             Kernel(self.name, (), ()),
@@ -306,11 +298,11 @@ class NamedWork:
 
 
 def sum_by_name(
-    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans, *, by_encoder: bool = False
+    names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans
 ) -> tuple[NamedWork, ...]:
     """Work by name, largest first: `which` is the number of each interval's name.
 
-    `by_encoder`: intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
+    Intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
     """
     import numpy as np
 
@@ -319,11 +311,9 @@ def sum_by_name(
     which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
     if not len(which):
         return ()
-    names, which = _fold_names(names, which, inside)
-    instance = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
-    if by_encoder:
-        encoder = work["encoder"][counted]
-        instance = np.where(encoder == NO_ID, instance, encoder)
+    alone = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
+    encoder = work["encoder"][counted]
+    instance = np.where(encoder == NO_ID, alone, encoder)
     order = np.argsort(which, kind="stable")
     cuts = np.flatnonzero(np.r_[True, np.diff(which[order]) != 0, True])
     sums = []
@@ -334,19 +324,6 @@ def sum_by_name(
         busy = (union(start[rows], end[rows]) & part).total
         sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
     return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
-
-
-def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence[str], Any]:
-    """Names as they are; of more than anybody reads the largest, and the rest as one."""
-    import numpy as np
-
-    spent = np.bincount(which, inside, len(names))
-    if np.count_nonzero(spent) <= MOST_NAMES:
-        return names, which
-    largest_first = np.argsort(-spent, kind="stable")
-    rank = np.argsort(largest_first)
-    largest = [names[number] for number in largest_first[: MOST_NAMES - 1]]
-    return [*largest, REST], np.minimum(rank[which], MOST_NAMES - 1)
 
 
 def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
@@ -380,7 +357,7 @@ def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWor
     if copies.any():
         rest = union(work["start"][~copies], work["end"][~copies])
         copying = ((part.busy - rest) & part.window).total / 1e9
-    return sum_by_name(list(table), which, work, part.counted, by_encoder=True), copying
+    return sum_by_name(list(table), which, work, part.counted), copying
 
 
 def _split_label(shown: str) -> tuple[str, str]:

@@ -31,7 +31,7 @@ NO_ID = 0
 UNKNOWN_LATENCY = -1
 ACTIVE = "Active"
 MORE = "[more names]"
-_MOST_NAMES = 4096  # of one column that are kept apart; what comes after has one name
+_MOST_NAMES = 1024  # of one column that are kept apart; what comes after has one name
 _LATEST = 1 << 50  # ns: what lies beyond (13 days) is no time of a recording
 _LARGEST = 1 << 62
 _MOST_SKIPPED = 0.01  # of the rows: with more of them left out a sum of the others says nothing
@@ -44,18 +44,18 @@ ColumnKind: TypeAlias = Literal["name", "process", "id", "number"]
 
 
 class NumberedNames(Generic[K]):
-    """Numbers for things that come again and again; all after the first `most` have one number, that of `more`."""
+    """Numbers for things that come again and again; all after the first 1,024 have one number, that of `more`."""
 
-    def __init__(self, more: K, most: int = _MOST_NAMES) -> None:
+    def __init__(self, more: K) -> None:
         self.all: list[K] = []
         self._numbers: dict[K, int] = {}
-        self._more, self._most = more, most
+        self._more = more
 
     def number(self, thing: K) -> int:
         """The number of `thing`, given when it comes first."""
         number = self._numbers.get(thing)
         if number is None:
-            if len(self.all) >= self._most and thing != self._more:
+            if len(self.all) >= _MOST_NAMES and thing != self._more:
                 return self.number(self._more)
             number = self._numbers[thing] = len(self.all)
             self.all.append(thing)
@@ -252,7 +252,6 @@ class MetalTables:
 
 COUNTERS = "metal-gpu-counter-intervals"
 _CELLS = ("start", "duration", "name", "value", "percent-value", "is-percentage")
-_MOST_COUNTERS = 1024
 
 
 class CounterSamples:
@@ -260,7 +259,7 @@ class CounterSamples:
 
     def __init__(self) -> None:
         self.skipped = 0  # rows without a time, a name or a value
-        self._names = NumberedNames(MORE, _MOST_COUNTERS)
+        self._names = NumberedNames(MORE)
         self._in_percent: set[int] = set()
         self._start, self._end, self._counter = array("q"), array("q"), array("q")
         self._value = array("d")

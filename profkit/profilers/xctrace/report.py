@@ -22,12 +22,12 @@ from profkit.profilers.xctrace.tables import ExportTable, read_tables
 from profkit.profilers.xctrace.toc import (
     TraceRun,
     head_of,
-    is_detail,
     looks_like_table,
     looks_like_toc,
     read_toc,
 )
-from profkit.runtime.region.record import MOST_BYTES, RegionRecord, decode_record
+from profkit.runtime.passes.read import read_records
+from profkit.runtime.region.record import RegionRecord
 
 UNEXPORTED = "left-out.json"  # {"schema": "why it was not exported"}
 NOTE_FILES = "region.*.json"
@@ -56,15 +56,8 @@ def copy_notes(scratch: Path, folder: Path) -> None:
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
-    records = []
-    for path in sorted(folder.glob(NOTE_FILES)):
-        try:
-            record = decode_record(read_bounded_text(path, MOST_BYTES), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableReport(f"{path} cannot be read: {error}") from error
-        if record.regions or record.benchmarks:
-            records.append(record)
-    return tuple(records)
+    records = read_records(sorted(folder.glob(NOTE_FILES)))
+    return tuple(record for record in records if record.regions or record.benchmarks)
 
 
 @dataclass(frozen=True)
@@ -95,7 +88,7 @@ class RecordingExports:
         """The tables of these schemas, in this order; of a file with several all that fit, when its turn comes."""
         fitting = (entry for schema in schemas for entry in self.entries if entry.schema == schema)
         for path in dict.fromkeys(entry.path for entry in fitting):
-            with closing(read_tables(path, self.runs)) as tables:
+            with closing(read_tables(path)) as tables:
                 for table in tables:
                     if table.schema in schemas and table.run in (None, self.run):
                         yield table
@@ -118,11 +111,8 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
         if len(contents) > 1:
             named = ", ".join(file.name for file in contents[:_NAMED])
             raise UnreadableReport(f"{path} has exports of {len(contents)} recordings: {named}", APART_FIX)
-        tables = {  # none where nothing matched what was asked for, or it is what a track lists
-            file: [] if is_detail(head) else list(_list_tables(file))
-            for file, head in heads.items()
-            if looks_like_table(head)
-        }
+        # none where nothing matched what was asked for
+        tables = {file: list(_list_tables(file)) for file, head in heads.items() if looks_like_table(head)}
         runs = tuple(run for file in contents for run in read_toc(file))
     entries = [entry for found in tables.values() for entry in found]
     if not entries and not runs:

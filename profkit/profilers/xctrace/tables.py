@@ -23,7 +23,6 @@ from profkit.profilers.xctrace.toc import (
     EXPORT_AGAIN,
     PARTS,
     CellDecoder,
-    TraceRun,
     Value,
     check_prolog,
     damage_error,
@@ -56,8 +55,7 @@ class ExportColumn:
 class ExportTable:
     """One table of an export, read as far as its schema.
 
-    `run` and `position` say where it stood in the recording (both count from 1, None where not known); `attributes`
-    are those of its entry in the table of contents ("target-pid"), empty where that is not at hand.
+    `run` and `position` say where it stood in the recording (both count from 1, None where not known).
     """
 
     schema: str
@@ -65,7 +63,6 @@ class ExportTable:
     open_rows: Callable[[Sequence[str]], Iterator[Row]] = field(repr=False, compare=False)
     run: int | None = None
     position: int | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
@@ -80,11 +77,10 @@ class ExportTable:
         return self.open_rows(wanted)
 
 
-def read_tables(path: Path, runs: Sequence[TraceRun] = ()) -> Generator[ExportTable, None, None]:
+def read_tables(path: Path) -> Generator[ExportTable, None, None]:
     """The tables of one exported XML, each to be read before the next is asked for; what is not read is skipped.
 
-    `runs` are those of the recording's table of contents: with them a table has its `attributes`. An export without
-    tables (xctrace writes one, and exits with 0, where nothing matched) gives none.
+    An export without tables (xctrace writes one, and exits with 0, where nothing matched) gives none.
     Raises UnreadableReport for what is no export of xctrace, cut off, damaged or hostile.
     """
     with reading(path, EXPORT_AGAIN, named=False), open_regular(path) as file:
@@ -96,8 +92,7 @@ def read_tables(path: Path, runs: Sequence[TraceRun] = ()) -> Generator[ExportTa
             reader = _RowReader(path, document, node, schema[1])
             place = _PLACE.search(node.get("xpath", ""))
             run, position = (int(place[1]), int(place[2])) if place else (None, None)
-            entry = next((r.table(schema[0], position) for r in runs if run in (None, r.number)), {})
-            yield ExportTable(*schema, reader.rows, run, position, entry, path)
+            yield ExportTable(*schema, reader.rows, run, position, path)
 
 
 class _Document:
@@ -152,14 +147,12 @@ class _Document:
         return self._ended or not len(root) or root[-1] is not node
 
     def schema(self, node: Element) -> tuple[str, tuple[ExportColumn, ...]] | None:
-        """Name and columns of the node's table; None of a node without rows that tells none."""
+        """Name and columns of the node's table; None of a node that tells none."""
         while node.find("row") is None and not self._is_whole(node):
             self._parse_more()
         schema = node.find("schema")
         if schema is None:
-            if node.find("row") is None:
-                return None
-            raise UnreadableReport("not an export of a table by xctrace: it has no schema")
+            return None
         columns = schema.findall("col")
         if len(columns) > MOST_COLUMNS:
             raise UnreadableReport(f"not an export of xctrace: a table with more than {MOST_COLUMNS} columns")

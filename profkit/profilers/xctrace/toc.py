@@ -56,8 +56,8 @@ class TraceRun:
     """One run of a recording. None and empty: not told.
 
     `device` has model, name, os-version, platform; `process` name, pid, arguments, return-exit-status; `summary`
-    template-name, instruments-version, duration. `settings` are those of the instruments ("Counter Set"); `tables` are
-    the attributes of each table in order, its "schema" among them.
+    template-name, instruments-version, duration. `settings` are those of the instruments ("Counter Set"); `tables` the
+    names of the schemas that there are.
     """
 
     number: int
@@ -65,7 +65,7 @@ class TraceRun:
     process: Mapping[str, str] = field(default_factory=dict)
     summary: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    tables: tuple[Mapping[str, str], ...] = ()
+    tables: frozenset[str] = frozenset()
 
     @property
     def target(self) -> Process | None:
@@ -75,15 +75,6 @@ class TraceRun:
             return None
         number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 12 else None
         return Process(name or f"process {pid}", number)
-
-    def table(self, schema: str, position: int | None = None) -> Mapping[str, str]:
-        """The attributes of the table at `position` (from 1), else of the only one of that schema; else empty."""
-        if position is not None and 0 < position <= len(self.tables):
-            entry = self.tables[position - 1]
-            if entry.get("schema") == schema:
-                return entry
-        entries = [entry for entry in self.tables if entry.get("schema") == schema]
-        return entries[0] if len(entries) == 1 else {}
 
     @property
     def length(self) -> int | None:
@@ -96,7 +87,7 @@ class TraceRun:
 
     def has(self, schema: str) -> bool:
         """Whether the recording has a table of this schema, with rows or without."""
-        return any(table.get("schema") == schema for table in self.tables)
+        return schema in self.tables
 
 
 def read_toc(path: Path) -> tuple[TraceRun, ...]:
@@ -123,7 +114,7 @@ def _parse_run(element: Element, place: int) -> TraceRun:
         _attributes(element.find("info/target/process")),
         {child.tag: (child.text or "").strip() for child in element.findall("info/summary/*")},
         _settings(settings),
-        tuple(dict(table.attrib) for table in element.findall("data/table")),
+        frozenset(table.get("schema", "") for table in element.findall("data/table")),
     )
 
 
@@ -166,7 +157,6 @@ _ROOT = re.compile(
     r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->)*(?:<!DOCTYPE.*?)?<(trace-query-result|trace-toc)[\s/>]",
     re.DOTALL,
 )
-_DETAIL = re.compile(rb"""<node xpath=["'][^<>]{0,400}/tracks\[""")
 _RUN = re.compile(r"Trace\d+\.run")
 _DOCUMENT = {"form.template", "corespace", "instrument_data", "open.creq", "shared_data"}
 
@@ -179,11 +169,6 @@ def looks_like_table(head: bytes) -> bool:
 def looks_like_toc(head: bytes) -> bool:
     """True for the XML of `xctrace export --toc`."""
     return _root(head) == "trace-toc"
-
-
-def is_detail(head: bytes) -> bool:
-    """True for an export of what a track of Instruments lists (Leaks, Allocations): rows of attributes, no table."""
-    return _DETAIL.search(head[:8192]) is not None
 
 
 def is_document(path: Path) -> bool:

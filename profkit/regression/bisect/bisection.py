@@ -321,14 +321,10 @@ class Bisection:
         write_state(self.folder, self.document)
 
     def _likeliest(self) -> str:
-        """The three likeliest commits with their probabilities."""
-        known = sorted(self.search.probabilities.items(), key=lambda item: -item[1])[:3]
-        shown = [
-            f"{c[:SHORT]} {100 * p:.0f} %" if p < 0.99 else f"{c[:SHORT]} over 99 %"
-            for c, p in known
-            if p >= 0.005
-        ]
-        return f"likeliest {', '.join(shown)}" if shown else "no commit is likely by itself"
+        """The likeliest commit with its probability."""
+        known = self.search.probabilities
+        commit = max(known, key=lambda commit: known[commit], default="")
+        return f"likeliest {commit[:SHORT]} {100 * known[commit]:.0f} %" if commit else "none is likely"
 
     def _name(self, commit: str) -> str:
         if commit not in self.document.subjects:

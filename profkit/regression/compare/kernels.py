@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from profkit.analysis.comparability.fingerprint import program_of
+from profkit.analysis.comparability import program_of
 from profkit.analysis.kernel_names import same_name
 from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.analysis.summaries.readings import traced_iterations
@@ -250,18 +250,16 @@ def added_value(function: FunctionChange) -> float:
 
 def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
-    for first, second, spot in _pair_spots(before, after):
-        if abs((second or 0.0) - (first or 0.0)) >= limit:
-            yield _function_change(before, first, second, spot)
-
-
-def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
     first, second = _spots_by_name(before), _spots_by_name(after)
     for key in dict.fromkeys((*first, *second)):
-        own, counterpart = first.get(key), second.get(key)
-        spot = counterpart or own
-        assert spot is not None
-        yield (own.own if own else None), (counterpart.own if counterpart else None), spot
+        old, new = (spots[key].own if key in spots else None for spots in (first, second))
+        if abs((new or 0.0) - (old or 0.0)) < limit:
+            continue
+        word: KernelChangeWord = "slower" if (new or 0.0) > (old or 0.0) else "faster"
+        if old is None or new is None:
+            word = "appeared" if old is None else "vanished"
+        name = (second if key in second else first)[key].function
+        yield FunctionChange(name, before.title, before.unit, word, old, new)
 
 
 def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
@@ -272,14 +270,3 @@ def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
         if key not in spots or spots[key].own < spot.own:
             spots[key] = spot
     return spots
-
-
-def _function_change(
-    profile: Profile, first: float | None, second: float | None, spot: Hotspot
-) -> FunctionChange:
-    word: KernelChangeWord
-    if first is None or second is None:
-        word = "appeared" if first is None else "vanished"
-    else:
-        word = "slower" if second > first else "faster"
-    return FunctionChange(spot.function, profile.title, profile.unit, word, first, second)

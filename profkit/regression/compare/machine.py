@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from profkit.analysis.comparability.fingerprint import arguments_of, holds_down, program_of
+from profkit.analysis.comparability import arguments_of, holds_down, program_of
 from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread
@@ -242,7 +242,7 @@ def speed_fact(speed: Interval) -> Fact:
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The clock that a run was timed at, in Hz, and what measured it: `sampled`, `beside` or `counted`."""
+    """The clock that a run was timed at, in Hz, and what measured it: `sampled` or `counted`."""
 
     hertz: float
     of: str
@@ -251,13 +251,12 @@ class ClockReading:
 def clock_of(document: RunDocument) -> ClockReading | None:
     """The median clock beside the samples, or what cycles and time tell; None where nothing measured it."""
     samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
-    moments = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
     counted = [
         r.value
         for r in document.readings
         if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
     ]
-    for values, source in ((samples, "sampled"), (moments, "beside"), (counted, "counted")):
+    for values, source in ((samples, "sampled"), (counted, "counted")):
         if values:
             return ClockReading(median(values), source)
     return None
@@ -316,7 +315,7 @@ def without_state_effects(
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
     """Why the hardware held its clock down while it was timed, or an Apple GPU was not Nominal for a tenth of it."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
-    reasons += [reason for moment in document.moments for d in moment.devices for reason in d.throttle]
+    reasons += [reason for moment in document.moments for reason in moment.slowdowns]
     counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
     facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
     if len(counts) > 1 and counts[-1] > counts[0]:
@@ -347,12 +346,10 @@ def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str |
         return None
     before, after = baseline.revision, candidate.revision
     names = [(program_of(d.workload), arguments_of(d.workload)) for d in (baseline, candidate)]
-    if before is not None and after is not None and before.commit and after.commit and not before.dirty:
-        base = f"profkit compare --base {before.commit[:12]}"
-        if names[0] == names[1] and after.dirty:
-            return f"{base} -- {commands[1]}"  # the files as they are
-        if names[0] == names[1] and before.commit != after.commit:
-            return f"{base} --head {after.commit[:12]} -- {commands[1]}"
+    known = before is not None and after is not None and before.commit and after.commit and not before.dirty
+    if before and after and known and names[0] == names[1] and (after.dirty or before.commit != after.commit):
+        head = "" if after.dirty else f" --head {str(after.commit)[:12]}"  # else the files as they are
+        return f"profkit compare --base {str(before.commit)[:12]}{head} -- {commands[1]}"
     return f"profkit compare --a {shlex.quote(commands[0])} --b {shlex.quote(commands[1])}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import hashlib
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -74,23 +73,16 @@ def entry_at(path: Path, workload: str | None = None, commit: str | None = None)
     elif is_evaluation(path):
         entry = entry_of(summarize_report(path), path=str(path))
     elif path.is_dir() and folder_format(path) is None:
-        raise _folder_error(path)
+        raise UnreadableReport(
+            f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it",
+            f"profkit history add {shlex.quote(str(path))}/*/   (its runs)",
+        )
     else:
         entry = entry_of(summarize_report(path), path=str(path), id=_content_id(path))
     if workload is not None:
         values = tuple(replace(value, key=replace(value.key, workload=workload)) for value in entry.values)
         entry = replace(entry, workload=workload, values=values)
     return replace(entry, commit=commit or entry.commit)
-
-
-def _folder_error(path: Path) -> UnreadableReport:
-    """Why a folder is not taken, and what in it might be meant."""
-    name = shlex.quote(str(path))
-    if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
-        return UnreadableReport(f"{path} is a folder of runs, not a run", f"profkit history add {name}/*/")
-    return UnreadableReport(
-        f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it", "profkit history add RUN"
-    )
 
 
 def _content_id(path: Path) -> str:
@@ -120,10 +112,7 @@ def accept_change(
     """
     runs = history.entries(HistoryFilter(workload))
     if not runs:
-        names = sorted({entry.workload for entry in history.entries()})
-        similar = difflib.get_close_matches(workload, names, n=1)
-        hint = f"; did you mean {similar[0]}?" if similar else ""
-        raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
+        raise UsageError(f"{history.path} holds no workload {workload!r}", "profkit history list")
     if not word.strip():
         raise UsageError("say why the change is accepted", '--because "WORDS"')
     if metric is not None and not history.series(HistoryFilter(workload, metric=metric, limit=1)):

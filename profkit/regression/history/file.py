@@ -103,13 +103,8 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
     )
 
 
-_REFUSED = (
-    "locked",
-    "full",
-    "readonly",
-    "unable to open",
-    "disk i/o",
-)  # by the system, and not by what is in the file
+# By the system, and not by what is in the file.
+_REFUSED = ("locked", "full", "readonly", "unable to open", "disk i/o")
 _WHY = {
     "locked": f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
     "full": "the disk is full; what was stored before is whole",
@@ -173,9 +168,7 @@ def _open_checked(path: Path, *, write: bool) -> sqlite3.Connection:
             raise damage_error(path, "it is cut off")  # SQLite takes the missing end of a page for zeros
         if write:
             connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
-            with contextlib.suppress(
-                sqlite3.OperationalError
-            ):  # another process is reading: a later one does it
+            with contextlib.suppress(sqlite3.OperationalError):  # somebody reads: a later one does it
                 connection.execute("PRAGMA journal_mode = WAL")
     except BaseException:
         connection.close()
@@ -185,29 +178,21 @@ def _open_checked(path: Path, *, write: bool) -> sqlite3.Connection:
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version < 1:
-        raise damage_error(path, f"its version is {version}")
     if version != VERSION:
         raise UnreadableReport(
-            f"the history {path} was written by {'a newer' if version > VERSION else 'an older'} profkit (version"
-            f" {version} of its tables; this one knows {VERSION})",
+            f"the history {path} has version {version} of its tables, and this profkit knows {VERSION}",
             "upgrade profkit, or make a new one of the runs: profkit history add reports/*/ --history FILE",
         )
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise UnreadableReport for anything but a history, by its first hundred bytes."""
+    """Raise UnreadableReport for anything but a history, by its header."""
     if not path.is_file():  # asked first: to open a pipe would wait for its writer
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise UnreadableReport(f"{path} is {kind}, not a history", "--history FILE")
-    with open_regular(path) as file:
-        head = file.read(100)
-    if not head:
-        raise UnreadableReport(f"{path} is empty, not a history", "profkit history add RUN fills it")
-    if is_history(path) and len(head) < 100:
-        raise damage_error(path, f"it ends after {len(head)} bytes")
+        raise UnreadableReport(f"{path} is no history: it is no regular file", "--history FILE")
     if not is_history(path):
         raise UnreadableReport(f"{path} is no history; it was left as it is", "--history FILE")
+    if path.stat().st_size < 100:
+        raise damage_error(path, "it is cut off")
 
 
 def is_history(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import clean_name
-from profkit.core.types import AcceptedChange, Scope
+from profkit.core.types import Scope
 from profkit.regression.detection.rules import NightRule, rule_for
-from profkit.regression.history.rows import parse_time
 from profkit.regression.paired.checkout import CheckoutSpec
 from profkit.regression.profile_process import Metric, Place, ProfileRequest, Seconds, metric_name, section
 
@@ -106,7 +105,6 @@ class NightConfig:
         None  # the commit that each night is held against; None: that of the last good night
     )
     pairs: PairsSpec = PairsSpec()
-    accepted: tuple[AcceptedChange, ...] = ()
 
 
 VERSION = 1
@@ -136,9 +134,6 @@ def read_config(file: Path) -> NightConfig:
         whole=False,
     )
     workloads = _read_workloads(content.get("workloads", whole), {"cwd": base, **usual})
-    top["accepted"] = tuple(
-        _checked(change, content["accepted"], workloads) for change in top.get("accepted", ())
-    )
     output = top.setdefault("output", base / "reports")
     top.setdefault("history", output / "history.sqlite")
     top.setdefault("name", file.stem)
@@ -159,17 +154,3 @@ def _read_workloads(value: YamlValue, usual: Mapping[str, Any]) -> tuple[Workloa
             item.refuse(message, f"name: {spec.name}-2")
         specs[clean_name(spec.name)] = spec
     return tuple(specs.values())
-
-
-def _checked(change: AcceptedChange, value: YamlValue, workloads: Sequence[WorkloadSpec]) -> AcceptedChange:
-    """The accepted change with its day as a moment; refused where it names what is not there."""
-    names = [workload.name for workload in workloads]
-    if change.workload not in names:
-        fix = f"one of: {', '.join(names[:20])}"
-        value.refuse(f"there is no workload called {change.workload!r}", fix)
-    if change.metric is not None:
-        metric_name(replace(value, content=change.metric), "metric")
-    try:
-        return replace(change, since=parse_time(change.since).isoformat(timespec="seconds"))
-    except UsageError:
-        value.refuse(f"since is {change.since!r}, not a date", "since: 2026-11-20")

@@ -64,7 +64,6 @@ from profkit.regression.paired.interleave import (
     PairedOptions,
     PairedRuns,
     change_between,
-    confirm,
 )
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 
@@ -98,10 +97,8 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
         if commit != here or is_dirty(root):
             return NightPairs(commit, first=first)
         return NightPairs(commit, "accepted-tonight" if name == TONIGHT else SAME_CODE, same=True)
-    if here is None:
-        return NightPairs(code="no-commit", first=True)
     shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
-    if first and not shallow and resolve_commit(root, bare):
+    if here is None or (first and not shallow and resolve_commit(root, bare)):
         return NightPairs(code="no-parent", first=True)
     fetch = DEEPER.partition("  #")[0] if shallow else f"git fetch origin {bare}"
     accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
@@ -177,9 +174,13 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         shutil.rmtree(session.folder / EXACT_FOLDER, ignore_errors=True)
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
-    changes = tuple(_by_own_floor(change, spec) for change in result.changes)
     done = NightPairs(
-        base.base, changes=changes, exact=exact, pairing=result.pairing, notes=result.notes, uncounted=told
+        base.base,
+        changes=result.changes,
+        exact=exact,
+        pairing=result.pairing,
+        notes=result.notes,
+        uncounted=told,
     )
     if result.pairing.pairs >= FIRST_ROUNDS:
         return done
@@ -193,7 +194,8 @@ def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
     budget = min(pairs.budget or PAIRS_SECONDS, session.left)
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
-    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run)
+    memory = spec.rule(MEMORY, Scope())
+    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run, memory=memory)
 
 
 def _with_room(
@@ -204,18 +206,6 @@ def _with_room(
         return options
     needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
     return replace(options, budget=max(options.budget, needed))
-
-
-def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
-    """The change of the memory, which pairs decide by a floor of their own, by that of the nightly's rules."""
-    if change.metric != MEMORY:
-        return change
-    new, old = (
-        [value for group in side.groups for value in group] for side in (change.candidate, change.baseline)
-    )
-    rounds = list(zip(new, old, strict=True))
-    rule = spec.rule(MEMORY, change.scope)
-    return confirm(rounds, rule, change.unit, len(rounds)) or change
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:

@@ -71,8 +71,6 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
         session = NightSession(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
         try:
-            for change in config.accepted:
-                history.accept(change)
             measure_workloads(session, specs)
             run_pairs(session, specs)
         except KeyboardInterrupt:

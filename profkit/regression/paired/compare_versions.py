@@ -104,9 +104,13 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
-    warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
+    equal = warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
     notes: list[Fact] = []
     progress.end("done")
+    sides = _side_of(first, started), _side_of(second, started)
+    trial = first.commit is not None and first.commit == second.commit and not second.dirty
+    if equal is not None and not trial:
+        return VersionsResult(Comparison(*sides, "same", Fact.of("nothing-differs", files=equal)))
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
     changes = tuple(_with_fix(change, result) for change in result.changes)
@@ -124,7 +128,6 @@ def _compare_ready(
             progress.end("interrupted")
             reason, interrupted = search.found, True
             notes = [Fact("search-interrupted")]
-    sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
     if comparison.outcome == "regressed":
         comparison = replace(comparison, blamed=blamed_lines(reason, first, second))
@@ -142,10 +145,10 @@ def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterato
             stack.enter_context(version_of(name, *what, folder / side, progress.tick, request.env))
             for name, side in ((request.base, "base"), (request.head, "head"))
         )
-        if first.commit == second.commit and not second.dirty:
+        if request.head is None and first.commit == second.commit and not second.dirty:
             raise NoCheckout(
                 f"{first.name} and {second.name} are the same commit, and no file was changed since",
-                "--base HEAD~1",
+                f"--base HEAD~1; or, as a trial of this machine, --base {request.base} --head {request.base}",
             )
         yield first, second
 

@@ -20,6 +20,7 @@ from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import Version
+from profkit.regression.paired.counts import Counting, Counts, settled
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.reporting.views.comparison.words import size_text
 
@@ -151,13 +152,18 @@ LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
 @dataclass(frozen=True)
 class PairedOptions:
-    """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts; `seed` of the order."""
+    """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts; `seed` of the order.
+
+    `memory` says which change of the peak memory counts.
+    """
 
     budget: float = 60.0
     floor: float = FLOOR
     most: int = MOST_PAIRS
     seed: int | None = None
+    counts: bool = True  # count instructions, where the first pairs leave it open
     run: RunOptions = field(default_factory=RunOptions)
+    memory: NightRule = MEMORY_FLOOR
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,7 @@ class PairedRuns:
     shortest: float = inf
     # pairs that the budget may have room for, once some are made: the error is shared out over these
     most: int = 0
+    counted: Counts | Fact | None = None  # the instructions, or why they are not known; None: not asked yet
 
     def run(self, is_enough: Callable[[PairedRuns], bool] | None = None) -> PairedResult:
         """Make pairs until all times are decided. Raises WorkloadError where a version does not run.
@@ -205,22 +212,26 @@ class PairedRuns:
                 if self.most == 0 and len(self.pairs) >= FIRST_ROUNDS:
                     room = int(left / max(self.shortest, 1e-3))
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
-                spent = left < self.longest or 0 < self.most <= len(self.pairs)
                 changes = self._look()
                 is_look = len(self.pairs) in rounds_of_looks(max(self.most, FIRST_ROUNDS))
+                if is_look and self.options.counts and is_enough is None:
+                    changes = self._with_counts(changes, deadline)
                 decided = is_look and bool(changes)
                 decided = decided and all(change.word != "ambiguous" for change in changes.values())
                 if is_enough is not None:
                     decided = len(self.pairs) % FIRST_ROUNDS == 0 and is_enough(self)
+                spent = deadline - time.monotonic() < self.longest or 0 < self.most <= len(self.pairs)
                 if decided:
                     break
         except KeyboardInterrupt:
             if len(self.pairs) < 2:
                 raise
             interrupted, changes = True, self._look()
-        memory = self._memory_change()
+        if isinstance(self.counted, Counts):
+            changes = self._with_counts(changes, deadline)
+        others = [c for c in (self._memory_change(), self._instructions()) if c is not None]
         return PairedResult(
-            (*changes.values(), *([memory] if memory is not None else [])),
+            (*changes.values(), *others),
             Pairing(
                 len(self.pairs),
                 time.monotonic() - began,
@@ -281,6 +292,34 @@ class PairedRuns:
             self.progress.move(f"pair {len(self.pairs)}{said}")
         return changes
 
+    def _with_counts(self, changes: Mapping[Scope, Change], deadline: float) -> Mapping[Scope, Change]:
+        """The changes as instructions settle them, which are counted at the first look that leaves one open."""
+        if len(changes) != 1 or all(change.word != "ambiguous" for change in changes.values()):
+            return changes
+        if self.counted is None:
+            runs = [run for pair in self.pairs for run in pair]
+            plain = median([run.wall for run in runs])
+            self.progress.move("counting instructions")
+            began = time.monotonic()
+            counting = Counting(
+                (self.first, self.second), runs[0].marked, plain, self.options.floor, self.folder,
+                self._tick_from(began, deadline),
+            )  # fmt: skip
+            self.counted = counting.count(deadline - began)
+        if isinstance(self.counted, Fact):
+            return changes
+        return {scope: settled(change, self.counted) for scope, change in changes.items()}
+
+    def _instructions(self) -> Change | None:
+        """The change of the instructions, which supports that of the time."""
+        if not isinstance(self.counted, Counts):
+            return None
+        old, new = ([run[side] for run in self.counted.runs] for side in (0, 1))
+        shift, floor = Interval(*3 * (median(new) - median(old),)), self.options.floor * median(old)
+        word = decide(shift, floor, around=0)
+        change = change_between((old, new), shift, word, floor, "instructions", "lower", "", RUN)
+        return replace(change, role="supports", tool=self.counted.tool)
+
     def _scopes(self) -> list[Scope]:
         return [s for s in self.pairs[0][0].times if s in self.pairs[0][1].times] if self.pairs else []
 
@@ -312,7 +351,7 @@ class PairedRuns:
         values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
         if len(self.pairs) < 2 or len(values) < len(self.pairs):
             return None
-        return confirm(values, MEMORY_FLOOR, "B", max(FIRST_ROUNDS, len(values)))
+        return confirm(values, self.options.memory, "B", max(FIRST_ROUNDS, len(values)))
 
     def _notes(self) -> list[Fact]:
         notes = []
@@ -323,4 +362,6 @@ class PairedRuns:
         if lost:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
             notes.append(Fact.of("not-in-both", names=names))
+        if isinstance(self.counted, Fact):
+            notes.append(self.counted)
         return notes

@@ -21,6 +21,7 @@ from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
 from profkit.regression.paired.checkout import Version
+from profkit.regression.paired.same_code import Loaded, equal_files
 from profkit.runtime.passes.command import START_FOLDER, is_machine_code, start_up_environment
 from profkit.runtime.passes.read import read_record, region_timings
 
@@ -28,6 +29,8 @@ from profkit.runtime.passes.read import read_record, region_timings
 LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
+# Of the processor time: where the first thread used so much, those of a library that wait for work do not count.
+MOST_OF_IT = 0.95
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
 SETUP = OptionFix("--setup", _INSTALLS, f"--setup '{_INSTALLS}' -- .venv/bin/python ...")
@@ -72,8 +75,11 @@ def run_once(
     """
     outcome = _start(version, options, folder, tick, _variation(draw, hash_seed), record=True)
     timings = _timings(folder)
-    wait = outcome.usage[-1][2] if outcome.usage else 0.0
-    alone = outcome.cpu_seconds + wait <= ONE_AT_A_TIME * outcome.seconds
+    ran, wait = outcome.main_thread
+    alone = ran >= MOST_OF_IT * outcome.cpu_seconds
+    if not alone:
+        wait = outcome.usage[-1][2] if outcome.usage else 0.0
+        alone = outcome.cpu_seconds + wait <= ONE_AT_A_TIME * outcome.seconds
     times = {Scope("region", timing.name): value_of(timing) for timing in timings}
     return OneRun(
         times or {RUN: outcome.seconds},
@@ -86,8 +92,8 @@ def run_once(
 
 def loaded_files(
     version: Version, options: RunOptions, folder: Path, tick: Callable[[float], None] | None = None
-) -> frozenset[str]:
-    """Run it once for its caches (byte code, files on disk), and say which files its Python processes loaded.
+) -> Loaded:
+    """Run it once for its caches (byte code, files on disk), and say what its Python processes loaded and read.
 
     Empty where it runs no Python that can be asked. Raises as `run_once`.
     """
@@ -98,10 +104,7 @@ def loaded_files(
     if extra and own is not None:
         extra["PYTHONPATH"] = os.pathsep.join((str(START_FOLDER), own))
     _start(version, options, folder, tick, extra, record=False, also=names)
-    found: set[str] = set()
-    for path in sorted(names.glob("*.txt"))[:64]:
-        found.update(_read_lines(path))
-    return frozenset(found)
+    return Loaded.of_lines([line for path in sorted(names.glob("*.txt"))[:64] for line in _read_lines(path)])
 
 
 def value_of(timing: Timing) -> float:
@@ -194,9 +197,10 @@ def warm_up(
     folder: Path,
     progress: Progress,
     setup: Sequence[str] = (),
-) -> None:
+) -> int | None:
     """Run both once without counting it, and see that each runs its own code.
 
+    How many files they load and read, where all of these are equal in both: then nothing is to be compared; else None.
     `setup` is what made the checkouts ready. The candidate runs first: what fails in both is no fault of the baseline.
     Raises UsageError where a version runs code of the other, or of the working tree that it was checked out from;
     WorkloadError where one fails.
@@ -207,9 +211,10 @@ def warm_up(
         loaded_files(version, options, folder / "first", progress.tick) for version in (second, first)
     )
     if first.root is None or second.root is None:
-        return
-    for version, files in zip(both, (old, new), strict=True):
-        _refuse_foreign_code(version, files, both)
+        return None
+    for version, loaded in zip(both, (old, new), strict=True):
+        _refuse_foreign_code(version, loaded.modules, both)
+    return equal_files(both, (old, new))
 
 
 # ---------------------------------------------------------------- whose code runs

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
@@ -37,6 +36,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import usable_cores
 from profkit.regression.paired.checkout import Version
+from profkit.regression.paired.counts import at_once
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
@@ -343,27 +343,16 @@ class Search:
     def _profile_both(self, passes: tuple[PassName, ...], seconds: float) -> list[ProfileResult]:
         """One run of each under these instruments, beside each other where there are two processors."""
         self._number += 1
-        cancel = threading.Event()
         workers = 2 if len(usable_cores()) > 1 and not self._on_device else 1
         each = max(1.0, seconds if workers == 2 else seconds / 2)
-        with ThreadPoolExecutor(workers) as pool:
-            futures = [
-                pool.submit(
-                    profile_once,
-                    self._request(version, passes, each),
-                    self.folder / f"why-{side}-{self._number}",
-                    None,
-                    cancel,
-                )
-                for side, version in enumerate(self.versions)
-            ]
-            try:
-                while wait(futures, 0.25).not_done:
-                    self.progress.tick(time.monotonic() - self._begin)
-            except BaseException:
-                cancel.set()
-                raise
-        return [future.result() for future in futures]
+
+        def task(side: int, version: Version) -> Callable[[threading.Event], ProfileResult]:
+            request, into = self._request(version, passes, each), self.folder / f"why-{side}-{self._number}"
+            return lambda cancel: profile_once(request, into, None, cancel)
+
+        tasks = [task(side, version) for side, version in enumerate(self.versions)]
+        gone = time.monotonic() - self._begin
+        return at_once(tasks, workers, lambda seconds: self.progress.tick(gone + seconds))
 
     def _request(self, version: Version, passes: tuple[PassName, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)

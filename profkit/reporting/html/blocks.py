@@ -17,6 +17,7 @@ from profkit.reporting.html.elements import (
     flame_html,
     link,
     sortable_html,
+    table_head,
     text,
     together,
 )
@@ -201,20 +202,9 @@ class PageBlocks:
         rows = [
             element("div", element("dt", name), element("dd", self.text(text))) for name, text in facts.rows
         ]
-        title = element("h3", facts.title) if facts.title else ""
-        return together((title, element("dl", *rows, class_="facts")))
+        return element("dl", *rows, class_="facts")
 
     def _table(self, table: DataTable) -> Html:
-        heads = [
-            element(
-                "th",
-                column.title,
-                scope="col",
-                class_="num" if column.numeric else None,
-                title=column.meaning or None,
-            )
-            for column in table.columns
-        ]
         rows = []
         for row in table.rows:
             cells = [element("th", self.text(row[0]), scope="row", class_="name")]
@@ -224,7 +214,7 @@ class PageBlocks:
             ]
             rows.append(element("tr", *cells))
         caption = element("caption", table.title) if table.title else ""
-        head = element("thead", element("tr", *heads))
+        head = table_head(table)
         note = element("p", self.text(table.note), class_="note") if table.note else ""
         left = (
             element("p", f"{table.left} more are in the JSON document.", class_="note") if table.left else ""

@@ -15,7 +15,7 @@ from profkit.core.types import Json
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.columns import CellValue, SortableTable
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.view import Text
+from profkit.reporting.view import DataTable, Text
 
 _VOID = ("input", "br")  # elements without an end
 _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
@@ -87,19 +87,20 @@ _FIGURES = 5  # of a number that is sorted by: two more than are shown, so that 
 # ---------------------------------------------------------------- tables that sort and filter
 
 
+def table_head(table: DataTable) -> Html:
+    """The titles; what a column means hovers."""
+    heads = [
+        element(
+            "th", one.title, scope="col", class_="num" if one.numeric else None, title=one.meaning or None
+        )
+        for one in table.columns
+    ]
+    return element("thead", element("tr", *heads))
+
+
 def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
     """The table, and the field by which a script filters it."""
     table = block.table
-    heads = [
-        element(
-            "th",
-            column.title,
-            scope="col",
-            class_="num" if column.numeric else None,
-            title=column.meaning or None,
-        )
-        for column in table.columns
-    ]
     rows = []
     for place, (row, name) in enumerate(zip(table.rows, block.names, strict=True)):
         cells = [element("th", text(row[0]), scope="row", class_="name", title=name)]
@@ -131,8 +132,9 @@ def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
         hidden="",
     )
     caption = element("caption", table.title, class_="hidden")
-    head, body = element("thead", element("tr", *heads)), element("tbody", *rows)
-    made = element("table", caption, head, body, id="kernel-table", class_="kernels")
+    made = element(
+        "table", caption, table_head(table), element("tbody", *rows), id="kernel-table", class_="kernels"
+    )
     left = f"{table.left} more stand in the JSON document. " if table.left else ""
     note = element("p", left, text(table.note), class_="note")
     grid = element("div", made, class_="grid", tabindex="0", role="region", aria_label=table.title)

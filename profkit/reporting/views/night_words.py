@@ -42,6 +42,8 @@ def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
         size = f"{100 * by / metric.expected:+.1f} %" if metric.expected else f"{by:+g} {metric.unit}"
     how = ", exact" if metric.code == EXACTLY else f" in {pairing.pairs if pairing else 0} pairs"
     text = f"{size} beside {base}{how}"
+    if metric.code == PAIRED and change is not None:
+        text += "".join(f"; {fact_text(doubt)}" for doubt in change.doubts)
     if metric.nights > 1 and metric.since:
         text += f", since {metric.since[:10]}"
     if metric.outcome == "ambiguous" and change is not None:

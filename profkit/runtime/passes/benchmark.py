@@ -23,7 +23,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
-from profkit.runtime.passes.timing import TimedCalls, time_calls
+from profkit.runtime.passes.timing import TimedCalls, time_calls, time_on_mps
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
 from profkit.runtime.region.cuda import CudaDriver, DriverError, driver_in_use, uses_cuda
 
@@ -59,10 +59,7 @@ def time_function(
     overrides = {"precision": precision, "budget": budget}
     driver, on_mps, first = _find_device(calls, device)
     if on_mps is not None:
-        with own_library:
-            from profkit.runtime.passes.mps_timing import time_on_mps
-
-        samples = time_on_mps(calls, on_mps, first=first, warmup=warmup, **overrides)
+        samples = time_on_mps(calls, on_mps.synchronize, first=first, warmup=warmup, **overrides)
         return replace(samples, remarks=(NO_COLD_MPS, *samples.remarks)) if cold else samples
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first)
@@ -240,13 +237,8 @@ def benchmark(
     Raises ValueError for flops, bytes, first, precision or budget that are no positive finite numbers, and for another
     device.
     """
-    for word, value in (
-        ("flops", flops),
-        ("bytes", bytes),
-        ("first", first),
-        ("precision", precision),
-        ("budget", budget),
-    ):
+    words = ("flops", "bytes", "first", "precision", "budget")
+    for word, value in zip(words, (flops, bytes, first, precision, budget), strict=True):
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
     if device not in (None, "cuda", "mps", "cpu"):

@@ -1,21 +1,18 @@
 """Whether a process waited for a processor while a sample was taken: then its time is that of a busy machine.
 
 Linux counts for each thread how long it could have run and did not, and how often it then ran
-(/proc/self/task/*/schedstat); other systems only how often the process was put aside (getrusage).
+(/proc/self/task/*/schedstat). Other systems do not say.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 from contextlib import suppress
 from time import perf_counter
-from types import TracebackType
 
 MOST_WAITING = 0.05  # of a sample's time; below that the median of many samples sees to it
 # A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
 WAKING_NS = 50_000
-SWITCH_SECONDS = 1e-3  # what being put aside once takes at least, where nobody tells how long it was
 _Waits = dict[int, tuple[int, int]]  # thread -> nanoseconds waited, times that it got a processor
 
 
@@ -25,17 +22,13 @@ class ProcessorWatch:
     def __init__(self, pid: int | None = None) -> None:
         """Of the process `pid`, or of this one."""
         self._tasks = f"/proc/{pid or 'self'}/task"
-        self._own = pid is None
         self._files: dict[int, int] = {}  # thread -> its open file
         self._before: _Waits = {}
-        self._switches = 0
 
     def __enter__(self) -> ProcessorWatch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for file in self._files.values():
             os.close(file)
         self._files.clear()
@@ -43,22 +36,19 @@ class ProcessorWatch:
     def begin(self) -> None:
         """A sample begins."""
         self._before = self._read_waits()
-        self._switches = _involuntary_switches()
 
     def waited(self, seconds: float) -> bool:
         """Whether more than MOST_WAITING of the sample, which took `seconds`, was spent waiting by one thread."""
         return self.longest_wait() > MOST_WAITING * seconds
 
     def longest_wait(self, only: int | None = None) -> float:
-        """Seconds of the sample in which one thread could have run and did not; 0 of another process, where untold.
+        """Seconds of the sample in which one thread could have run and did not; 0 where nobody tells.
 
         `only`: of this thread alone. A process that is stopped and goes on wakes all of its threads, to no purpose.
         """
         after = self._read_waits()
         if only is not None:
             after = {thread: waits for thread, waits in after.items() if thread == only}
-        if not after:
-            return SWITCH_SECONDS * (_involuntary_switches() - self._switches) if self._own else 0.0
         longest = 0
         for thread, (waited, times) in after.items():
             waited_before, times_before = self._before.get(thread, (0, 0))
@@ -83,10 +73,6 @@ class ProcessorWatch:
                 fields = os.pread(self._files[thread], 96, 0).split()
                 waits[thread] = int(fields[1]), int(fields[2])
         return waits
-
-
-def _involuntary_switches() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 # ------------------------------------------------------------ how fast it is

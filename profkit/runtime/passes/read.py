@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -17,13 +16,13 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     AllocationLine,
     Allocations,
+    Fact,
     Frame,
     Hotspot,
     MemoryGrowth,
     PassPlan,
     Profile,
     SampleSet,
-    SteadyLine,
     Timing,
 )
 from profkit.runtime.passes import timing
@@ -113,9 +112,6 @@ SCHEMA = "profkit.tracemalloc/1"
 MOST_RESULT_BYTES = 64 * 1024 * 1024
 LEAST_POINTS = 8  # below, Kendall's interval spans nearly all slopes
 MOST_POINTS = 200  # the slope takes time in the square of these
-LEAST_LOOKS = 4
-LAST_LOOK = 0.4  # of the run's time
-LEAST_GROWTH = 1 << 20  # bytes
 LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
 
 
@@ -165,44 +161,7 @@ def _parse_allocations(data: dict[str, Any]) -> Allocations:
         growing=tuple(_parse_line(entry) for entry in data["growth"]),
         notes=tuple(str(note) for note in data["notes"]),
         points=points,
-        steady=find_steady_lines(data.get("looks", []), float(data.get("watched_seconds", 0.0))),
     )
-
-
-def find_steady_lines(looks: Sequence[dict[str, Any]], seconds: float) -> tuple[SteadyLine, ...]:
-    """The lines that grew from each look to the next, the most growth first.
-
-    What was allocated while the program started does not grow later on. So the looks must be at least 4, spread over
-    the run; the growth at least 1 MiB, and a quarter of it in the later half of the looks.
-    """
-    if len(looks) < LEAST_LOOKS or float(looks[-1]["seconds"]) < LAST_LOOK * seconds:
-        return ()
-    sizes: dict[tuple[str, int], list[int]] = {}
-    blocks: dict[tuple[str, int], int] = {}
-    for number, look in enumerate(looks):
-        for entry in map(_parse_line, look["lines"]):
-            if entry.file.startswith("<frozen importlib"):
-                continue  # code that is imported: kept, once
-            known = sizes.setdefault((entry.file, entry.line), [0] * len(looks))
-            known[number] = entry.size
-            blocks[entry.file, entry.line] = entry.count
-    steady = [
-        SteadyLine(
-            file,
-            line,
-            held[0],
-            held[-1],
-            blocks[file, line],
-            len(looks),
-            looks[0]["seconds"],
-            looks[-1]["seconds"],
-        )
-        for (file, line), held in sizes.items()
-        if all(after > before for before, after in itertools.pairwise(held))
-        and held[-1] - held[0] >= LEAST_GROWTH
-        and held[-1] - held[len(held) // 2] >= (held[-1] - held[0]) / 4
-    ]
-    return tuple(sorted(steady, key=lambda line: line.first - line.last))
 
 
 def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
@@ -212,29 +171,24 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     whose whole 95 % interval is above 8 bytes per iteration.
     """
     if not points:
-        return MemoryGrowth(
-            None, None, None, 0, None, "no region was marked: there are no iterations to compare"
-        )
+        return MemoryGrowth(None, None, None, 0, None, Fact("no-iterations"))
     settled = list(points[max(2, len(points) // 10) :])
     if len(settled) < LEAST_POINTS:
-        needed = LEAST_POINTS + 2
-        return MemoryGrowth(
-            None, None, None, len(settled), None, f"{len(points)} iterations are too few: {needed} are needed"
-        )
+        few = Fact.of("few-iterations", count=len(points), needed=LEAST_POINTS + 2)
+        return MemoryGrowth(None, None, None, len(settled), None, few)
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
     slope = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin])
     if slope is None or slope.low is None:
-        return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
+        return MemoryGrowth(None, None, None, len(settled), None, Fact("iterations-not-apart"))
     leak = slope.low > LEAST_LEAK
-    words = "keeps growing" if leak else "does not grow with its iterations"
     return MemoryGrowth(
         slope.value,
         slope.low,
         slope.high,
         settled[-1][0] - settled[0][0] + 1,
         leak,
-        f"what is held after a collection {words}",
+        Fact("keeps-growing" if leak else "keeps-its-size"),
     )
 
 

@@ -5,7 +5,8 @@ Imports only what timing needs: no profiler, no tracer and no library that start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import repeat
 from math import ceil
 from time import perf_counter
@@ -21,16 +22,16 @@ from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 SAMPLE_SECONDS = 1e-3
 CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coarse
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
-# so many times the samples that a first look takes, and each waited: then waiting is all there is
-HOPELESS = 2
+HOPELESS = 2  # times the samples that a first look takes: so long it is hoped for samples that did not wait
 ALWAYS_WAITED = (
-    "threads of it waited for a processor in every sample: other programs were busy, or it has more threads than there "
-    "are processors; alone it may be far faster"
+    "threads of it waited for a processor in nearly every sample: other programs were busy, or it has more threads "
+    "than there are processors; alone it may be far faster"
 )
 OFTEN_WAITED = (
     "most samples were thrown away: threads of it waited for a processor, since other programs were busy"
 )
-MUCH_THROWN = 0.5  # of all samples; less is not worth a word
+LEAST_FREE = 0.05  # of all samples did not wait: with fewer, waiting is all there is
+MUCH_FREE = 0.5  # with more the others are not worth a word
 
 
 class TimedCalls:
@@ -141,57 +142,51 @@ def time_calls(
     warm = [*before, *calibrate_loops(calls, least, budget / 4)]
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
-    thrown: list[float] = []  # their process waited for a processor
-    quiet = always_waits = False
+    taken: list[float] = []
+    free: list[float] = []  # those whose process did not wait for a processor
     sample_seconds = warm[-1] * calls.loops
     first_look = first_sample_count(sample_seconds, budget)
 
     def take(_: int) -> Sequence[float]:
-        nonlocal quiet, always_waits, thrown
         if calls.reference is not None:
             calls.reference.run_if_due()
         seconds = calls.sample()
-        if not calls.waited or always_waits:
-            quiet = True
-            return (seconds,)
-        thrown.append(seconds)
-        is_over = perf_counter() - begin + seconds * calls.loops >= budget
-        if quiet or (len(thrown) < HOPELESS * first_look and not is_over):
-            return ()
-        taken, thrown, always_waits = thrown, [], True
-        return taken
+        taken.append(seconds)
+        if not calls.waited:
+            free.append(seconds)
+        return (seconds,)
 
-    samples: list[float] = []
+    def always_waits() -> bool:
+        return len(free) < LEAST_FREE * len(taken)
+
+    def assess(_: object = None) -> SampleAssessment:
+        assessment = assess_samples(taken if always_waits() else free, precision)
+        hoping = always_waits() and len(taken) < HOPELESS * first_look
+        return assessment._replace(done=assessment.done and not hoping)
+
     if perf_counter() - begin + sample_seconds < budget:
-        samples = sample_until(
+        sample_until(
             take,
-            lambda samples: assess_samples(samples, precision),
+            assess,
             begin=begin,
             budget=budget,
             first_look=first_look,
             after_look=calls.sample,  # looking has emptied the caches: the call that fills them again is not counted
         )
-    remarks = tuple(_waiting_remarks(len(samples), len(thrown), always_waits=always_waits))
-    if not samples:
-        samples, warm = [warm[-1]], warm[:-1]
-    assessment = assess_samples(samples, precision)
+    if not taken:
+        taken, free, warm = [warm[-1]], [warm[-1]], warm[:-1]
+    samples, assessment = taken if always_waits() else free, assess()
+    often = (OFTEN_WAITED,) if len(free) < MUCH_FREE * len(taken) else ()
     return SampleSet(
         seconds=tuple(samples[assessment.warmup :]),
         loops=calls.loops,
         warmup=(*warm, *samples[: assessment.warmup]),
         warm=assessment.warm and bool(warm),
-        precise=assessment.precise and not always_waits,
+        precise=assessment.precise and not always_waits(),
         spent=perf_counter() - begin,
-        remarks=remarks,
+        remarks=(ALWAYS_WAITED,) if always_waits() else often,
         reference_loop=() if calls.reference is None else tuple(calls.reference.seconds),
     )
-
-
-def _waiting_remarks(count: int, thrown: int, *, always_waits: bool) -> Iterator[str]:
-    if always_waits:
-        yield ALWAYS_WAITED
-    elif thrown > MUCH_THROWN * (thrown + count):
-        yield OFTEN_WAITED
 
 
 # ------------------------------------------------------------ the one sampling loop, for calls and for processes
@@ -315,3 +310,64 @@ def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget
 def next_sample_count(count: int) -> int:
     """How many samples there should be before it is worth asking again."""
     return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))
+
+
+# ------------------------------------------------------------ torch's MPS device
+
+WAITS = 9  # of an idle device, for their median
+MPS_SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
+WAIT_SHARE = 0.5  # of the precision asked: what the one wait may add to a sample
+MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that there are enough of them
+LEAST_SHARE = 0.1  # of the budget, for samples
+
+
+def time_on_mps(
+    calls: TimedCalls,
+    synchronize: Callable[[], object],
+    *,
+    precision: float,
+    budget: float,
+    first: float | None = None,
+    warmup: int = 1,
+) -> SampleSet:
+    """As `time_calls`, with torch's MPS device waited for by `synchronize`. Not yet run on a Mac.
+
+    torch hands work to Metal late and in bulk, so the wall clock alone sees the host's part of it only. To wait costs
+    100 us and more on an idle GPU (220 of 245 us in github.com/pytorch/pytorch/pull/152199). So calls are timed back to
+    back with one wait for all of them, in samples of which the wait is a small share; with a `setup` singly, the wait
+    in them. torch's MPS events are not asked: up to torch 2.13 they are the host's clock in a callback, which may come
+    in the wrong order (pull/196395). `first` are the seconds of a first call that was made already, waited for.
+    """
+    from profkit.core.formatting import format_quantity
+
+    begin = perf_counter()
+    calls.wait_for(synchronize)
+    spent = 0.0 if first is None else first
+    first = calls.sample() if first is None else first
+    if first >= budget:
+        samples = SampleSet((first,), precise=False, warm=False)
+    else:
+        wait = _idle_wait(calls)
+        least = min(max(MPS_SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
+        left = max(budget * LEAST_SHARE, budget - spent - (perf_counter() - begin))
+        samples = time_calls(
+            calls, precision=precision, budget=left, warmup=warmup, before=(first,), least=least
+        )
+        shown = format_quantity(wait, "s")
+        if calls.setup is not None:
+            remark = f"single calls to an idle GPU, each waited for: some {shown} of each are the wait"
+            samples = replace(samples, remarks=(remark,))
+        else:
+            batching = f"{calls.loops} calls back to back, then one wait of {shown}"
+            samples = replace(samples, batching=batching)
+    return replace(samples, clock="mps-synchronized", cache="warm", spent=spent + perf_counter() - begin)
+
+
+def _idle_wait(calls: TimedCalls) -> float:
+    """Seconds that it takes to wait for a device that has nothing to do."""
+    taken = []
+    for _ in range(WAITS + 1):
+        begin = perf_counter()
+        calls.wait()
+        taken.append(perf_counter() - begin)
+    return statistics.median(taken[1:])

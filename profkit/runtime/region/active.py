@@ -9,7 +9,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from time import perf_counter
@@ -90,15 +90,6 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
     except Exception as error:
         note(f"the {switch.kind} switch cannot be used: {error}")
     return switches
-
-
-def find_spans(switched: Iterable[RegionSwitch]) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Spans of the outermost entries where a switch notes them, and how many more entries there were."""
-    for switch in switched:
-        spans = getattr(switch, "spans", None)
-        if spans is not None:
-            return spans, getattr(switch, "left_out", 0)
-    return (), 0
 
 
 # What brings kernels or a compiler of its own
@@ -301,7 +292,7 @@ class RegionSession:
     def record(self) -> RegionRecord:
         """What this process has recorded so far, without regions around a benchmark: that says it better."""
         directive = self.directive
-        spans, left_out = find_spans(self._switches)
+        noted = next((switch for switch in self._switches if hasattr(switch, "spans")), None)
         return RegionRecord(
             pid=self._pid,
             pass_name=directive.pass_name if directive else "",
@@ -314,8 +305,8 @@ class RegionSession:
             precision=directive.precision if directive else 0.01,
             notes=tuple(self._notes),
             packages=loaded_packages(),
-            spans=spans,
-            spans_left_out=left_out,
+            spans=noted.spans if noted is not None else (),
+            spans_left_out=noted.left_out if noted is not None else 0,
             reference_loop=tuple(self._reference.seconds),
         )
 

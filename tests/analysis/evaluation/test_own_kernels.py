@@ -11,6 +11,7 @@ import pytest
 
 from profkit.analysis.evaluation.witnesses import assess_own_kernels
 from tests.conftest import ROOT
+from tests.spoken import spoken
 
 DATA = ROOT / "tests" / "data" / "cuda"
 
@@ -36,8 +37,8 @@ def test_pytorchs_own_mlp_has_no_kernel_of_its_author() -> None:
     found = assess_own_kernels(launched_in_torch_trace(DATA / "torch" / "torch.cuda.json.gz"))
     assert found is not None
     assert found.share == 0
-    assert found.remark == (
-        "it launches no kernel of its own: its time on the GPU is that of cuBLAS 85%, PyTorch (ATen) 15%"
+    assert spoken(found.remark) == (
+        "it launches no kernel of its own: its time on the GPU is that of cuBLAS 85 %, PyTorch (ATen) 15 %"
     )
 
 
@@ -46,15 +47,15 @@ def test_a_cuda_program_spends_all_of_its_time_in_its_own_kernels() -> None:
     assert launched
     found = assess_own_kernels(launched)
     assert found is not None
-    assert found.remark == ""
+    assert found.remark is None
     assert found.share > 0.9
 
 
 @pytest.mark.parametrize(
     ("seconds", "remark"),
     [
-        (1e-6, "its own kernels take 0.0% of its time on the GPU, and others do the work: cuBLAS 85%,"),
-        (4e-3, "33% of its time on the GPU is in its own kernels; cuBLAS 57%,"),
+        (1e-6, "its own kernels take 0.0123 % of its time on the GPU, and others do the work: cuBLAS 85 %,"),
+        (4e-3, "33 % of its time on the GPU is in its own kernels; cuBLAS 57 %,"),
         (40e-3, ""),
     ],
     ids=["a decoy", "a part", "most"],
@@ -63,7 +64,7 @@ def test_an_own_kernel_beside_a_library_is_called_what_it_is(seconds: float, rem
     launched = launched_in_torch_trace(DATA / "torch" / "torch.cuda.json.gz")
     found = assess_own_kernels([*launched, ("gated_mlp_kernel", seconds)])
     assert found is not None
-    assert found.remark.startswith(remark)
+    assert spoken(found.remark).startswith(remark)
     assert bool(found.remark) == bool(remark)
 
 

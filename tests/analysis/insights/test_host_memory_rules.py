@@ -231,41 +231,6 @@ def test_misses_that_cost_little_are_none() -> None:
     assert "strided-access" not in insights(COLUMNS, *counted(1000.0, 1000.0))
 
 
-def compared(own: float, calls: int, *more: str) -> Profile:
-    """words.rs: a linear search over 6,000 words."""
-    spots = (
-        Hotspot("__memcmp_avx2_movbe", own, calls=calls, library="libc.so.6", counters={"Ir": own}),
-        Hotspot("words::main", 3.27e9, calls=1, file="words.rs", library="words", counters={"Ir": 3.27e9}),
-        *(Hotspot(name, 1e8, calls=10, library="words", counters={"Ir": 1e8}) for name in more),
-    )
-    return Profile("", "instructions", 8.75e9, spots, "counted-functions")
-
-
-def test_keys_that_are_compared_one_by_one_are_told_with_the_function() -> None:
-    found = insights({}, compared(5.37e9, 251_814_668))["string-comparisons"]
-    assert found.where.function == "words::main"
-    assert found.gain is not None
-    assert found.gain.of == "the instructions"
-
-
-def test_comparisons_are_bound_by_their_time_where_it_was_sampled() -> None:
-    """words: keys that miss the caches, 53 % of the instructions and 87 % of the time; 22 % of what 6 s simulate."""
-    sampled = (Hotspot("__memcmp_evex_movbe", 0.708), Hotspot("words::main", 0.089))
-    time = Profile("cpu-clock", "s", 0.813, sampled, "functions")
-    for profile in (compared(5.37e9, 251_814_668), compared(2.17e9, 1_511_398)):
-        gain = insights({}, profile, time)["string-comparisons"].gain
-        assert gain is not None
-        assert (gain.of, round(gain.at_most, 2)) == ("the CPU time", 0.87)
-
-
-@pytest.mark.parametrize(
-    "profile",
-    [compared(1e9, 251_814_668), compared(5.37e9, 2000), compared(5.37e9, 251_814_668, "quicksort")],
-)
-def test_few_comparisons_and_those_of_a_sort_are_no_search(profile: Profile) -> None:
-    assert "string-comparisons" not in insights({}, profile)
-
-
 GCC = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g"
 
 

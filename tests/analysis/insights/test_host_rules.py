@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.stacks.python_code import is_users_code
+from profkit.analysis.summaries.host import time_split
 from profkit.core.types import Hotspot, Insight, Profile, RunDocument, TimeSplit
 from tests import documents
 
@@ -126,7 +126,3 @@ def test_whose_python_file_it_is(file: str | None, users: bool) -> None:
 )
 def test_methods_that_dataclasses_make_are_nobodys_code(function: str, users: bool) -> None:
     assert is_users_code("<string>", function) is users
-
-
-def imports(seconds: float) -> Profile:
-    return Profile("imports", "s", seconds, (Hotspot("pandas", seconds, seconds, 1),), "imports")

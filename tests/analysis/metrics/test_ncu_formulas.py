@@ -10,7 +10,7 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.core.types import Counter, Kernel, Reading
 from profkit.profilers.ncu.rep import read_ncu_rep
 from tests.conftest import ROOT
-from tests.spoken import spoken
+from tests.spoken import message, spoken
 
 TRUTHS = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
 N = 64 * 2**20  # floats in the arrays of truths.cu
@@ -357,11 +357,13 @@ def test_a_clock_alone_is_no_arithmetic_rate():
 
 @pytest.mark.parametrize(
     ("value", "state", "reason", "words"),
-    [(None, "not-counted", "NaN", "(NaN)"), (140.0, "measured", None, "impossible")],
+    [(None, "not-counted", "NaN", ": NaN"), (140.0, "measured", None, "impossible")],
 )
 def test_what_cannot_be_is_unavailable_and_never_zero(value, state, reason, words):
     name = "sm__warps_active.avg.pct_of_peak_sustained_active"
-    told = readings([Counter(name, value, state, scope=KERNEL.scope, reason=reason)])["occupancy.achieved"]
+    told = readings([Counter(name, value, state, scope=KERNEL.scope, reason=message(reason))])[
+        "occupancy.achieved"
+    ]
     assert (told.value, told.quality) == (None, "unavailable")
     assert words in spoken(told.reason)
 

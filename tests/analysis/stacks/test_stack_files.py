@@ -1,4 +1,4 @@
-"""The files for viewers: collapsed text that scripts take, speedscope JSON by its schema's rules."""
+"""The file for viewers: speedscope JSON by its schema's rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jsonschema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.stacks.files import SCHEMA, write_collapsed, write_speedscope
+from profkit.analysis.stacks.files import SCHEMA, write_speedscope
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Frame, Stacks
 
@@ -85,21 +85,6 @@ def speedscope(stacks: object, path: Path) -> dict[str, object]:
     return document
 
 
-def test_collapsed_lines_have_the_outermost_frame_first_and_seconds_as_nanoseconds(tmp_path: Path):
-    write_collapsed(STACKS, tmp_path / "out")
-    assert (tmp_path / "out").read_text().splitlines() == [
-        "_start;inner (main.py) 500000000",
-        "_start;inner (main.py);do_syscall_64_[k] 250000000",
-        "_start;operator:() x;[unknown] (a.so) 125000000",
-    ]
-
-
-def test_collapsed_names_that_come_to_the_same_text_are_added_up(tmp_path: Path):
-    same = Stacks("t", "samples", {(Frame("f", "a"),): 1, (Frame("f", "b"),): 2})
-    write_collapsed(same, tmp_path / "out")
-    assert (tmp_path / "out").read_text() == "f 3\n"
-
-
 def test_speedscope_has_one_frame_per_function_and_weights_in_seconds(tmp_path: Path):
     document = speedscope(STACKS, tmp_path / "out.json")
     assert document["$schema"] == SCHEMA
@@ -142,12 +127,9 @@ any_stacks = st.dictionaries(
 
 @given(any_stacks)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_the_names_hold_both_files_keep_the_whole_weight(
+def test_whatever_the_names_hold_the_file_keeps_the_whole_weight(
     tmp_path: Path, weights: dict[tuple[Frame, ...], int]
 ):
     stacks = Stacks("t", "samples", weights)
     document = speedscope(stacks, tmp_path / "out.json")
     assert sum(document["profiles"][0]["weights"]) == sum(weights.values())  # type: ignore[index]
-    write_collapsed(stacks, tmp_path / "out")
-    lines = (tmp_path / "out").read_bytes().decode("utf-8").split("\n")[:-1]
-    assert sum(int(line.rpartition(" ")[2]) for line in lines) == sum(weights.values())

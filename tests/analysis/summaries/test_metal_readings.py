@@ -42,14 +42,12 @@ def test_process_and_device_are_told_side_by_side() -> None:
     assert found["gpu.utilization"] == pytest.approx(70.0)
     assert found["gpu.utilization.device"] == pytest.approx(75.0)
     assert found["gpu.utilization.alone"] == pytest.approx(72.5)  # 50 ms its work waited for others
-    assert found["gpu.others"] == pytest.approx(5.0)
 
 
 def test_an_unmarked_process_is_held_against_its_own_window_and_the_device_against_the_whole_trace() -> None:
     found = values(metal.metal(marked=False, entries=0, span=10.0, window=2.0))
     assert found["gpu.utilization"] == pytest.approx(70.0)
     assert found["gpu.utilization.device"] == pytest.approx(15.0)
-    assert found["gpu.others"] == pytest.approx(1.0)
     assert found["gpu.window"] == 2.0
     assert "gpu.entries" not in found
     assert values(metal.metal(marked=False, window=None, span=10.0))["gpu.utilization"] == pytest.approx(14.0)
@@ -59,7 +57,6 @@ def test_idle_time_is_told_by_what_it_waited_for() -> None:
     found = values(metal.metal())
     assert found["time.gpu.idle"] == pytest.approx(0.6)
     assert found["gpu.starved"] == pytest.approx(75.0)
-    assert found["gpu.gap"] == 0.02
 
 
 def test_the_starved_share_of_the_generic_trace_stands_in() -> None:
@@ -72,18 +69,14 @@ def test_the_starved_share_of_the_generic_trace_stands_in() -> None:
 
 def test_queue_and_command_buffers() -> None:
     found = values(metal.metal())
-    assert found["queue.latency"] == 4e-3
-    assert found["queue.depth"] == 1.8
     assert found["queue.most"] == 4
     assert found["buffer.count"] == 300
     assert found["buffer.time"] == 4.5e-3
-    assert found["buffer.completion"] == 9e-3
 
 
 def test_a_queue_without_completions_is_not_known() -> None:
     found = told(metal.report(metal.metal(completion=None)))
-    assert found["queue.depth"].value is found["queue.most"].value is None
-    assert told(metal.report())["queue.depth"].quality == "measured"
+    assert found["queue.most"].value is None
 
 
 def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> None:
@@ -368,12 +361,6 @@ def _bandwidth_is_one_reports(name: str) -> bool:
 
 def _cores(name: str) -> int:
     return int(chip_table()[name]["configurations"][0]["cores"])
-
-
-def test_of_several_gpus_the_one_that_the_trace_names_is_held_against_its_own_figure() -> None:
-    gpus = (Gpu("AMD Radeon Pro 5500M"), replace(metal.M4, name="Apple M4 Pro"))
-    trace = metal.metal(counters=metal.counters(), device="Apple M4 Pro")
-    assert told(metal.report(trace, gpus=gpus))["bandwidth.gpu.share"].value == pytest.approx(100 * 150 / 273)
 
 
 # ---------------------------------------------------------------- again, and with more

@@ -250,7 +250,7 @@ def test_without_a_limiter_low_occupancy_is_not_called_a_fault() -> None:
 # ---------------------------------------------------------------- the longest shader
 
 
-EVEN = tuple(MetalWork(f"layer {n}", "encoder", 10, 0.4) for n in range(4))
+EVEN = tuple(MetalWork(f"layer {n}", 10, 0.4) for n in range(4))
 
 
 @pytest.mark.parametrize(

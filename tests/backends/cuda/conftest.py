@@ -103,6 +103,8 @@ def machine_in(folder: Path) -> Iterator[Machine]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         devices(monkeypatch, H200)
         monkeypatch.setattr("profkit.profiling.profile.write_page", lambda *_: None)
+        for kind, seconds in (("PythonPass", 0.2), ("StacksPass", 0.5)):  # of a benchmark's region
+            monkeypatch.setattr(f"profkit.backends.passes.{kind}.seconds", seconds)
         made = Machine(folder)
         made.tools()
         for name in ("ncu", "nsys"):

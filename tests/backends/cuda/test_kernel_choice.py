@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from profkit.backends import PlanState, RunContext
-from profkit.backends.cuda.counters import ExplanationPass, KernelCountersPass, NcuPass
 from profkit.backends.cuda.kernels import (
     choose_kernels,
     count_in_benchmark,
@@ -17,6 +16,7 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     match_kernels,
 )
+from profkit.backends.cuda.passes import ExplanationPass, KernelCountersPass, NcuPass
 from profkit.core.types import (
     Depth,
     GpuTrace,

@@ -14,7 +14,7 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
-from profkit.profilers.xctrace import find
+from profkit.profilers.xctrace import export
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.xctrace_stand_in import Instruments, instruments
 
@@ -55,7 +55,7 @@ class Run:
 @pytest.fixture
 def mac(monkeypatch: pytest.MonkeyPatch) -> None:
     """What profkit asks of the system says macOS on Apple silicon."""
-    find._probe_program.cache_clear()
+    export._ask_version.cache_clear()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr("profkit.hardware.macos.read_apple_gpus", lambda: (M1,))
 

@@ -35,7 +35,8 @@ def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
 @pytest.mark.parametrize("operation", ONLY_WHEN_TIMED)
 def test_a_kernel_that_is_wrong_only_in_timed_calls_is_called_a_cheat(judge: Judge, operation: str) -> None:
     result = judge_operation(judge, operation)
-    assert (result.status, "a timed call was wrong" in result.reason) in (
+    assert result.reason is not None
+    assert (result.status, result.reason.code == "wrong-in-timed-call") in (
         ("cheat", True),
         ("incorrect", False),  # it was wrong when it was asked again, too
     )
@@ -44,7 +45,7 @@ def test_a_kernel_that_is_wrong_only_in_timed_calls_is_called_a_cheat(judge: Jud
 @pytest.mark.parametrize("operation", HONEST)
 def test_an_honest_kernel_passes_whatever_it_patches_in_its_own_process(judge: Judge, operation: str) -> None:
     result = judge_operation(judge, operation)
-    assert (result.status, result.reason) == ("passed", "")
+    assert (result.status, result.reason) == ("passed", None)
     assert result.speedup is not None
     assert result.speedup.low < 3
     assert result.verified >= 3

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.codec import to_plain_data
-from profkit.execution.job import Job, JobOutcome, JobStatus
+from profkit.execution.child import JobStatus
+from profkit.execution.pool import Job, JobOutcome
 from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.request import (
     EvaluationRequest,
@@ -19,6 +20,7 @@ from profkit.kernels.evaluation.sources.source import SourceRequest
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 from tests.evaluation_documents import a_test
 from tests.journals import store_evaluation
+from tests.spoken import spoken
 
 
 def evaluate(*arguments: str, cwd: Path) -> Said:
@@ -128,4 +130,4 @@ def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> Non
         result = run.test_result(outcome, asked=was_asked(tmp_path, 0, job.key))
         assert result is not None
         assert result.status == status
-        assert "killed by SIGKILL" in result.reason
+        assert "killed by SIGKILL" in spoken(result.reason)

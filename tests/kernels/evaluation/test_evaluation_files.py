@@ -56,7 +56,7 @@ def test_the_document_is_read_back_as_it_was_written(folder: Path) -> None:
     assert is_evaluation(folder)
     assert read_evaluation(folder) == read_evaluation(folder / "evaluation.json") == every_status()
     data = strict(folder / "evaluation.json")
-    assert data["schema"] == "profkit.evaluation/1"
+    assert data["schema"] == "profkit.evaluation/2"
     assert sum(data["statuses"].values()) == len(data["tests"])
     assert data["n"] == 7
     relu = next(one for one in data["operations"] if one["operation"] == "relu.default")
@@ -142,8 +142,8 @@ def test_as_a_run_it_has_what_targets_and_histories_ask_for(folder: Path) -> Non
         "",
         "[1, 2]",
         '{"schema": "profkit.evaluation/2", "tests": []}',
-        '{"schema": "profkit.evaluation/1"}',
-        '{"schema": "profkit.evaluation/1", "started": "", "suite": "", "backend": "", "device": "", "tests": [7]}',
+        '{"schema": "profkit.evaluation/2"}',
+        '{"schema": "profkit.evaluation/2", "started": "", "suite": "", "backend": "", "device": "", "tests": [7]}',
     ],
 )
 def test_what_is_no_evaluation_is_refused_with_its_name(tmp_path: Path, text: str) -> None:

@@ -32,6 +32,7 @@ from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, failed, passed
 from tests.journals import store_evaluation
+from tests.spoken import spoken
 
 RUN = RunDocument(
     "relu",
@@ -87,9 +88,9 @@ def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_n
         found.results[0].test.id,
     ]  # the slowest first, timed ones alone
     assert [result.profile for result in found.results] == ["profiles/run", None, None, None]
-    assert found.results[0].insight == "Use fewer threads (at most 79.0 % of the CPU time)"
+    assert spoken(found.results[0].insight) == "Use fewer threads (at most 79.0 % of the CPU time)"
     written = json.loads((tmp_path / "evaluation.json").read_text())
-    assert written["operations"][0]["insight"] == found.results[0].insight
+    assert written["operations"][0]["insight"]["names"]["name"] == "Use fewer threads"
     assert "Use fewer threads" in (tmp_path / "report.html").read_text()
     profiled(request, "slowest:9")
     assert len(asked) == 3  # only the one that failed is tried again

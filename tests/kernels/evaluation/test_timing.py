@@ -23,7 +23,7 @@ from profkit.analysis.evaluation.witnesses import (
     impossible_device_rate,
     impossible_rate,
 )
-from profkit.core.types import Speedup, SpeedWord
+from profkit.core.types import Fact, Speedup, SpeedWord
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging import trial as alike
@@ -38,12 +38,12 @@ from profkit.kernels.evaluation.judging.pairs import (
 )
 from profkit.kernels.evaluation.judging.reference import count_written
 from profkit.kernels.evaluation.judging.trial import (
-    LUCK,
     TrialTimer,
     may_be_luck,
     start_alike,
 )
 from profkit.kernels.evaluation.request import PairOptions
+from tests.spoken import spoken
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,9 @@ def test_values_are_chosen_so_that_the_result_changes(operation: Any, x: torch.T
     values = choose_values(encoder, recipe, lambda contents: [operation(*decode(recipe.body, contents)[0])])
     assert (chosen == "none") == (values is None)
     assert values is None or values._strong == (chosen == "strong")
+
+
+LUCK = (Fact("difference-of-processes"),)
 
 
 def test_pairs_in_which_a_process_waited_are_left_out_while_enough_others_are_there() -> None:
@@ -292,7 +295,7 @@ def test_a_difference_that_new_processes_show_too_is_kept_as_the_smaller_of_both
 
 def test_one_that_they_do_not_show_is_ambiguous_and_said_to_be_luck() -> None:
     found, remarks, _ = confirmed(times_of(1.12, "FASTER"), times_of(1.01, "SAME"))
-    assert (found.speedup.word, found.speedup.median, remarks) == ("AMBIGUOUS", 1.01, (LUCK,))
+    assert (found.speedup.word, found.speedup.median, remarks) == ("AMBIGUOUS", 1.01, LUCK)
 
 
 @pytest.mark.parametrize(
@@ -317,19 +320,21 @@ def test_on_a_gpu_less_may_be_luck_and_a_new_process_is_called_before_it_is_time
     first = times_of(1.2, "FASTER")
     assert confirmed(first, None, device="cuda") == (first, (), [])
     found, remarks, done = confirmed(times_of(1.08, "FASTER"), times_of(0.99, "SAME"), device="cuda")
-    assert (found.speedup.word, remarks) == ("AMBIGUOUS", (LUCK,))
+    assert (found.speedup.word, remarks) == ("AMBIGUOUS", LUCK)
     assert done == ["kill", "relu.default", "first call"]
 
 
 def test_only_what_no_processor_can_write_is_impossible() -> None:
     size = 1 << 26
     quickest = size / (2 * STORED_PER_SECOND)
-    assert impossible_rate(size, 1.01 * quickest, 2) == ""
-    assert "ended before their results can have been written" in impossible_rate(size, 0.9 * quickest, 2)
-    assert impossible_rate(0, 1e-9, 1) == ""  # a view
+    assert impossible_rate(size, 1.01 * quickest, 2) is None
+    assert "ended before their results can have been written" in spoken(
+        impossible_rate(size, 0.9 * quickest, 2)
+    )
+    assert impossible_rate(0, 1e-9, 1) is None  # a view
     h100 = 132
-    assert impossible_device_rate(4 << 20, 2e-6, h100) == ""  # 2 TB/s
-    assert "before their results can have been written" in impossible_device_rate(4 << 20, 5e-8, h100)
+    assert impossible_device_rate(4 << 20, 2e-6, h100) is None  # 2 TB/s
+    assert "before their results can have been written" in spoken(impossible_device_rate(4 << 20, 5e-8, h100))
     old, new = torch.ones(8), torch.ones(16)
     known = {old.untyped_storage().data_ptr()}
     assert count_written([old[2:], new, new[1:], torch.ones(1).expand(1000), torch.zeros(9)], known) == 64 + 4
@@ -337,10 +342,12 @@ def test_only_what_no_processor_can_write_is_impossible() -> None:
 
 def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
     assert describe_witnesses(1.5, 2.0, 1.0, 1.0) == ()
-    assert "2.0 times as fast as the measured peaks" in describe_witnesses(1.0, 2.0, 1.0, 1.0)[0]
-    assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe_witnesses(1.0, None, 2.0, 1.0)[0]
+    assert "2.0 times as fast as the measured peaks" in spoken(describe_witnesses(1.0, 2.0, 1.0, 1.0)[0])
+    assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in spoken(
+        describe_witnesses(1.0, None, 2.0, 1.0)[0]
+    )
     assert describe_witnesses(1.0, None, 1.9, 1.5) == ()
     assert describe_witnesses(1.0, None, 1.6, 1.0, allowed=1) == ()
-    assert (
-        "keeps 1.9 processors busy, and --threads allows 1" in describe_witnesses(1.0, None, 1.9, 1.9, 1)[0]
+    assert "keeps 1.9 processors busy, and --threads allows 1" in spoken(
+        describe_witnesses(1.0, None, 1.9, 1.9, 1)[0]
     )

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import CaseResult, MeasuredCeilings
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Job
+from profkit.execution.child import WorkerClient, WorkerCommand
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 from tests.journals import DEVICE, store_sweep
@@ -101,9 +100,9 @@ class InProcess(WorkerClient):
         self._worker = MeasuringWorker("cpu")
         return self._worker.open(dict(settings))
 
-    def run(self, job: Job, timeout: float) -> dict[str, Any]:
+    def run(self, data: Any, timeout: float) -> dict[str, Any]:
         with ONE_AT_A_TIME:
-            return {"event": "result", "value": json.loads(json.dumps(self._worker.run(job.data)))}
+            return {"event": "result", "value": json.loads(json.dumps(self._worker.run(data)))}
 
     def kill(self) -> None:
         self._worker = None

@@ -27,6 +27,7 @@ from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.history.actions import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
+from tests.spoken import message
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = RunDocument(
@@ -105,7 +106,7 @@ def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path)
     torch.set_num_threads(request.timing.threads)
     settled(request, about=describe_device(torch.device("cpu")))
     before = read_sweep(request.folder).results
-    update_case(request, replace(before[1], state="failed", median=None, reason="not yet"), Silent())
+    update_case(request, replace(before[1], state="failed", median=None, reason=message("not yet")), Silent())
     after = run_sweep(read_request(request.folder, again=True), Silent())
     assert [result.state for result in after.results] == ["measured", "measured"]
     assert after.results[0] == before[0]

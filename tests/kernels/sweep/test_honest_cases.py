@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core.types import CaseResult, GridPoint
+from profkit.core.types import CaseResult, Fact, GridPoint
 from profkit.kernels.operations import registry
 from profkit.kernels.operations.check import (
     Incorrect,
@@ -24,6 +24,7 @@ from profkit.kernels.operations.definitions import Call, Problem
 from profkit.kernels.operations.registry import OPERATIONS, build_call, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
 from profkit.kernels.sweep.request import TimingOptions
+from tests.spoken import spoken
 
 gelu = torch.nn.functional.gelu
 CPU = torch.device("cpu")
@@ -91,9 +92,11 @@ def test_what_does_not_compute_in_its_call_is_wrong_though_its_first_result_was_
         "PyTorch": "measured",
     }
     for name in ("before", "address", "adds"):
-        assert str(found[name].reason).startswith("once it was timed, with other numbers in x: the value at")
+        assert spoken(found[name].reason).startswith(
+            "once it was timed, with other numbers in x: the value at"
+        )
         assert (found[name].median, found[name].samples, found[name].seconds) == (None, 0, ())
-    assert found["lazy"].reason == "it gave what is of type Lazy, and not a tensor"
+    assert spoken(found["lazy"].reason) == "it gives a Lazy instead of a plain tensor"
 
 
 def test_a_gradient_that_was_computed_before_is_wrong() -> None:
@@ -102,7 +105,7 @@ def test_a_gradient_that_was_computed_before_is_wrong() -> None:
         return lambda: grads
 
     found = cases("backward", before=before)
-    assert "with other numbers in the gradient from above" in str(found["before"].reason)
+    assert "with other numbers in the gradient from above" in spoken(found["before"].reason)
     assert (found["before"].state, found["PyTorch"].state) == ("wrong", "measured")
 
 
@@ -120,7 +123,7 @@ def test_inputs_that_one_changes_are_whole_again_for_the_next() -> None:
 
     found = cases("forward", asks=asks, place=in_place, turned=turned, wrong=lambda problem: lambda: 1)
     assert found["place"].state == "wrong"
-    assert found["place"].reason == "it changes its inputs: the next call computes something else"
+    assert found["place"].reason == Fact("changes-inputs")
     assert [found[name].state for name in ("asks", "turned", "PyTorch")] == ["measured"] * 3
 
 

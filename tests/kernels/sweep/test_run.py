@@ -22,13 +22,14 @@ from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, GridPoint
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import JobOutcome, JobStatus
+from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
+from profkit.execution.pool import JobOutcome
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import read_request
 from profkit.kernels.sweep.run import case_result, jobs_of, run_sweep
+from tests.spoken import message, spoken
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,8 +59,8 @@ def test_every_case_is_settled_though_implementations_crash_and_lie(
         "cannot be had": "unavailable",
         "too much": "too large",
     }
-    assert "SIGSEGV" in str(found["dies"].reason)
-    assert found["raises"].reason == "ValueError: no kernel for <script>alert(1)</script>"
+    assert "SIGSEGV" in spoken(found["dies"].reason)
+    assert spoken(found["raises"].reason) == "ValueError: no kernel for <script>alert(1)</script>"
     assert found["cannot be had"].fix == "buy one"
     assert found["PyTorch"].median
     assert found["PyTorch"].samples >= 1
@@ -88,7 +89,7 @@ def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str
     if state is None:
         assert result is None
     else:
-        assert result == CaseResult(POINT, "mine", state, "a reason", spent=2.0, device=3)  # type: ignore[arg-type]
+        assert result == CaseResult(POINT, "mine", state, message("a reason"), spent=2.0, device=3)  # type: ignore[arg-type]
 
 
 def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
@@ -97,7 +98,7 @@ def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
         result = case_result(outcome)
         assert result is not None
         assert (result.implementation, result.state) == ("mine", "crashed")
-        assert str(result.reason).startswith("its process ")
+        assert spoken(result.reason).startswith("its process ")
 
 
 @pytest.mark.usefixtures("in_process")

@@ -15,6 +15,7 @@ from profkit.core.progress import Silent
 from profkit.core.types import CaseResult, CaseState
 from profkit.kernels.sweep.run import update_case
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
+from tests.spoken import case_sentences, message
 
 
 def sweep(*arguments: str, cwd: Path) -> Said:
@@ -34,9 +35,10 @@ def test_a_sweep_as_json_is_one_document_and_nothing_else(folder: Path, tmp_path
     done = profkit("sweep", "--resume", str(folder), "--format", "json", cwd=tmp_path)
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    assert found["schema"] == "profkit.sweep/1"
+    assert found["schema"] == "profkit.sweep/2"
     assert found["folder"] == str(folder)
     assert len(found["sweep"]["results"]) == 2
+    assert case_sentences(found["sweep"]["results"]) == []
     assert found["sweep"]["complete"] is True
 
 
@@ -137,7 +139,9 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     request = request_for(tmp_path / "out", implementation, "raises", files=(tmp_path / "mine.py",))
     settled(request)
     point = next(iter(request.grid.points()))
-    update_case(request, CaseResult(point, implementation, state, reason="a reason of its own"), Silent())
+    update_case(
+        request, CaseResult(point, implementation, state, reason=message("a reason of its own")), Silent()
+    )
     named = ("--with", str(tmp_path / "mine.py"))
     done = sweep("--resume", str(request.folder), *named, "-q", cwd=tmp_path)
     assert done.code == code, done.err

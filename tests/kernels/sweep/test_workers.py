@@ -21,12 +21,13 @@ from small_sweep import in_process as in_process
 from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
 from profkit.execution import worker as limits
-from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.child import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import read_sweep
 from profkit.kernels.sweep.run import run_sweep
+from tests.spoken import spoken
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -135,7 +136,7 @@ def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
     found = {result.implementation: result for result in run_sweep(request, Silent()).results}
     assert found["hungry"].state == "too large"
-    assert "out of memory" in str(found["hungry"].reason)
+    assert "out of memory" in spoken(found["hungry"].reason)
     assert found["PyTorch"].state == "measured"
     assert found["PyTorch"].memory == 2 * (2 * 3 * 8 * 4)  # x and y
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.cpu.source_lines import address_of
+from profkit.backends.source_lines import address_of
 from profkit.core.types import Cache
 from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs
 from profkit.profilers.valgrind.read import read_callgrind

@@ -71,7 +71,7 @@ def run(settings=SETTINGS, process=ME, schemas=(), **summary):
         process={"name": process.name, "pid": str(process.pid)} if process is not None else {},
         summary={"template-name": "Metal System Trace", **summary},
         settings=dict(line.split(": ") for line in settings),
-        tables=tuple({"schema": schema} for schema in schemas),
+        tables=frozenset(schemas),
     )
 
 

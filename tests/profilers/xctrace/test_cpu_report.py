@@ -44,12 +44,11 @@ def sample(time=0, weight=MS, calls=None, thread=MAIN, process=ME, state="Runnin
     }
 
 
-def table(samples, schema="time-profile", **attributes):
+def table(samples, schema="time-profile"):
     def rows(wanted):
         return iter([tuple(one.get(name) for name in wanted) for one in samples])
 
-    told = {name.replace("_", "-"): value for name, value in attributes.items()}
-    return ExportTable(schema, (ExportColumn("time", "Sample Time", "sample-time"),), rows, 1, 1, told)
+    return ExportTable(schema, (ExportColumn("time", "Sample Time", "sample-time"),), rows, 1, 1)
 
 
 HOT = stack(("cblas_sgemm", "libBLAS.dylib"), ("mlp", "mlp.so"), ("main", "python3.12"))

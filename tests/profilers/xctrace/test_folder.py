@@ -117,7 +117,7 @@ def test_a_table_of_contents_alone_says_how_it_was_recorded(tmp_path: Path) -> N
         assert any(note.startswith("a table of contents alone") for note in report.warnings)
 
 
-def test_an_export_of_nothing_and_what_a_track_lists_are_refused_with_the_way_on(tmp_path: Path) -> None:
+def test_an_export_of_nothing_is_refused_with_the_way_on(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     path.write_bytes(EMPTY)
     for place in (path, tmp_path):
@@ -125,10 +125,6 @@ def test_an_export_of_nothing_and_what_a_track_lists_are_refused_with_the_way_on
             read_exports(place)
         assert caught.value.fix is not None
         assert "--toc" in caught.value.fix
-    detail = "<node xpath='//trace-toc[1]/run[1]/tracks[1]/track[1]/details[1]/detail[1]'><row size-%=\"1\"/></node>"
-    path.write_bytes(export(detail))
-    with pytest.raises(UnreadableReport, match="nothing in the recording matched"):
-        read_exports(path)
     states(tmp_path / "y.xml")
     assert "1 export without a table: x.xml" in read_exports(tmp_path).warnings
 
@@ -162,11 +158,7 @@ def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> 
 def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:
     (run,) = read_toc(fixtures / "xctrace" / "m1-metal-system-trace" / "toc.xml")
     assert run.number == 1
-    assert len(run.tables) == 114
     assert run.has("metal-gpu-counter-intervals")
     assert not run.has("counters-profile")
     assert run.settings.get("Induced GPU Performance State") == "Default"
     assert run.summary["end-reason"] == "Target app exited"
-    assert run.table("time-profile")["target-pid"] == "SINGLE"
-    assert run.table("kdebug") == {}  # there are many
-    assert run.table("kdebug", 1)["codes"] == '"0x2b,0x65"'

@@ -65,8 +65,8 @@ def test_work_side_by_side_is_busy_once_and_spent_twice():
     rows = [work(0, 100, cmdbuffer_id=1), work(50, 100, cmdbuffer_id=2), work(60, 10, cmdbuffer_id=2)]
     metal = read({INTERVALS: rows}).metal
     assert metal.process_busy == us(150)
-    (channel,) = metal.channels
-    assert (channel.seconds, channel.busy) == (us(210), us(150))
+    (encoder,) = metal.encoders
+    assert (encoder.seconds, encoder.busy) == (us(210), us(150))
     # The second's parts overlap
     assert metal.command_buffers == Spread(2, us(100), us(100), us(100))
 
@@ -122,7 +122,6 @@ def test_a_gap_waits_for_the_host_until_something_is_committed():
     assert metal.blocked == us(20)
     assert metal.latency == Spread(2, us(50), us(68), us(70))
     assert metal.completion == Spread(2, us(182.5), us(216.25), us(220))
-    assert metal.notice == Spread(2, us(32.5), us(48.25), us(50))
     assert metal.queue_most == 1
     assert metal.queue_depth == pytest.approx((215 - 70 + 400 - 230) / 330)
     assert report.trace.starved == pytest.approx(30 / 130)

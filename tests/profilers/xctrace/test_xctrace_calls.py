@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.xctrace import find
+from profkit.profilers.xctrace import export
 from profkit.profilers.xctrace.command import (
     absolute_command,
     explain_fault,
@@ -25,8 +25,8 @@ from tests.xctrace_stand_in import STAND_INS, XCTRACE, Instruments, instruments
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    find._ask_xcrun.cache_clear()
-    find._probe_program.cache_clear()
+    export._ask_xcrun.cache_clear()
+    export._ask_version.cache_clear()
     monkeypatch.delenv("PROFKIT_XCTRACE", raising=False)
 
 
@@ -53,7 +53,7 @@ def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
     (stub / "xctrace").write_text("#!/bin/sh\necho tool not found\nexit 1\n")
     (stub / "xctrace").chmod(0o755)
     monkeypatch.setenv("PATH", f"{stub}{os.pathsep}{STAND_INS}{os.pathsep}{os.environ['PATH']}")
-    assert find.locate_xctrace() == XCTRACE
+    assert export.locate_xctrace() == XCTRACE
 
 
 @pytest.mark.parametrize(

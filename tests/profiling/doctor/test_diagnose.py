@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 from collections import namedtuple
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,14 +13,12 @@ from profkit.backends import CheckGroup
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Check
 from profkit.hardware.gpu import read_gpus
-from profkit.profilers.programs import CommandTrial, try_command
 from profkit.profiling import doctor
 from profkit.profiling.doctor import (
     GIB,
     blocking_reason,
     diagnose,
     folder_check,
-    package_check,
     storage_checks,
 )
 
@@ -91,7 +88,7 @@ def test_what_blocks_a_backend_is_told_in_words() -> None:
 def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
     found = {check.name: check for check in diagnose("cuda")}
     assert (blocking_reason("cuda", tuple(found.values())) is None) == bool(read_gpus())
-    assert {"processor", "caches", "free memory", "output folder", "python", "numpy"} <= set(found)
+    assert {"processor", "caches", "free memory", "output folder", "python"} <= set(found)
     assert all(check.fix or check.detail for check in found.values() if check.state != "ok")
 
 
@@ -122,34 +119,3 @@ def test_a_full_disk_is_a_refusal_and_no_traceback(tmp_path: Path, monkeypatch: 
     found = list(storage_checks(tmp_path / "runs"))
     assert [check.state for check in found] == ["refused", "refused"]
     assert "No space left" in found[0].detail
-
-
-# ------------------------------------------------------------ test_python
-
-
-def _import(name: str, folder: Path) -> CommandTrial:
-    from profkit.profiling.doctor import _IMPORT
-
-    return try_command([sys.executable, "-c", _IMPORT, name], env={"PYTHONPATH": str(folder)})
-
-
-@pytest.mark.parametrize(
-    ("content", "state", "word"),
-    [
-        ("print('chatter'); __version__ = '9.1'", "ok", "measures the peaks"),
-        ("raise RuntimeError('built for another numpy')", "refused", "another numpy"),
-        ("import os; os.abort()", "refused", "SIGABRT"),
-        (None, "missing", "not installed"),
-    ],
-)
-def test_a_package_is_judged_by_importing_it(
-    tmp_path: Path, content: str | None, state: str, word: str
-) -> None:
-    if content is not None:
-        (tmp_path / "package_x.py").write_text(content)
-    trial = _import("package_x", tmp_path)
-    [check] = package_check("package_x", "measures the peaks", "pip install package_x", trial)
-    assert check.state == state
-    assert word in check.detail
-    assert check.version == ("9.1" if state == "ok" else None)
-    assert check.fix == (None if state == "ok" else "pip install package_x")

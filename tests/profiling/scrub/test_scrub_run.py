@@ -148,7 +148,7 @@ def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> No
 
 
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
-    (run / "run.json").write_text('{"schema": "profkit.run/4", "workload": 3')
+    (run / "run.json").write_text('{"schema": "profkit.run/5", "workload": 3')
     with pytest.raises(UnreadableReport):
         scrub(run)
     assert not run.with_name(f"{run.name}-scrubbed").exists()

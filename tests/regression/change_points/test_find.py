@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from profkit.regression.change_points import (
     examine_series,
-    find_changes,
 )
 
 
 def places(values: object) -> list[int]:
-    return [change.index for change in find_changes(values)]  # type: ignore[arg-type]
+    return [change.index for change in examine_series(values).change_points]  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- real series, judged by people
@@ -68,7 +67,7 @@ def test_all_regressions_of_practitioners_are_found_and_nothing_else_is(practiti
     ("kind", "most"), [("gauss", 0.01), ("t3", 0.02), ("exp", 0.02), ("ar.3", 0.05), ("ar.6", 0.08)]
 )
 def test_noise_without_a_change_alarms_seldom(kind: str, most: float) -> None:
-    alarms = sum(bool(find_changes(100 + noise(kind, 365, seed))) for seed in range(100))
+    alarms = sum(bool(examine_series(100 + noise(kind, 365, seed)).change_points) for seed in range(100))
     assert alarms <= most * 100
 
 
@@ -79,7 +78,7 @@ def test_noise_without_a_change_alarms_seldom(kind: str, most: float) -> None:
 @pytest.mark.parametrize("height", [4, -4])
 def test_a_step_is_found_where_it_is(kind: str, height: float) -> None:
     values = 100 + with_steps(noise(kind, 200, 7), (120, height))
-    [change] = find_changes(values)
+    [change] = examine_series(values).change_points
     assert abs(change.index - 120) <= 2
     assert change.before == pytest.approx(float(np.median(values[: change.index])))
     assert change.after == pytest.approx(float(np.median(values[change.index :])))
@@ -92,7 +91,7 @@ def test_places_count_the_nights_without_a_value() -> None:
     gaps: list[float | None] = list(values)
     for missing, at in ((None, 5), (nan, 5), (inf, 30), (None, 60), (None, 99)):
         gaps.insert(at, missing)
-    [change] = find_changes(gaps)
+    [change] = examine_series(gaps).change_points
     assert change.index == 64  # three nights are missing before it, and the one at 60 + 3 itself
 
 

@@ -58,22 +58,22 @@ def foreign(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    "make",
     [
-        (lambda path: path.write_text("a text\n"), "is no history"),
-        (lambda path: path.write_bytes(os.urandom(10000)), "is no history"),
-        (foreign, "is no history"),
-        (lambda path: path.mkdir(), "is a folder"),
-        (os.mkfifo, "no regular file"),
-        (lambda path: path.symlink_to("nowhere"), "no regular file"),
-        (lambda path: path.write_bytes(b"SQLite format 3\0"), "is no history"),
+        lambda path: path.write_text("a text\n"),
+        lambda path: path.write_bytes(os.urandom(10000)),
+        foreign,
+        lambda path: path.mkdir(),
+        os.mkfifo,
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.write_bytes(b"SQLite format 3\0"),
     ],
 )
-def test_what_is_no_history_is_refused(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
+def test_what_is_no_history_is_refused(tmp_path: Path, make: Callable[[Path], object]) -> None:
     path = tmp_path / "it's a history.sqlite"
     make(path)
     fault = refused(path)
-    assert words in fault.message
+    assert "is no history" in fault.message
     assert fault.exit_code == 2
 
 
@@ -115,19 +115,14 @@ def runs(path: Path) -> dict[str, Entry]:
         return {one.id: history.entry(one.id) for one in history.entries()}
 
 
-@pytest.mark.parametrize(
-    ("version", "word", "fix"),
-    [(99, "a newer", "upgrade profkit"), (3, "an older", "profkit history add reports/*/")],
-)
-def test_a_history_of_another_version_is_refused_and_kept(
-    whole: Path, tmp_path: Path, version: int, word: str, fix: str
-) -> None:
+@pytest.mark.parametrize("version", [99, 3])
+def test_a_history_of_another_version_is_refused_and_kept(whole: Path, tmp_path: Path, version: int) -> None:
     path = tmp_path / "history.sqlite"
     shutil.copy(whole, path)
     sqlite3.connect(path).execute(f"PRAGMA user_version = {version}").connection.close()
     fault = refused(path)
-    assert f"{word} profkit (version {version}" in fault.message
-    assert fix in (fault.fix or "")
+    assert f"has version {version} of its tables" in fault.message
+    assert "upgrade profkit, or make a new one" in (fault.fix or "")
 
 
 # ---------------------------------------------------------------- a history that a stranger sent

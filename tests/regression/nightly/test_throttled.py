@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import DeviceMoment, MetalState, Moment, RunDocument, SampleSet, Timing, Workload
+from profkit.core.types import MetalState, Moment, RunDocument, SampleSet, Timing, Workload
 from profkit.regression.nightly.session import throttling_reason
 from tests import metal_documents
 
@@ -24,7 +24,7 @@ def run(**sample: object) -> RunDocument:
 
 def test_a_device_at_its_power_limit_does_what_it_does_every_night() -> None:
     assert throttling_reason(run(throttle_reasons=("power limit",))) is None
-    moment = Moment("after timing", devices=(DeviceMoment(0, throttle=("power limit",)),))
+    moment = Moment("after timing", slowdowns=("power limit",))
     assert throttling_reason(replace(run(), moments=(moment,))) is None
 
 
@@ -33,7 +33,7 @@ def test_heat_and_faults_make_the_samples_invalid(reason: str) -> None:
     told = throttling_reason(run(throttle_reasons=("power limit", reason)))
     assert told is not None
     assert reason in told
-    moment = Moment("after timing", devices=(DeviceMoment(0, throttle=(reason,)),))
+    moment = Moment("after timing", slowdowns=(reason,))
     assert throttling_reason(replace(run(), moments=(moment,))) == f"throttled: {reason}"
 
 

@@ -87,6 +87,18 @@ def test_the_comparison_of_github_runs_on_the_merge_and_fills_the_folder_that_is
     assert re.search(r"^::error title=slow%3A worse::time\.median", done.stderr, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("code", "ends", "warns"), [(0, 0, False), (1, 1, False), (4, 4, False), (5, 0, True)]
+)
+def test_what_is_not_decided_is_a_warning_and_no_red_job(
+    checkout: Path, code: int, ends: int, warns: bool
+) -> None:
+    (checkout / ".venv" / "bin" / "profkit").write_text(f"#!/bin/sh\nexit {code}\n")
+    done = run(step("compare", "Compare")["run"], checkout)
+    assert done.returncode == ends
+    assert ("::warning::" in done.stdout) is warns
+
+
 def test_code_of_the_pull_request_has_no_token_that_writes_and_every_action_is_pinned() -> None:
     whole = flow()
     assert whole["permissions"] == {}

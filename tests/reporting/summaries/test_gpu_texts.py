@@ -89,7 +89,6 @@ def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     assert rows["Busy"] == "9.00 ms (90.0 %)"
     assert rows["Idle"] == "1.00 ms (10.0 %); longest gap 200 µs"
     assert rows["Starved"].startswith("80.0 % of the idle time")
-    assert rows["Compiling"] == "1.60 s before it (just in time), left out"
     assert rows_of(summary, "Copies")[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
     assert rows_of(summary, "Marked ranges")[0][0] == "mlp"
     assert rows_of(summary, "The host's calls")[0] == ("cudaLaunchKernel", "80", "400 µs")

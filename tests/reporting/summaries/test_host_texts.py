@@ -10,6 +10,7 @@ from profkit.analysis.summaries.host import allocation_readings, python_readings
 from profkit.core.types import (
     AllocationLine,
     Allocations,
+    Fact,
     Hotspot,
     MemoryGrowth,
     Profile,
@@ -90,9 +91,9 @@ def allocations(growth: MemoryGrowth) -> Allocations:
     return Allocations(5 << 20, 3 << 20, growth, (line,), (line,), ("a note",))
 
 
-LEAK = MemoryGrowth(1024.0, 1000.0, 1100.0, 50, True, "keeps growing")
-QUIET = MemoryGrowth(0.4, -3.0, 6.0, 50, False, "does not grow")
-SHORT = MemoryGrowth(None, None, None, 3, None, "5 iterations are too few: 10 are needed")
+LEAK = MemoryGrowth(1024.0, 1000.0, 1100.0, 50, True, Fact("keeps-growing"))
+QUIET = MemoryGrowth(0.4, -3.0, 6.0, 50, False, Fact("keeps-its-size"))
+SHORT = MemoryGrowth(None, None, None, 3, None, Fact.of("few-iterations", count=5, needed=10))
 
 
 @pytest.mark.parametrize(

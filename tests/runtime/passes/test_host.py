@@ -16,7 +16,7 @@ import pytest
 
 from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.passes.read import Allocations, find_steady_lines, read_raises, read_tracemalloc
+from profkit.runtime.passes.read import Allocations, read_raises, read_tracemalloc
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = ("cprofile", "tracemalloc")
@@ -189,9 +189,9 @@ def test_the_region_and_the_rest_are_two_profiles(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- tracemalloc
 
 
-def allocations(folder: Path, code: str, kind: str = "tracemalloc", **directive: object) -> Allocations:
+def allocations(folder: Path, code: str, **directive: object) -> Allocations:
     asked = {"pass_name": "tracemalloc", "record": str(folder / "r"), **directive}
-    done = host(kind, folder, [script(folder, code)], PROFKIT_DIRECTIVE=json.dumps(asked))
+    done = host("tracemalloc", folder, [script(folder, code)], PROFKIT_DIRECTIVE=json.dumps(asked))
     assert done.returncode == 0, done.stderr
     return read_tracemalloc(folder / "out")
 
@@ -213,75 +213,21 @@ BENCHMARK = "profkit.benchmark(step, name='a')"
 REGIONS = "for _ in range(40):\n    with profkit.region('a'): step()"
 
 
-@pytest.mark.parametrize("kind", ["tracemalloc", "tracemalloc-region"])
 @pytest.mark.parametrize("use", [BENCHMARK, REGIONS], ids=["benchmark", "regions"])
-def test_a_leak_is_called_one_with_its_size_and_its_line(tmp_path: Path, use: str, kind: str) -> None:
-    found = allocations(tmp_path, LEAK + use, kind, iterations=40)
+def test_a_leak_is_called_one_with_its_size_and_its_line(tmp_path: Path, use: str) -> None:
+    found = allocations(tmp_path, LEAK + use, iterations=40)
     assert found.growth.leak is True
     assert found.growth.per_iteration == pytest.approx(1066, abs=40)  # bytearray, its header and list slots
     assert (found.growing[0].file, found.growing[0].line) == (str(tmp_path / "work.py"), 5)
     assert found.growing[0].size > 30_000
 
 
-@pytest.mark.parametrize("kind", ["tracemalloc", "tracemalloc-region"])
 @pytest.mark.parametrize("use", [BENCHMARK, REGIONS], ids=["benchmark", "regions"])
-def test_cyclic_garbage_is_no_leak(tmp_path: Path, use: str, kind: str) -> None:
-    found = allocations(tmp_path, CYCLES + use, kind, iterations=40)
+def test_cyclic_garbage_is_no_leak(tmp_path: Path, use: str) -> None:
+    found = allocations(tmp_path, CYCLES + use, iterations=40)
     assert found.growth.leak is False
     assert found.growth.high is not None
     assert found.growth.high < 8
-
-
-def test_allocations_traced_from_the_region_on_are_of_what_comes_then_and_that_is_said(
-    tmp_path: Path,
-) -> None:
-    code = "import profkit\nbefore = bytearray(9_000_000)\nwith profkit.region('a'):\n    x = bytearray(2_000_000)\n"
-    found = allocations(tmp_path, code, "tracemalloc-region")
-    assert 2_000_000 < found.peak < 3_000_000
-    assert "what Python held before it" in found.notes[0]
-
-
-def test_a_line_that_keeps_what_it_makes_grows_from_each_look_to_the_next(tmp_path: Path) -> None:
-    """And neither what the start makes does, nor what each step frees again."""
-    code = """
-    import time
-    table = [str(n) * 3 for n in range(30_000)]
-    kept = []
-    end = time.time() + 1.3
-    while time.time() < end:
-        kept.append(bytes(10_000))
-        freed = [str(n) for n in range(100)]
-        time.sleep(0.001)
-    """
-    found = allocations(tmp_path, textwrap.dedent(code))
-    (line,) = found.steady
-    assert (Path(line.file).name, line.line) == ("work.py", 7)
-    assert line.looks >= 4
-    assert line.last > line.first + (1 << 20)
-
-
-def look(seconds: float, size: int) -> dict[str, object]:
-    return {"seconds": seconds, "lines": [{"file": "work.py", "line": 7, "size": size, "count": 1}]}
-
-
-MIB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("sizes", "steady"),
-    [
-        ((1, 9, 20, 60, 100), True),
-        ((1, 9, 20, 60), True),
-        ((1, 9, 20), False),  # too few looks
-        ((1, 60, 90, 90, 90), False),  # made at the start
-        ((1, 60, 98, 99, 100), False),  # nearly so
-        ((10, 60, 20, 70, 100), False),  # given back in between
-    ],
-)
-def test_growth_is_steady_only_from_each_look_to_the_next(sizes: tuple[int, ...], steady: bool) -> None:
-    looks = [look(float(number), size * MIB) for number, size in enumerate(sizes, 1)]
-    assert bool(find_steady_lines(looks, len(sizes) + 1.0)) is steady
-    assert not find_steady_lines(looks, 100.0)  # the rest of the run was not looked at
 
 
 # ------------------------------------------------------------ test_early_end

@@ -80,8 +80,6 @@ threads = [threading.Thread(target=burn, args=(0.3,), name="works"), threading.T
     threads = of(report, "sampled-threads")
     assert 0.15 < spot(threads, "works").own < 0.32
     assert spot(threads, "waits").own < 0.02
-    wait = spot(of(report, "sampled-functions"), "wait")
-    assert wait.counters["waiting"] > 0.2
 
 
 @pytest.mark.skipif(

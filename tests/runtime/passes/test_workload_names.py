@@ -17,7 +17,7 @@ from profkit.runtime.passes.command import HOST_PROGRAM, START_FOLDER
 from tests.conftest import ROOT
 
 BARE = {key: value for key, value in os.environ.items() if not key.startswith(("PROFKIT_", "PYTHON"))}
-HOSTS = ("cprofile", "tracemalloc", "tracemalloc-region", "torch", "simulation-window")
+HOSTS = ("cprofile", "tracemalloc", "torch", "simulation-window")
 STARTS = {"PROFKIT_STACKS": "out", "PROFKIT_OPERATION_CALLS": ".", "PROFKIT_LOADED_FILES": "."}
 SWITCHES: dict[str, dict[str, str]] = {
     "perf-control": {"control": "fifo"},

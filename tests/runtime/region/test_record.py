@@ -48,7 +48,7 @@ GOOD = json.loads(encode_record(RECORD))
     [
         "\0\0",
         "[]",
-        '{"schema": "profkit.run/4"}',
+        '{"schema": "profkit.run/5"}',
         json.dumps({**GOOD, "pid": None}),
         json.dumps({**GOOD, "regions": 3}),
         json.dumps({**GOOD, "regions": [{}]}),

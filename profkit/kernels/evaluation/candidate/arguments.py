@@ -23,7 +23,8 @@ from typing import Any, TypeAlias
 import torch
 
 from profkit.core.errors import MachineError
-from profkit.core.types import Json
+from profkit.core.types import Fact, Json
+from profkit.kernels.operations.definitions import Told
 
 ALIGNMENT = 64  # bytes, as torch aligns what it allocates
 
@@ -91,8 +92,8 @@ FORMATS = {
 }
 
 
-class NotPortable(Exception):
-    """A value that cannot be given to another process; the text says which."""
+class NotPortable(Told):
+    """A value that cannot be given to another process."""
 
 
 @dataclass(frozen=True)
@@ -147,15 +148,15 @@ class Encoder:
                 return {kind: str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):
             return {"device": str(value if self._device.type == "cpu" else self._device)}
-        raise NotPortable(f"an argument of type {type(value).__name__} cannot be given to another process")
+        raise NotPortable(Fact.of("not-portable", type=type(value).__name__))
 
     def _tensor(self, tensor: Tensor) -> Json:
         if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
-            raise NotPortable(f"a tensor of type {type(tensor).__name__}")
+            raise NotPortable(Fact.of("not-portable", type=type(tensor).__name__))
         if tensor.layout is not torch.strided or tensor.is_quantized:
-            raise NotPortable(f"a tensor of layout {tensor.layout} or a quantised one")
+            raise NotPortable(Fact.of("not-strided", layout=str(tensor.layout)))
         if tensor.is_conj() or tensor.is_neg():
-            raise NotPortable("a tensor that is conjugated or negated lazily")
+            raise NotPortable(Fact("lazy-argument"))
         storage = tensor.untyped_storage()
         key = storage.data_ptr() if storage.nbytes() else -1 - len(self.contents)
         if key not in self._places:

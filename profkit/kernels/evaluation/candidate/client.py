@@ -22,8 +22,7 @@ from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
 from profkit.core.files.whole import TemporaryFolder, user_cache
-from profkit.execution.child import ChildProcess, WorkerEnded
-from profkit.execution.job import JobStatus
+from profkit.execution.child import ChildProcess, JobStatus, WorkerEnded
 from profkit.kernels.evaluation.candidate.arguments import (
     KernelCall,
     KernelError,

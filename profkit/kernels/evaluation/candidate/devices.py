@@ -12,7 +12,7 @@ import torch
 from profkit.analysis.evaluation.witnesses import impossible_device_rate, impossible_rate
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.progress import Silent
-from profkit.core.types import MeasuredCeilings
+from profkit.core.types import Fact, MeasuredCeilings
 from profkit.execution.worker import DeviceError
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
@@ -55,7 +55,7 @@ class JudgedDevice:
         free = free_memory(self.device) or 8 << 30
         return JudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
 
-    def impossible_rate(self, bytes_written: float, seconds: float) -> str:
+    def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
         """Why it cannot have written so many bytes in these seconds; empty where it could."""
         return impossible_rate(bytes_written, seconds)
 
@@ -72,13 +72,13 @@ class JudgedDevice:
     def begin_timing(self) -> None:
         """A test is timed from now on."""
 
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Fact, ...]:
         """What must be known to believe the times since then."""
         return ()
 
-    def find_early_work(self) -> str:
-        """Why the times since then cannot be believed: kernels ran before they were called. Empty where none did."""
-        return ""
+    def find_early_work(self) -> Fact | None:
+        """Why the times since then cannot be believed: kernels ran before they were called. None where none did."""
+        return None
 
     def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
         """Whether what calls of so many bytes leave in caches of allocators would be missed by others."""
@@ -138,7 +138,7 @@ class CudaDevice(JudgedDevice):
 
         return CudaJudgeMemory(self._driver, self._arena_bytes, self._probe)
 
-    def impossible_rate(self, bytes_written: float, seconds: float) -> str:
+    def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
         """By the stores of its multiprocessors."""
         return impossible_device_rate(bytes_written, seconds, self._properties.multi_processor_count)
 
@@ -156,19 +156,19 @@ class CudaDevice(JudgedDevice):
         self._slowdowns = set()
         self._checks, self._early = self._probe.checks, self._probe.early
 
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Fact, ...]:
         """Throttling."""
         self._slowdowns |= set(self._watch.look().words)
         if not self._slowdowns:
             return ()
-        return (f"the GPU was slowed down while it was timed: {', '.join(sorted(self._slowdowns))}",)
+        return (Fact.of("slowed-down", names=", ".join(sorted(self._slowdowns))),)
 
-    def find_early_work(self) -> str:
+    def find_early_work(self) -> Fact | None:
         """Work that waited on the GPU itself for new arguments (stream memory operations)."""
         checks, early = self._probe.checks - self._checks, self._probe.early - self._early
         if early <= EARLY_SHARE * checks:
-            return ""
-        return f"the GPU worked before it was called, in {early} of {checks} cases"
+            return None
+        return Fact.of("worked-early", early=early, checks=checks)
 
     def is_large(self, call_bytes: int) -> bool:
         """By the most that one batch of them may take."""

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from profkit.core.types import Fact
 from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.judging.reference import CallReference, argument_of, leaves_unwritten
-from profkit.kernels.operations.check import Errors, Expected, Incorrect, compare
+from profkit.kernels.operations.check import Errors, Expected, Incorrect, compare, other_property
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
@@ -59,7 +60,7 @@ class CallCheck:
         if not natives and not isinstance(known, (torch.Tensor, list, tuple)):
             _check_plain(known, value)
         if len(described) != len(natives):
-            raise Incorrect("count", f"it gives {len(described)} tensors, and PyTorch gives {len(natives)}")
+            raise Incorrect("count", Fact.of("other-count", got=len(described), right=len(natives)))
         outputs = [self._read_output(text, place) for place, text in enumerate(described)]
         own = [
             (described[place][0], place, output)
@@ -78,9 +79,7 @@ class CallCheck:
                 known = torch.empty(0, dtype=torch.uint8, device=output.device).set_(output.untyped_storage())
                 now = self._process.read(address, known.numel())
                 if now is None or not torch.equal(now, known):
-                    raise Incorrect(
-                        "aliasing", f"output {place} shares memory with an argument, and must not"
-                    )
+                    raise Incorrect("aliasing", Fact.of("shares-memory", place=place))
         finally:
             for storage in self._slot:
                 storage.bitwise_not_()
@@ -89,28 +88,27 @@ class CallCheck:
         """An output, read out of the process's memory. Raises Incorrect where it is not laid out as PyTorch's own."""
         address, dtype, shape, stride, room, device, lazy = text
         native = self._reference.outputs[place].native
-        wanted = str(native.dtype).removeprefix("torch.")
+        wanted, name = str(native.dtype).removeprefix("torch."), f"output {place}"
         if dtype != wanted or dtype not in DTYPES:
-            raise Incorrect("dtype", f"output {place} is {dtype} instead of {wanted}")
+            raise other_property("dtype", name, dtype, wanted)
         if list(shape) != list(native.shape):
-            raise Incorrect("shape", f"output {place} has shape {shape} instead of {list(native.shape)}")
+            raise other_property("shape", name, shape, list(native.shape))
         if str(torch.device(device).type) != native.device.type:
-            raise Incorrect("device", f"output {place} is on {device} instead of {native.device}")
+            raise other_property("device", name, device, native.device)
         if lazy:
-            raise Incorrect("type", f"output {place} is conjugated or negated lazily")
+            raise Incorrect("type", Fact.of("lazy-output", place=place))
         if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
-            own = list(native.stride())
-            raise Incorrect("stride", f"output {place} has strides {stride}; PyTorch gives {own}")
+            raise other_property("stride", name, stride, list(native.stride()))
         if not native.numel():
             return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
         extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
         count = extent * native.itemsize
         if room < count:
-            raise Incorrect("stride", f"output {place} reaches beyond its memory")
+            raise Incorrect("stride", Fact.of("beyond-memory", place=place))
         self._check_aliasing(native, address, count, place)
         data = self._process.read(address, count)
         if data is None:
-            raise Incorrect("type", f"output {place} lies where its process has no memory")
+            raise Incorrect("type", Fact.of("no-memory", place=place))
         return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))
 
     def _check_aliasing(self, native: Tensor, address: int, count: int, place: int) -> None:
@@ -121,16 +119,16 @@ class CallCheck:
         info = returns[place].alias_info if place < len(returns) else None
         if own is not None:
             if address != self._bases[own][0] + native.data_ptr() - storage:
-                raise Incorrect("aliasing", f"output {place} must be a view of an argument, and is not")
+                raise Incorrect("aliasing", Fact.of("no-view", place=place))
         elif info is None and any(address < end and begin < address + count for begin, end in self._bases):
-            raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
+            raise Incorrect("aliasing", Fact.of("shares-memory", place=place))
 
 
 def _flat_description(value: Any) -> list[list[Any]]:
     """The tensors of a described value. Raises Incorrect for what is no plain tensor."""
     if isinstance(value, dict):
         if "strange" in value:
-            raise Incorrect("type", f"it gives {value['strange']} instead of a plain tensor")
+            raise Incorrect("type", Fact.of("no-tensor", type=value["strange"]))
         return [value["tensor"]] if "tensor" in value else []
     if isinstance(value, list):
         return [each for part in value for each in _flat_description(part)]
@@ -145,7 +143,7 @@ def _check_plain(native: Any, value: Any) -> None:
         elif "complex" in value:
             value = complex(*map(float, value["complex"]))
         else:
-            raise Incorrect("type", f"it gives a tensor, and PyTorch gives a {type(native).__name__}")
+            raise Incorrect("type", Fact.of("tensor-given", right=type(native).__name__))
     if isinstance(native, float) and isinstance(value, (int, float)):
         same = (
             value == native
@@ -155,7 +153,7 @@ def _check_plain(native: Any, value: Any) -> None:
     else:
         same = value == native
     if not same:
-        raise Incorrect("values", f"it gives {str(value)[:80]} instead of {str(native)[:80]}")
+        raise Incorrect("values", Fact.of("other-value", got=str(value)[:80], right=str(native)[:80]))
 
 
 def _meaningful(shape: Sequence[int], stride: Sequence[int]) -> list[int]:
@@ -171,7 +169,7 @@ def _check_changed(argument: Tensor, expected: Expected) -> Errors:
         return compare(argument.clone(), expected)
     except Incorrect as wrong:
         fault = "mutation" if wrong.fault == "values" else wrong.fault
-        raise Incorrect(fault, str(wrong), wrong.errors) from None
+        raise Incorrect(fault, wrong.reason, wrong.errors) from None
 
 
 def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: Sequence[Tensor]) -> None:
@@ -185,7 +183,7 @@ def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: S
         view = changed.get(now.untyped_storage().data_ptr())
         if view is None:
             if not torch.equal(now, after):
-                raise Incorrect("mutation", "it changes an argument that the operation does not change")
+                raise Incorrect("mutation", Fact("changes-argument"))
             continue
         rest, wanted = now.clone(), after.clone()
         for bytes_ in (rest, wanted):
@@ -194,7 +192,7 @@ def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: S
             )
             typed.zero_()
         if not torch.equal(rest, wanted):
-            raise Incorrect("mutation", "it writes beside the elements of an argument that it may change")
+            raise Incorrect("mutation", Fact("writes-beside"))
 
 
 def _find_ties(

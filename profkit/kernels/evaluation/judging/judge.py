@@ -27,14 +27,14 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
 from profkit.core.types import (
     EvaluationTest,
+    Fact,
     Json,
     MeasuredCeilings,
     TestResult,
     TestStatus,
 )
-from profkit.execution.child import WorkerEnded
-from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.arguments import KernelError, NotPortable
+from profkit.execution.child import JobStatus, WorkerEnded
+from profkit.kernels.evaluation.candidate.arguments import KernelError
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice, find_device
@@ -53,6 +53,7 @@ from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
 from profkit.kernels.operations.check import Errors, Incorrect
+from profkit.kernels.operations.definitions import Told
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -63,11 +64,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
-NEEDS_GPU = "Triton needs a GPU"
-NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
-UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
-BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
 class Judge:
@@ -130,7 +127,7 @@ class Judge:
         about: dict[str, Json] = {
             "tests": codec.to_plain_data(tests),
             "without_kernel": list(without),
-            "notes": list(source.remarks()),
+            "notes": codec.to_plain_data(source.remarks()),
         }
         if chosen.describe:
             names = dict.fromkeys(test.operation for test in tests)
@@ -175,11 +172,13 @@ class Judge:
         result = TestResult(test, "skipped")
         try:
             trial = self._make_trial(test)
-        except (Skip, NotPortable, LookupError) as why:
-            result = replace(result, reason=str(why))
+        except Told as why:
+            result = replace(result, reason=why.reason)
+        except LookupError as why:
+            result = replace(result, reason=Fact.message(str(why)))
         except Exception as error:
             whose = "PyTorch" if self._function is None else "the reference"
-            result = replace(result, reason=f"{whose} itself: {_first_line(error)}")
+            result = replace(result, reason=Fact.of("fails-itself", _message(error), name=whose))
         else:
             result = replace(result, remarks=trial.reference.remarks)
             result = self._judge_safely(trial, result)
@@ -208,10 +207,11 @@ class Judge:
         try:
             return self._judge(trial, result)
         except MachineError as fault:
-            return replace(result, status="lost", reason=f"{fault.message}; {fault.fix or ''}".rstrip("; "))
+            said = f"{fault.message}; {fault.fix or ''}".rstrip("; ")
+            return replace(result, status="lost", reason=Fact.message(said))
         except Exception as error:
             text = "".join(traceback.format_exception(error))[-TRACEBACK:]
-            reason = f"profkit could not judge it: {_first_line(error)}"
+            reason = Fact.of("not-judged", _message(error))
             return replace(result, status="lost", reason=reason, traceback=text)
 
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
@@ -242,8 +242,7 @@ class Judge:
 
     def _time_reference(self, trial: Trial, result: TestResult) -> TestResult:
         """A test without a kernel, whose operation's own time counts in that of a whole model."""
-        why = "there is no kernel for it: PyTorch's own time counts in that of the model"
-        result = replace(result, reason=why)
+        result = replace(result, reason=Fact("no-kernel-for-it"))
         if self._settings.correctness_only or not trial.can_be_timed:
             return result
         assert self._reference is not None
@@ -251,7 +250,7 @@ class Judge:
             seconds = trial.estimate(self._reference)
         except (KernelError, WorkerEnded) as error:
             self._reference.kill()
-            return replace(result, reason=f"there is no kernel for it, and PyTorch's own: {error}")
+            return replace(result, reason=Fact.of("no-kernel-and-no-time", Fact.message(str(error))))
         return replace(result, reference_seconds=seconds)
 
     def _make_trial(self, test: EvaluationTest) -> Trial:
@@ -260,9 +259,7 @@ class Judge:
         trial = Trial(self._suite, test, seed, self._device, self._threads, self._function)
         needed = trial.recipe.slot_bytes
         if self._candidate is not None and needed > (room := self._candidate.memory.size):
-            raise Skip(
-                f"its arguments take {needed / 1e9:.1f} GB, and {room / 1e9:.1f} GB are shared with kernels"
-            )
+            raise Skip(Fact.of("no-shared-room", needed=needed, room=room))
         return trial
 
     def _judge(self, trial: Trial, result: TestResult) -> TestResult:
@@ -286,10 +283,10 @@ class Judge:
                 result = self._time(trial, result)
             return result
         except Incorrect as wrong:
-            result = replace(result, status="incorrect", fault=wrong.fault, reason=str(wrong))
+            result = replace(result, status="incorrect", fault=wrong.fault, reason=wrong.reason)
             return _with_errors(result, wrong.errors)
         except Cheat as cheat:
-            return replace(_without_times(result), status="cheat", reason=str(cheat))
+            return replace(_without_times(result), status="cheat", reason=cheat.reason)
         except KernelError as error:
             return _raised(_without_times(result), error, "out-of-memory" if error.memory else "incorrect")
         except WorkerEnded as ended:
@@ -301,28 +298,29 @@ class Judge:
         assert reference is not None
         fresh = trial.choose_values()
         if fresh is None:
-            return replace(result, remarks=(*result.remarks, UNCHANGED))
+            return replace(result, remarks=(*result.remarks, Fact("same-for-other-values")))
 
         timer = TrialTimer(trial, fresh, candidate, self._device, self._settings)
         try:
             timer.begin(reference)
             times, luck = timer.confirm(timer.time(reference), reference)
             said = (*luck, *self._device.remarks())
-            if why := self._device.find_early_work():
-                raise Cheat(why)
+            if early := self._device.find_early_work():
+                raise Cheat(early)
         except ReferenceFailed as failed:
-            return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
+            why = Fact.of("fails-itself", Fact.message(str(failed)), name="PyTorch")
+            return replace(result, remarks=(*result.remarks, Fact.of("not-timed", why)))
         except Unverified as unknown:
-            return replace(result, remarks=(*result.remarks, f"not timed: {unknown}"))
-        if why := self._device.impossible_rate(trial.bytes_written, times.whole_seconds):
-            raise Cheat(why)
+            return replace(result, remarks=(*result.remarks, Fact.of("not-timed", unknown.reason)))
+        if rate := self._device.impossible_rate(trial.bytes_written, times.whole_seconds):
+            raise Cheat(rate)
         bytes_, flops = trial.bytes, trial.count_flops()
         bound = self._least_seconds(bytes_, flops, trial.test.dtype)
         threads = (
             (times.threads, times.reference_threads) if self._device.device.type == "cpu" else (0.0, 0.0)
         )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
-        remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        remarks = (*result.remarks, *((Fact("busy-machine"),) if times.disturbed else ()), *witnesses)
         own_share, own = self._trace(trial)
         host = describe_host_time(times.seconds, times.launch_seconds)
         return replace(
@@ -338,18 +336,18 @@ class Judge:
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
 
-    def _trace(self, trial: Trial) -> tuple[float | None, str]:
+    def _trace(self, trial: Trial) -> tuple[float | None, Fact | None]:
         """The share of the device's time in kernels of the candidate's own, and what is to be said of that."""
         tracer = self._tracer
         if tracer is None:
-            return None, ""
+            return None, None
         try:
             tracer.load(trial.test.operation)
             own = assess_own_kernels(trial.trace(tracer, TRACED_CALLS))
         except (KernelError, WorkerEnded, MachineError) as error:
             tracer.kill()
-            return None, f"what it launches is not known: {error}"
-        return (own.share, own.remark) if own is not None else (None, NOTHING_RAN)
+            return None, Fact.of("unknown-launches", Fact.message(str(error)))
+        return (own.share, own.remark) if own is not None else (None, Fact("nothing-ran"))
 
     def _make_tracer(self, source: SourceRequest) -> None:
         """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
@@ -381,18 +379,18 @@ class Judge:
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
     process.kill()
     status = STATUSES.get(ended.status, "lost")
-    return replace(result, status=status, reason=ended.reason, last_line=ended.last_line)
+    return replace(result, status=status, reason=Fact.message(ended.reason), last_line=ended.last_line)
 
 
 def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestResult:
     """What the kernel, or its file, raised. Where there is a GPU, none is left out for saying that it needs one."""
     if error.needs_gpu and not torch.cuda.is_available():
-        return replace(result, status="not-run", reason=NEEDS_GPU)
+        return replace(result, status="not-run", reason=Fact("needs-gpu"))
     return replace(
         result,
         status=status,
         fault="raised" if status == "incorrect" else None,
-        reason=str(error),
+        reason=Fact.message(str(error)),
         error_type=error.kind,
         traceback=error.traceback,
     )
@@ -420,6 +418,7 @@ def _own_folder(evaluation: Path) -> Path:
     return evaluation.parent if not shared and any(evaluation.parent.glob("*/run.json")) else evaluation
 
 
-def _first_line(error: BaseException) -> str:
+def _message(error: BaseException) -> Fact:
+    """Its first line, with its kind."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {line[:200]}"
+    return Fact.message(f"{type(error).__name__}: {line[:200]}")

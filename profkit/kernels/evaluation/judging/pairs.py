@@ -28,7 +28,7 @@ import torch
 from profkit.analysis.evaluation.speedups import doubted, speed_word
 from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
-from profkit.core.types import Speedup
+from profkit.core.types import Fact, Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
 from profkit.hardware.machine import usable_cores
@@ -37,6 +37,7 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_stor
 from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.operations.definitions import Told
 from profkit.runtime.passes.processor import MOST_WAITING
 
 EMPTY_BATCHES = 7
@@ -366,7 +367,7 @@ MOST_UNREAD = 3  # times that memory was given back meanwhile
 Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], bool]
 
 
-class Unverified(Exception):
+class Unverified(Told):
     """Nothing is known of what the timed calls gave."""
 
 
@@ -425,7 +426,7 @@ def time_pairs(
                     if verify(*bench.chosen_call()):
                         verified += 1
                     elif (unread := unread + 1) > MOST_UNREAD:
-                        raise Unverified("its results lie in memory that it gives back again and again")
+                        raise Unverified(Fact("gives-memory-back"))
                     spent_verifying += perf_counter() - before
                 if perf_counter() > round_end:
                     break
@@ -435,9 +436,7 @@ def time_pairs(
             if is_over or is_decided(find_speedup(undisturbed(pairs), options, EARLY_CONFIDENCE), options):
                 break
     if verified < FEWEST_VERIFIED:
-        raise Unverified(
-            f"{verified} of its calls could be verified: its results lie in new memory each time"
-        )
+        raise Unverified(Fact.of("new-memory-each-time", verified=verified))
     chosen_pairs = undisturbed(pairs)
     quiet = sum(not pair.waited for pair in pairs)
     disturbed = quiet < len(pairs) / 2 or (others.share() or 0.0) > OTHERS

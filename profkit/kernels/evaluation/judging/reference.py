@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from profkit.core.types import Fact
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.memory import fill_new_memory
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -58,7 +59,7 @@ class CallReference:
     ]  # tensors that the operation changes: which of all, in their order
     storages: tuple[Tensor, ...]
     native_storages: Mapping[int, int] = field(default_factory=dict)  # address of a storage -> its number
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +169,7 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
     length = _summands(operation, tensors, [each.native for each in native.outputs])
     expected = [_expect(each, truth, place, length) for place, each in enumerate(results)]
     expected = [_mark_undefined(each, other.native) for each, other in zip(expected, others, strict=True)]
-    remarks = (f"held against PyTorch's own result: {truth.missing}",) if truth.missing else ()
+    remarks = (Fact.of("no-truth", truth.missing),) if truth.missing is not None else ()
     return replace(_with_results(native, expected), remarks=remarks)
 
 

@@ -21,7 +21,7 @@ import torch
 
 from profkit.analysis.evaluation.speedups import doubted
 from profkit.core.statistics import median
-from profkit.core.types import EvaluationTest, Speedup
+from profkit.core.types import EvaluationTest, Fact, Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.kernels.evaluation.candidate.arguments import (
     Encoder,
@@ -66,16 +66,16 @@ from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.operations.check import Errors, Incorrect
+from profkit.kernels.operations.definitions import Told
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 UNPOOLINGS = ("max_unpool2d", "max_unpool3d")  # of two values for one place PyTorch keeps either
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
 SEVERAL = 33  # calls at once, for an estimate
-SECOND_CALL = "right in a first call, and wrong in a second one with other values in other memory"
 
 
-class Cheat(Exception):
+class Cheat(Told):
     """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
 
 
@@ -103,9 +103,9 @@ class Trial:
         self.test, self.seed, self._device = test, seed, device
         self.operation: Any = function or find_operator(test.operation)
         if is_random(self.operation):
-            raise Skip("its values are drawn at random")
+            raise Skip(Fact("random"))
         if test.operation.partition(".")[0] in UNPOOLINGS:
-            raise Skip("it may write two values to one place, and either may stay")
+            raise Skip(Fact("either-value"))
         arguments = suite.make_arguments(test, seed)
         self.encoder = Encoder(device.device)
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
@@ -167,7 +167,8 @@ class Trial:
                 try:
                     self._check(process, second, self._refer(contents[1]))
                 except Incorrect as wrong:
-                    raise Incorrect(wrong.fault, f"{SECOND_CALL}: {wrong}", wrong.errors) from None
+                    second_call = Fact.of("wrong-in-second-call", wrong.reason)
+                    raise Incorrect(wrong.fault, second_call, wrong.errors) from None
         return errors
 
     def choose_values(self) -> FreshValues | None:
@@ -239,14 +240,14 @@ class Trial:
             try:
                 self._check(process, timed, reference)
             except Incorrect as wrong:
-                why = str(wrong)
+                why = wrong.reason
             else:
                 return True
             if process.refresh(addresses):
                 return False
             (again,) = process.call(self.recipe, [before])
             self._check(process, again, reference)
-            raise Cheat(f"a timed call was wrong, and the same call was right when it was asked again: {why}")
+            raise Cheat(Fact.of("wrong-in-timed-call", why))
 
         return verify
 
@@ -336,7 +337,6 @@ def _time_launches(candidate: KernelProcess, reference: KernelProcess) -> tuple[
 # That a process may gain or lose by what it has drawn, and more than was seen.
 MOST_BY_LUCK = 0.25
 MOST_BY_LUCK_ON_CUDA = 0.15
-LUCK = "new processes of the same kernels did not show that difference: it may be one of processes, not of kernels"
 
 
 class TrialTimer:
@@ -381,7 +381,7 @@ class TrialTimer:
                     return time(count=gated, gated=True)
         return time(count=count)
 
-    def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[str, ...]]:
+    def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[Fact, ...]]:
         """The times with the word that new processes agree to, and a remark where they do not.
 
         What lies nearer to 1 is kept. Raises Incorrect where a new process computes something else.
@@ -400,7 +400,7 @@ class TrialTimer:
         if again.speedup.word == times.speedup.word:
             return nearer, ()
         nearer = replace(nearer, speedup=doubted(nearer.speedup))
-        return nearer, () if again.disturbed else (LUCK,)
+        return nearer, () if again.disturbed else (Fact("difference-of-processes"),)
 
     def _warm_up(self, process: KernelProcess) -> None:
         """Load the kernel; what it compiles or tries out at its first call it cannot do behind the gate."""

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.whole import TemporaryFolder
+from profkit.core.types import Fact
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,
     LoadError,
@@ -139,12 +140,12 @@ class DirectorySource(KernelSource):
         # By overload; one of the overload itself goes first.
         self._folders: dict[str, tuple[Path, Named]] = {}
         self._functions: dict[str, Kernel] = {}
-        places, remarks = dict[str, str](), list[str]()
+        places, remarks = dict[str, str](), list[Fact]()
         for folder in kernel_folders(root):
             meaning = folder_meaning(folder.name)
             if meaning is None:
                 if any(folder.glob("*.py")):  # else it is of logs, results, or a cache
-                    remarks.append(describe_unknown(f"the folder {folder.name}", folder.name))
+                    remarks.append(_unknown(folder.name))
             elif meaning.main not in self._folders or meaning.overload:
                 self._folders[meaning.main], places[meaning.main] = (folder, meaning), str(folder)
                 with suppress(LoadError):  # loading it says what is wrong
@@ -163,9 +164,9 @@ class DirectorySource(KernelSource):
         return self._functions[operation]
 
 
-def describe_unknown(what: str, name: str) -> str:
+def _unknown(name: str) -> Fact:
     """That a name is no operation's, and the names that are near."""
-    return f"{what} is named like no operation of PyTorch{near_names(name)}"
+    return Fact.of("like-no-operation", name=name, near=near_names(name.removesuffix(SUFFIX)))
 
 
 class FileSource(KernelSource):
@@ -176,13 +177,13 @@ class FileSource(KernelSource):
         self._named: dict[
             str, str
         ] = {}  # by overload: a whole name goes before a bare one, a decorator first
-        remarks = []
+        remarks = list[Fact]()
         bare: dict[str, str] = {}
         for name in (*text.kernels, *(stem + SUFFIX for stem in text.implementations())):
             try:
                 meaning = name_meaning(name.removesuffix(SUFFIX))
             except UsageError:
-                remarks.append(describe_unknown(name, name.removesuffix(SUFFIX)))
+                remarks.append(_unknown(name))
                 continue
             (self._named if meaning.overload else bare).setdefault(meaning.main, name)
         self._named = bare | self._named

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded
+from profkit.core.types import Fact
 from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,
@@ -56,7 +57,7 @@ class SourceRequest:
 class KernelSource:
     """Kernels by overload: where each is, and what the user should know. Only the candidate's process loads one."""
 
-    def __init__(self, places: Mapping[str, str], remarks: tuple[str, ...] = ()) -> None:
+    def __init__(self, places: Mapping[str, str], remarks: tuple[Fact, ...] = ()) -> None:
         self._places = places
         self._remarks = remarks
 
@@ -76,7 +77,7 @@ class KernelSource:
         """The overloads that there is a kernel for, sorted."""
         return tuple(sorted(self._places))
 
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[Fact, ...]:
         """What the user should know: names of no operation, which of several files was taken."""
         return self._remarks
 
@@ -116,9 +117,9 @@ class FlagGemsSource(KernelSource):
 
     def __init__(self) -> None:
         self._functions = read_registrations(find_package())
-        version: tuple[str, ...] = ()
+        version: tuple[Fact, ...] = ()
         with suppress(PackageNotFoundError):  # where its folder alone was put on the path
-            version = (f"the kernels are those of FlagGems {importlib.metadata.version(PACKAGE)}",)
+            version = (Fact.of("of-flag-gems", version=importlib.metadata.version(PACKAGE)),)
         super().__init__(
             {operation: f"{PACKAGE}.{name}" for operation, name in self._functions.items()}, version
         )

@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from profkit.core.errors import UsageError
-from profkit.core.types import EvaluationTest
+from profkit.core.types import EvaluationTest, Fact
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.sources.names import operation_name
@@ -219,9 +219,9 @@ class OpTestSuite:
                 args, kwargs = tuple(each.args), dict(each.kwargs)
                 break
             else:
-                raise Skip("this test is there no more")
+                raise Skip(Fact("test-gone"))
         if format_call(describe_call(args, kwargs)) != test.arguments:
-            raise Skip("this test has other arguments now")
+            raise Skip(Fact("test-changed"))
         return Arguments(args, kwargs)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from profkit.core.errors import MachineError
-from profkit.core.types import EvaluationTest
+from profkit.core.types import EvaluationTest, Fact
 from profkit.core.types.readings import Json
 from profkit.kernels import disk_cache
 from profkit.kernels.evaluation.suites.capture import capture_arguments, describe_call, find_only_call
@@ -192,7 +192,7 @@ class OpInfo:
         except (LookupError, NotationError, ImportError) as error:
             raise Skip(str(error)) from None
         if text != test.arguments:
-            raise Skip(f"torch's database draws other arguments now: {text}")
+            raise Skip(Fact.of("other-draw", said=text))
         return Arguments(args, dict(kwargs))
 
     def _list(self, dtype: str) -> list[EvaluationTest]:

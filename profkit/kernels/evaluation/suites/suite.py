@@ -19,6 +19,7 @@ from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.sources.names import encode_name, without_prefix
+from profkit.kernels.operations.definitions import Told
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Suite(Protocol):
         """
 
 
-class Skip(Exception):
-    """Nothing can be decided of this test; the text says why."""
+class Skip(Told):
+    """Nothing can be decided of this test."""
 
 
 ID_DIGITS = 12

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 
+from profkit.core.types import Fact
 from profkit.hardware.machine import available_memory
 from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.suites.notation import (
@@ -135,9 +136,9 @@ def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Va
         try:
             values = rule if isinstance(rule, Values) else rule(named)
         except (KeyError, IndexError, AttributeError, TypeError, ValueError):
-            raise Skip(f"the range of `{name}` does not follow from the other arguments") from None
+            raise Skip(Fact.of("unknown-range", name=name)) from None
         if values.kind in ("index", "distinct") and values.below < 1 and form.elements:
-            raise Skip(f"`{name}` has nothing to point at")
+            raise Skip(Fact.of("nothing-to-point-at", name=name))
         return values
     if form.dtype in _INTEGERS:
         return _find_integers(base, name)
@@ -153,7 +154,7 @@ def find_values(operation: str, name: str, form: TensorForm, named: Named) -> Va
 
 def _find_integers(base: str, name: str) -> Values:
     if any(word in name for word in _INDEX_NAMES):
-        raise Skip(f"the range of the indices `{name}` is not known")
+        raise Skip(Fact.of("unknown-range", name=name))
     if base in _DIVISIONS and name == "other":
         return Values("nonzero")
     if base in _SHIFTS and name == "other":
@@ -171,9 +172,9 @@ SPECIAL = (math.nan, math.inf, -math.inf, -0.0)
 def check_decidable(overload: Any, device: str = "cpu") -> None:
     """Raises Skip where no result of the operation can be wrong, or it does not run on this device."""
     if torch.Tag.nondeterministic_seeded in overload.tags:
-        raise Skip("its result is random")
+        raise Skip(Fact("random"))
     if operation_base(overload.__name__) in _NO_VALUES:
-        raise Skip("its result has no values")
+        raise Skip(Fact("no-values"))
     key = "CUDA" if torch.device(device).type == "cuda" else "CPU"
     name = overload.name()
     if not (
@@ -182,7 +183,7 @@ def check_decidable(overload: Any, device: str = "cpu") -> None:
         or torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeExplicitAutograd")
         or torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeExplicitAutogradNonFunctional")
     ):
-        raise Skip(f"torch {torch.__version__} has no {key} kernel of it")
+        raise Skip(Fact.of("no-kernel-in-torch", version=torch.__version__, device=key))
 
 
 def make_values(
@@ -201,7 +202,7 @@ def make_values(
     _check_memory(call)
     names = [argument.name for argument in overload._schema.arguments]
     if len(call.args) > len(names):
-        raise Skip(f"{len(call.args)} arguments, and torch {torch.__version__} takes {len(names)}")
+        raise Skip(Fact.of("more-arguments", version=torch.__version__, got=len(call.args), most=len(names)))
     named = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
     if named.get("device") is not None:
         named["device"] = Symbol("device", device)  # not the one that was traced
@@ -222,9 +223,7 @@ def _check_memory(call: Call) -> None:
     )
     free = available_memory()
     if free is not None and needed > MEMORY_SHARE * free:
-        raise Skip(
-            f"its arguments need {needed / 1e9:.1f} GB with their copies, and {free / 1e9:.1f} GB are free"
-        )
+        raise Skip(Fact.of("no-room", needed=needed, free=free))
 
 
 def plain_value(value: Any, device: str) -> Any:
@@ -244,7 +243,7 @@ def plain_value(value: Any, device: str) -> Any:
 def _torch_dtype(name: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise Skip(f"torch {torch.__version__} has no dtype {name}")
+        raise Skip(Fact.of("no-dtype-in-torch", version=torch.__version__, dtype=name))
     return dtype
 
 
@@ -373,7 +372,7 @@ class _Maker:
         whole = [(at, form) for at, form in enumerate(forms) if form is not None and form.dtype != "bool"]
         limits = [math.prod(dimensions[at]) for at, _ in whole]
         if whole and (0 in limits and any(form.elements for _, form in whole)):
-            raise Skip("`indices` have nothing to point at")
+            raise Skip(Fact.of("nothing-to-point-at", name="indices"))
         writes = "put" in self._operation and not self._named.get("accumulate", False)
         places: list[torch.Tensor] | None = None
         if writes and len({form.shape for _, form in whole}) == 1:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from profkit.analysis.evaluation.scores import ModelSpeedup
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
@@ -55,7 +54,7 @@ def range_text(low: float | None, high: float | None) -> str:
     return f"{ratio(low)}-{ratio(high)}".replace(" x", "")
 
 
-def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
+def speedup_text(speedup: MeanSpeedup | Speedup | None) -> str:
     """`1.32 x (1.21-1.44, FASTER)`; `-` where there is none. Without interval and word a speed-up says nothing."""
     if speedup is None:
         return "-"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from profkit.analysis.evaluation.feedback import FAR, describe_excess
 from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
@@ -20,6 +18,8 @@ from profkit.analysis.evaluation.scores import (
 from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import UNDECIDED, EvaluationDocument, Fault, TestResult, TestStatus, Verdict
 from profkit.reporting.columns import Column, data_table, sortable_table
+from profkit.reporting.facts import fact_text
+from profkit.reporting.feedback import FAR, describe_excess
 from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
 from profkit.reporting.view import (
     Block,
@@ -80,7 +80,6 @@ _FAULTS: Mapping[Fault, str] = {
     "mutation": "changes its inputs against its schema",
     "raised": "raised",
 }
-_NUMBERS = re.compile(r"-?[0-9]+(?:[,.][0-9]+)*(?:e[+-]?[0-9]+)?(?:, -?[0-9]+)*")  # and places: 0, 3, 1
 
 
 def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Sequence[Verdict] = ()) -> View:
@@ -120,7 +119,7 @@ def _blocks(
     profiled = [
         (
             f"{result.test.operation}, {shorten(result.test.arguments, 120)}: {speedup_text(result.speedup)}",
-            [f"bottleneck: {result.bottleneck}"] if result.bottleneck else [],
+            [f"bottleneck: {fact_text(result.bottleneck)}"] if result.bottleneck else [],
             result.profile,
         )
         for result in document.results
@@ -171,9 +170,6 @@ def _conclusions(
         share = fast_p(operations, 1.0)
         fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
         facts.append(("Operations", f"{counted_speeds(scores.words)}.{fast}"))
-    if scores.model is not None:
-        told = f"{speedup_text(scores.model)} as fast by the trace's counts, an estimate"
-        facts.append(("Whole model", f"{told}: {percent(scores.model.covered)} of the calls have a time."))
     counts = ", ".join(f"{count:,} {status}" for status, count in scores.statuses.items()) or "none"
     facts.append(("Tests", f"{counts}."))
     return tuple(facts)
@@ -208,14 +204,14 @@ def _kernels(document: EvaluationDocument) -> str:
 
 
 def _failure_groups(operations: Iterable[OperationResult]) -> list[tuple[OperationResult, list[TestResult]]]:
-    """What failed, worst first, by operation and reason; reasons that differ in numbers alone are one."""
+    """What failed, worst first, by operation and reason; reasons that differ in numbers and names alone are one."""
     groups = []
     for operation in operations:
-        alike: dict[tuple[str, ...], list[TestResult]] = defaultdict(list)
+        alike: dict[tuple[object, ...], list[TestResult]] = defaultdict(list)
         for result in operation.results:
             if result.status in FAILED:
-                key = (result.status, result.fault or "", _NUMBERS.sub("#", _failure_reason(result)))
-                alike[key].append(result)
+                reason = result.reason.kind if result.reason is not None else result.error_type
+                alike[result.status, result.fault, reason].append(result)
         groups += [(operation, results) for results in alike.values()]
     return sorted(groups, key=lambda group: FAILED.index(group[1][0].status))
 
@@ -223,7 +219,7 @@ def _failure_groups(operations: Iterable[OperationResult]) -> list[tuple[Operati
 def _failure_reason(result: TestResult) -> str:
     """Why it failed, in one line: the fault, the reason, how large the error is."""
     parts = [_FAULTS[result.fault]] if result.fault is not None else []
-    parts += [result.reason or result.error_type] if result.reason or result.error_type else []
+    parts += filter(None, [fact_text(result.reason) or result.error_type])
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
         line += f" (the largest error is {describe_excess(result.allowed_share)})"
@@ -281,15 +277,15 @@ def _own_files(document: EvaluationDocument, option: str) -> str:
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
     """The evaluation's own notes, reasons for skipping, and remarks on tests, each once with its number."""
-    groups: dict[str, list[tuple[str, TestResult]]] = defaultdict(list)
+    groups: dict[object, list[tuple[str, TestResult]]] = defaultdict(list)
     for result in document.results:
-        words = list(result.remarks)
         if result.status in UNDECIDED:
-            reason = f": {result.reason}" if result.reason else ""
-            words.insert(0, f"{result.status.replace('-', ' ')}{reason}")
-        for text in words:
-            groups[_NUMBERS.sub("#", text)].append((text, result))
-    lines = [*document.notes]
+            reason = f": {fact_text(result.reason)}" if result.reason else ""
+            text = f"{result.status.replace('-', ' ')}{reason}"
+            groups[result.status, result.reason and result.reason.kind].append((text, result))
+        for remark in result.remarks:
+            groups[remark.kind].append((fact_text(remark), result))
+    lines = [*map(fact_text, document.notes)]
     for told in sorted(groups.values(), key=len, reverse=True):
         names = list(dict.fromkeys(result.test.operation for _, result in told))
         more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
@@ -358,8 +354,15 @@ _COLUMNS: tuple[Column[OperationResult], ...] = (
         "Bound", lambda o: hundredfold(o.bound_share), "%", "the hardware's least time over the measured one"
     ),
     Column("Own kernels", lambda o: hundredfold(o.own_share), "%", "of the device's time", wide=True),
-    Column("Bottleneck", lambda o: o.bottleneck, meaning="of the slowest test that was profiled", wide=True),
-    Column("Insight", lambda o: o.insight, meaning="what to change first, of the same test", wide=True),
+    Column(
+        "Bottleneck",
+        lambda o: fact_text(o.bottleneck),
+        meaning="of the slowest test that was profiled",
+        wide=True,
+    ),
+    Column(
+        "Insight", lambda o: fact_text(o.insight), meaning="what to change first, of the same test", wide=True
+    ),
 )
 
 

@@ -18,6 +18,7 @@ from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts, StopReason
 from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -170,7 +171,7 @@ def _unsolved(
                 _sign(last),
                 last.status,
                 (one.operation,),
-                shorten(last.reason, 300),
+                shorten(fact_text(last.reason), 300),
                 value=_tests(last),
                 place=f"attempt {last.number} of {len(one.attempts)}",
                 below=(
@@ -236,7 +237,9 @@ def _attempts(operations: Sequence[OperationAttempts], links: Path | None) -> It
         Column("Status", lambda row: Span(row[1].status, status=_sign(row[1]))),
         Column("Passed", lambda row: _tests(row[1]) or "-"),
         Column("Speed-up", lambda row: attempt_speed(row[1])),
-        Column("Why, or what limits it", lambda row: shorten(row[1].reason or row[1].bottleneck or "", 160)),
+        Column(
+            "Why, or what limits it", lambda row: shorten(fact_text(row[1].reason or row[1].bottleneck), 160)
+        ),
         Column("Files", lambda row: _files(*row, links)),
     )
     body = data_table(columns, pairs[:_MANY], left=max(0, len(pairs) - _MANY))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,6 @@ from profkit.analysis.ranking import (
     FILE,
     ComparisonGroup,
     ImplementationRanking,
-    Overall,
     SeriesLine,
     ShapeResult,
     comparison_groups,
@@ -29,14 +27,15 @@ from profkit.analysis.ranking import (
     is_excused,
     leaders,
     rank_implementations,
-    rank_overall,
     results_by_shape,
     series_along,
+    whole_sweep,
 )
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
 from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, Tick
 from profkit.reporting.columns import Column, data_table, sortable_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -122,7 +121,7 @@ def head_line(document: SweepDocument) -> str:
 
 def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     """What to know before any table, as (name, sentence)."""
-    facts = [("Fastest", _fastest(rank_overall(document)))]
+    facts = [("Fastest", _fastest(document))]
     if bad := failed_cases(document):
         counts = joined([f"{number} {state}" for state, number in Counter(r.state for r in bad).items()])
         told = f"{plural(len(bad), 'case')} ({counts}). No mean includes them."
@@ -134,22 +133,24 @@ def conclusions(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     return tuple(facts)
 
 
-def _fastest(overall: Overall) -> str:
-    measured = [score for score in overall.scores if score.measured]
+def _fastest(document: SweepDocument) -> str:
+    whole = whole_sweep(document)
+    scores, shapes = rank_implementations(whole, document.roofs), len(results_by_shape(whole))
+    measured = [score for score in scores if score.measured]
     if len(measured) < 2:
         only = f"only {short_name(measured[0].implementation)}" if measured else "no case"
         return f"not known: {only} was measured."
-    first = leaders(overall.scores)
+    first = leaders(scores)
     if not first:
         most = max(measured, key=lambda score: score.wins)
         return (
-            f"{short_name(most.implementation)}, alone at {most.wins} of {plural(overall.shapes, 'shape')}. "
+            f"{short_name(most.implementation)}, alone at {most.wins} of {plural(shapes, 'shape')}. "
             f"There are no speed-ups, since {BASELINE} was not measured."
         )
     best = first[0]
     line = " and ".join(short_name(score.implementation) for score in first)
     line += f", {ratio(best.speedup)} as fast as {BASELINE}" if best.speedup is not None else ""
-    line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {overall.shapes}"
+    line += " (alike)" if len(first) > 1 else f", alone fastest at {best.wins} of {shapes}"
     return f"{line}; geometric mean of {plural(best.compared, 'shape')}."
 
 
@@ -165,10 +166,8 @@ def _speedups(document: SweepDocument, groups: Sequence[ComparisonGroup]) -> Ite
     for number, group in enumerate(groups):
         speedups = {one.implementation: _speedup(one) for one in rank_implementations(group, document.roofs)}
         rows.append((Span(group.title, link=f"#panel-{number}"), speedups))
-    overall = {
-        one.implementation: 1.0 if one.implementation == BASELINE and one.measured else one.speedup
-        for one in rank_overall(document).scores
-    }
+    ranking = rank_implementations(whole_sweep(document), document.roofs)
+    overall = {one.implementation: _speedup(one) for one in ranking}
     rows.append((strong("All shapes"), overall))
 
     def column(name: str) -> Column[tuple[Text, dict[str, float | None]]]:
@@ -329,7 +328,6 @@ def judged(run: RunDocument) -> View:
 
 
 _ROWS, _FEW_ROWS = 200, 8  # of what has no time, and on a short screen
-_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def markers(document: SweepDocument) -> Mapping[str, Span]:
@@ -385,7 +383,7 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
         return before / result.median if before and result.median else None
 
     def state(result: CaseResult) -> str:
-        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+        return shorten(f"{result.state}: {fact_text(result.reason)}" if result.reason else result.state, 120)
 
     def share(result: CaseResult) -> float | None:
         return hundredfold(efficiency(result, document.roofs))
@@ -413,11 +411,11 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
 
 
 def missing_rows(document: SweepDocument) -> list[StatusRow]:
-    """Cases without a time by reason, whatever numbers stand in it: what is wrong first, then what does not fit."""
-    cases: dict[tuple[CaseState, str, str], list[CaseResult]] = defaultdict(list)
+    """Cases without a time by reason, whatever its numbers and names: what is wrong first, then what does not fit."""
+    cases: dict[tuple[CaseState, str, object], list[CaseResult]] = defaultdict(list)
     for r in document.results:
         if r.state != "measured":
-            cases[r.state, r.implementation, _NUMBERS.sub("#", r.reason or "")].append(r)
+            cases[r.state, r.implementation, r.reason and r.reason.kind].append(r)
     rows = []
     for (state, name, _), same in cases.items():
         groups = {(r.point.operation, r.point.direction, r.point.dtype) for r in same}
@@ -425,7 +423,7 @@ def missing_rows(document: SweepDocument) -> list[StatusRow]:
         place = first.point.name + (f" and {len(same) - 1} more" if len(same) > 1 else "")
         place += f" in {len(groups)} operations" if len(groups) > 1 else ""
         status = Status.FAIL if state in BAD else Status.UNKNOWN
-        reason = shorten(first.reason or "no reason is known", 400)
+        reason = shorten(fact_text(first.reason) or "no reason is known", 400)
         below = (command(first.fix),) if first.fix else ()
         rows.append(StatusRow(status, state, (short_name(name),), reason, place=place, below=below))
     return sorted(rows, key=lambda row: row.status is not Status.FAIL)

@@ -139,8 +139,6 @@ def _timeline_rows(trace: GpuTrace) -> Iterator[tuple[str, str]]:
         yield "A launch call", f"{format_quantity(trace.launch_call, 's')} on the host (median)"
     if trace.setup_seconds:
         yield "Set-up", f"{format_quantity(trace.setup_seconds, 's')} of kernels before it, left out"
-    if trace.compile_seconds:
-        yield "Compiling", f"{format_quantity(trace.compile_seconds, 's')} before it (just in time), left out"
 
 
 def _device_shares(trace: GpuTrace) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from profkit.analysis.summaries.host import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
-from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind, SteadyLine
+from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
@@ -185,7 +184,6 @@ def _counted(spot: Hotspot, names: Sequence[str]) -> float:
 
 # ---------------------------------------------------------------- memory
 
-_Held: TypeAlias = tuple[AllocationLine | SteadyLine, int, int]  # a line, its bytes, its blocks
 _OF_PROCESS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "memory.device_recommended")
 
 
@@ -214,20 +212,15 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     growth = found.growth
     grows = known.get("memory.python_growth")
     leak = f"no leak in {plural(growth.iterations, 'iteration')}"
-    if growth.leak is None and found.steady:
-        leak = f"it grows as long as the program runs, most at {_allocation_place(found.steady[0])}"
-    elif growth.leak is None:
+    if growth.leak is None:
         leak = f"whether it leaks is not known ({fact_text(grows.reason) if grows is not None else None})"
     elif growth.leak:
         leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
-    grown: list[_Held] = [(line, line.last, line.blocks) for line in found.steady]
-    if growth.leak:
-        grown += [(line, line.size, line.count) for line in found.growing if line.size > 0]
-    top: list[_Held] = [(line, line.size, line.count) for line in found.top]
+    grown = [line for line in found.growing if line.size > 0] if growth.leak else []
     tables = [
         process,
         _allocation_table("Lines that grow", grown),
-        _allocation_table("Lines that hold most", top),
+        _allocation_table("Lines that hold most", found.top),
     ]
     peak = known.get("memory.python_peak")
     held = format_quantity(peak.value if peak is not None else None, "B")
@@ -235,13 +228,13 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     return summary_text("memory", headline, facts.readings, tables, (*found.notes, *absence_notes(of_python)))
 
 
-def _allocation_table(title: str, lines: Sequence[_Held]) -> DataTable:
+def _allocation_table(title: str, lines: Sequence[AllocationLine]) -> DataTable:
     rows = [
-        (_allocation_place(line), format_quantity(float(size), "B"), format_quantity(float(blocks), "count"))
-        for line, size, blocks in lines[:_ROWS]
+        (
+            f"{shorten(_last_parts(line.file), 48)}:{line.line}",
+            format_quantity(float(line.size), "B"),
+            format_quantity(float(line.count), "count"),
+        )
+        for line in lines[:_ROWS]
     ]
     return named_table(title, ("line", "size", "blocks"), rows)
-
-
-def _allocation_place(line: AllocationLine | SteadyLine) -> str:
-    return f"{shorten(_last_parts(line.file), 48)}:{line.line}"

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.summaries.metal import chip_specification, known_counters
 from profkit.analysis.summaries.metal_readings import (
-    ENCODERS,
     INTERVALS,
     TOOL,
     IdleCause,
-    explain_absence,
     idle_causes,
     idle_of,
     percent_of,
@@ -19,11 +17,9 @@ from profkit.analysis.summaries.metal_readings import (
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
-    Fact,
     MetalCounter,
     MetalState,
     MetalTrace,
-    MetalWork,
     Reading,
     Source,
     Spread,
@@ -142,7 +138,6 @@ def _buffer_table(metal: MetalTrace) -> DataTable:
         ("On the GPU", metal.command_buffers),
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
-        ("Completion until the host is notified", metal.notice),
     )
     rows = [
         (what, str(s.count), *(format_quantity(value, "s") for value in (s.median, s.p95, s.longest)))
@@ -168,21 +163,11 @@ def _process_table(metal: MetalTrace) -> DataTable | None:
 
 
 def encoders_text(facts: ConcernFacts) -> SummaryText | None:
-    """Time by encoder label, by channel where nothing has a label; None where the process had nothing on the GPU."""
+    """Time by encoder label; None where the process had nothing on the GPU."""
     metal = facts.document.metal
-    works = (metal.encoders or metal.channels) if metal is not None else ()
-    if metal is None or not works:
+    works = metal.encoders if metal is not None else ()
+    if not works:
         return None
-    notes = []
-    if not metal.encoders:
-        reason, fix = explain_absence(metal, (ENCODERS, INTERVALS), Fact("no-labels"))
-        notes.append(
-            f"Encoders cannot be distinguished: {fact_text(reason)}" + (f" ({fix})" if fix else "") + "."
-        )
-    return _work_text("encoders", "encoder" if metal.encoders else "channel", works, notes)
-
-
-def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Sequence[str]) -> SummaryText:
     ordered = sorted(works, key=lambda work: -work.seconds)
     total = sum(work.seconds for work in works)
     source = Source(TOOL, INTERVALS, formula="100 * its time / the time of all of them")
@@ -200,13 +185,14 @@ def _work_text(concern: str, kind: str, works: Sequence[MetalWork], notes: Seque
     ]
     rest = ordered[TOP_ROWS:]
     left = share_text(sum(work.seconds for work in rest), total)
-    note = f"and {plural(len(rest), f'further {kind}')}, {left} of the time" if rest else ""
-    title = f"{kind.capitalize()}s by GPU time"
-    table = named_table(title, (kind, "count", "total", "share", "median", "longest"), rows, note)
+    note = f"and {plural(len(rest), 'further encoder')}, {left} of the time" if rest else ""
+    table = named_table(
+        "Encoders by GPU time", ("encoder", "count", "total", "share", "median", "longest"), rows, note
+    )
     of = f"{share_text(ordered[0].seconds, total)} of {format_quantity(total, 's')}"
-    pieces = plural(sum(work.count for work in works), kind)
+    pieces = plural(sum(work.count for work in works), "encoder")
     headline = f"{shorten(ordered[0].name, 48)} takes {of} in {pieces}."
-    return summary_text(concern, headline, (), [table], notes)
+    return summary_text("encoders", headline, (), [table], ())
 
 
 # ---------------------------------------------------------------- counters and states

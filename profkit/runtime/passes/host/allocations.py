@@ -13,7 +13,6 @@ import platform
 import sys
 import time
 import tracemalloc
-from _thread import allocate_lock, start_new_thread
 from array import array
 
 from .raises import RaiseCounter
@@ -27,15 +26,6 @@ SNAPSHOT_GROWTH = 1.5  # one of a million blocks takes seconds, so that there ar
 FREED_SHARE = 0.8
 COLLECT_SHARE = 0.5
 _UNTRACED_MEMORY = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy arrays"}
-
-# of a program that marks no region: looks at what each line holds
-FIRST_PAUSE = 0.15  # seconds; doubled whenever there are as many looks as are kept
-MOST_LOOKS = 8
-COST_SHARE = 0.2  # of the time: a look at a million blocks takes half a second
-MOST_TRACES = 100_000  # of each look: of more, every second, third or so, which stands for those left out
-
-LATE_START = "traced from the region's warm-up on: what Python held before it is not in these numbers"
-NO_REGION = "no region was entered, so nothing was traced"
 
 
 LineSizes = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
@@ -54,19 +44,17 @@ class AllocationTracer:
         self._ended = False
         self._held = 0  # traced bytes that are our own
         self._peak = self._region_peak = 0
-        self._start = self._end = 0
+        self._end = 0
         self._base: bytes | None = None
         self._last: bytes | None = None
         self._base_at = self._last_at = 0
         self._collect_seconds = 0.0
-        self._watch = GrowthWatch()
         self._raises = RaiseCounter()
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
         self._begin = time.perf_counter()
         tracemalloc.start(1)
-        self._watch.start()
         self._raises.start()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
@@ -75,11 +63,9 @@ class AllocationTracer:
             return
         self._note_peak()
         if self._entries == 0:
-            self._watch.stop()
             gc.collect()
             # What there is now is not looked through again: after `import torch` each collection would take 0.1 s.
             gc.freeze()
-            self._start = self._now()
             self._base = self._snapshot()
         self._entries += 1
         self._depth += 1
@@ -114,7 +100,6 @@ class AllocationTracer:
         """In a forked child: trace nothing."""
         self._ended = True
         self._raises.stop()
-        self._watch.forget()
         tracemalloc.stop()
 
     def end_early(self, reason: str) -> None:
@@ -128,12 +113,10 @@ class AllocationTracer:
         self._raises.stop()
         if not tracemalloc.is_tracing():
             raise RuntimeError("the workload stopped tracemalloc")
-        self._watch.stop()
         self._note_peak(region=self._depth > 0)
         gc.unfreeze()
         gc.collect()
         if self._last is None or (self._last_at < self._seen and self._now() > FREED_SHARE * self._end):
-            self._end = max(self._end, self._now())
             self._last = self._snapshot()
             self._last_at = self._seen
         tracemalloc.stop()
@@ -146,14 +129,11 @@ class AllocationTracer:
                 "schema": SCHEMA,
                 "python": platform.python_version(),
                 "peak": self._peak,
-                "end": self._end,
-                "region": {"start": self._start, "peak": self._region_peak} if marked else None,
+                "region": {"peak": self._region_peak} if marked else None,
                 "points": [[self._points[2 * i], self._points[2 * i + 1]] for i in range(self._count)],
                 "top": _largest_lines(last),
                 "growth": _largest_lines(_find_growth(base, last)) if marked else [],
-                "watched_seconds": self._watch.seconds,
                 "raises": self._raises.rows(),
-                "looks": [] if marked else _sum_looks(self._watch),
                 "notes": [
                     *self.notes,
                     *(
@@ -168,11 +148,11 @@ class AllocationTracer:
     # ------------------------------------------------------------ inside
 
     def _now(self) -> int:
-        return max(0, tracemalloc.get_traced_memory()[0] - self._held - self._watch.held)
+        return max(0, tracemalloc.get_traced_memory()[0] - self._held)
 
     def _note_peak(self, region: bool = False) -> None:
-        peak = max(0, tracemalloc.get_traced_memory()[1] - self._held - self._watch.held)
-        self._peak = max(self._peak, self._watch.peak, peak)
+        peak = max(0, tracemalloc.get_traced_memory()[1] - self._held)
+        self._peak = max(self._peak, peak)
         if region:
             self._region_peak = max(self._region_peak, peak)
 
@@ -222,99 +202,6 @@ class AllocationTracer:
         return packed
 
 
-class RegionAllocationTracer(AllocationTracer):
-    """The same from the region on: a program that imports torch under it takes three times as long to start.
-
-    What was allocated before is not in the peak, and of that only what the region frees is missed; growth is the same.
-    """
-
-    def start(self) -> None:
-        """Wait for the region."""
-        self._begin = time.perf_counter()
-        self.notes.append(LATE_START)
-
-    def prepare(self) -> None:
-        """Trace from here: warm-up fills the caches that are no leak."""
-        if not self._ended and not tracemalloc.is_tracing():
-            tracemalloc.start(1)
-
-    def enter(self, name: str) -> None:
-        """Enter the region."""
-        self.prepare()
-        super().enter(name)
-
-    def finish(self) -> None:
-        """Write what was seen; raises RuntimeError where nothing was."""
-        if not self._entries:
-            raise RuntimeError(NO_REGION)
-        super().finish()
-
-
-class GrowthWatch:
-    """Keeps what was traced at moments spread over a run without a region, packed; in a thread of its own.
-
-    Nothing is judged here: the reader says which lines grew from each look to the next.
-    """
-
-    def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._stopped = False
-        self._begin = time.perf_counter()
-        self.seconds = 0.0  # for which it was watched
-        # seconds since the start, how many blocks each trace stands for, and the traces
-        self.looks: list[tuple[float, int, bytes]] = []
-        # largest traced size before a look that was forgotten by it, and bytes of our own
-        self.peak = self.held = 0
-
-    def start(self) -> None:
-        """From now on."""
-        self._begin = time.perf_counter()
-        start_new_thread(self._run, ())
-
-    def stop(self) -> None:
-        """No look is under way when this returns, and none comes after it."""
-        with self._lock:
-            if not self._stopped:
-                self.seconds = time.perf_counter() - self._begin
-            self._stopped = True
-
-    def forget(self) -> None:
-        """In a forked child, where the thread is not: its lock may be held for ever."""
-        self._lock, self._stopped, self.looks = allocate_lock(), True, []
-
-    def _run(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            time.sleep(pause)
-            with self._lock:
-                if self._stopped or not tracemalloc.is_tracing():
-                    return
-                before = time.thread_time()
-                collects = gc.isenabled()
-                gc.disable()  # a tuple for each block: it would look through all of them again and again
-                try:
-                    self._look(time.perf_counter() - self._begin)
-                except Exception:  # the program comes first
-                    return
-                finally:
-                    if collects:
-                        gc.enable()
-                if len(self.looks) == MOST_LOOKS:
-                    del self.looks[::2]
-                    pause *= 2
-                self.held = sum(len(packed) for _, _, packed in self.looks)
-                pause = max(pause, (time.thread_time() - before) / COST_SHARE)
-
-    def _look(self, seconds: float) -> None:
-        self.peak = max(self.peak, tracemalloc.get_traced_memory()[1] - self.held)
-        # see AllocationTracer: the raw traces, in one block of our own
-        traces = list(tracemalloc.take_snapshot().traces._traces)  # type: ignore[attr-defined]
-        stride = -(-len(traces) // MOST_TRACES) or 1
-        self.looks.append((seconds, stride, marshal.dumps(traces[::stride])))
-        del traces
-        tracemalloc.reset_peak()  # what looking took is in no peak
-
-
 def _sum_lines(packed: bytes | None) -> LineSizes:
     """What each line of the workload held, from the traces (domain, bytes, frames, number of frames)."""
     held: dict[tuple[str, int], list[int]] = {}
@@ -326,18 +213,6 @@ def _sum_lines(packed: bytes | None) -> LineSizes:
         (file, line, size, count)
         for (file, line), (size, count) in held.items()
         if not is_own(file) and file != tracemalloc.__file__
-    ]
-
-
-def _sum_looks(watch: GrowthWatch) -> list[dict[str, object]]:
-    return [
-        {
-            "seconds": seconds,
-            "lines": _largest_lines(
-                [(file, line, each * size, each * count) for file, line, size, count in _sum_lines(packed)]
-            ),
-        }
-        for seconds, each, packed in watch.looks
     ]
 
 

@@ -18,7 +18,7 @@ import time
 from types import ModuleType
 from typing import Any
 
-from .after_import import call_after_import
+from .everywhere import call_after_import
 
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
 MOST_MARKS = 20_000  # entries of regions; later ones are not marked

@@ -1,6 +1,6 @@
 """What is started in every Python process of the workload that finds us in its environment, the first one included.
 
-The stacks are sampled in each. A companion is started once the workload has imported the module that it is about.
+The stacks are sampled in each; where the workload imports torch, the lines around its calls are written as ranges.
 """
 
 from __future__ import annotations
@@ -9,17 +9,53 @@ import atexit
 import os
 import sys
 
-from .after_import import call_after_import
-from .samples import StackSampler
-
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
-# A module of the workload -> our module and its class, made as `Class(out)`, with `start()` and what a switch may have.
-COMPANIONS: dict[str, tuple[str, str]] = {"torch": ("operation_lines", "OperationLines")}
+
+def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
+    """Call `act` with the module once somebody has imported it; what it raises is said and goes no further."""
+
+    class Finder:
+        @staticmethod
+        def find_spec(wanted: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+            if wanted != name or finder not in sys.meta_path:
+                return None
+            sys.meta_path.remove(finder)
+            # importlib's own look would be one more module, and the workload's where it has one of that name
+            finders = list(sys.meta_path)
+            spec = next((found for other in finders if (found := other.find_spec(wanted, None))), None)
+            loader: Any = spec.loader if spec is not None else None
+            if loader is None or not hasattr(loader, "exec_module"):
+                return spec
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                run(module)
+                try:
+                    act(module)
+                except Exception as error:
+                    print(f"profkit: {name} is not traced: {error}", file=sys.stderr)
+
+            loader.exec_module = exec_module
+            return spec
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+
+
+def _call_each(action: str) -> Callable[..., None]:
+    def call(self: Switches, *arguments: object) -> None:
+        for member in self.members:
+            method = getattr(member, action, None)
+            if method is not None:
+                method(*arguments)
+
+    return call
 
 
 class Switches:
@@ -28,57 +64,33 @@ class Switches:
     def __init__(self) -> None:
         self.members: list[Any] = []
 
-    def enter(self, name: str) -> None:
-        """Measure in a region from here."""
-        self._call("enter", name)
-
-    def exit(self, name: str) -> None:
-        """Until here."""
-        self._call("exit", name)
-
-    def iteration(self, index: int) -> None:
-        """One iteration inside the region is over."""
-        self._call("iteration", index)
-
-    def prepare(self) -> None:
-        """Warm-up begins."""
-        self._call("prepare")
+    enter, exit, iteration = _call_each("enter"), _call_each("exit"), _call_each("iteration")
+    prepare, finish = _call_each("prepare"), _call_each("finish")
 
     def forget(self) -> None:
         """In a forked child: each member sees to that itself, whether there is a region or not."""
 
-    def finish(self) -> None:
-        """The process ends."""
-        self._call("finish")
-
-    def _call(self, action: str, *arguments: object) -> None:
-        for member in self.members:
-            method = getattr(member, action, None)
-            if method is not None:
-                method(*arguments)
-
 
 def start(out: str) -> None:
     """Sample the stacks of this process and of those that it forks, adding to the file `out`."""
+    from .samples import StackSampler
+
     switches = Switches()
     sys.modules[str(__package__)].switch = switches  # type: ignore[attr-defined]
     sampler = StackSampler(out)
     switches.members.append(sampler)
-    for name in COMPANIONS:
-        call_after_import(name, _companion_starter(name, out, switches))
+
+    def torch_is_there(_: ModuleType) -> None:
+        from .own_library import own_library
+
+        with own_library:
+            from .operation_lines import OperationLines
+
+            lines = OperationLines(out)
+        switches.members.append(lines)
+        lines.start()
+
+    call_after_import("torch", torch_is_there)
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()
-
-
-def _companion_starter(name: str, out: str, switches: Switches) -> Callable[[ModuleType], None]:
-    def begin(_: ModuleType) -> None:
-        from .own_library import own_library
-
-        module, kind = COMPANIONS[name]
-        with own_library:
-            companion = getattr(__import__(f"{__package__}.{module}", fromlist=(kind,)), kind)(out)
-        switches.members.append(companion)
-        companion.start()
-
-    return begin

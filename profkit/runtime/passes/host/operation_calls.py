@@ -1,8 +1,8 @@
 """Counts the calls of PyTorch's operations in this process, by operation and form of the arguments.
 
 Calls that differ in floating-point numbers alone are one, and the first stands for all: an optimizer's numbers change
-with each step. A dispatch mode sees the calls of the main thread, of threads that Python starts, and of those in which
-autograd carries out what these ask for. As long as it is there, torch.compile leaves the program as it is. What the
+with each step. A dispatch mode sees the calls of the main thread, and of threads in which autograd carries out
+what these ask for. As long as it is there, torch.compile leaves the program as it is. What the
 replay of a CUDA graph does is not seen, nor what a subclass of Tensor hides. At the end there is a file for each
 process, in the notation of operator traces (profkit/kernels/evaluation/suites/notation.py reads it).
 """
@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from .after_import import call_after_import
+from .everywhere import call_after_import
 from .session import write_atomically
 
 VARIABLE = "PROFKIT_OPERATION_CALLS"  # the folder of the files
@@ -47,9 +45,7 @@ class OperationCalls:
         self._folder = folder
         self._counts = Counter[Any]()
         self._numbers: dict[Any, list[float]] = {}  # of the first call of each form
-        self._make_mode: Any = None
-        self._modes = threading.local()
-        self._on = True
+        self._mode: Any = None
 
     def start(self) -> None:
         """Count once the program has imported torch, which is not hurried."""
@@ -59,10 +55,8 @@ class OperationCalls:
 
     def finish(self) -> None:
         """Write what was called, if anything was."""
-        self._on = False
-        mode = getattr(self._modes, "mode", None)
-        if mode is not None:
-            mode.__exit__(None, None, None)
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
         operations: dict[str, list[str]] = {}
         for key, count in self._counts.most_common():
             overload, args, kwargs = key
@@ -127,19 +121,8 @@ class OperationCalls:
                         pass  # an argument that no trace has a word for, or without storage
                 return overload(*args, **kwargs)
 
-        self._make_mode = Mode
-        self._enter_here()
-        threading.setprofile(self._thread_begins)
-
-    def _enter_here(self) -> None:
-        mode = self._make_mode()
-        mode.__enter__()
-        self._modes.mode = mode
-
-    def _thread_begins(self, *_: object) -> None:
-        sys.setprofile(None)
-        if self._on:
-            self._enter_here()
+        self._mode = Mode()
+        self._mode.__enter__()
 
 
 class _Tensor:

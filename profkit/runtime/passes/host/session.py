@@ -22,7 +22,6 @@ from .own_library import is_own as is_own
 KINDS = {
     "cprofile": ("calls", "CallProfiler"),
     "tracemalloc": ("allocations", "AllocationTracer"),
-    "tracemalloc-region": ("allocations", "RegionAllocationTracer"),
     "torch": ("device_trace", "DeviceTracer"),
     "simulation-window": ("simulation_window", "SimulationWindow"),
 }

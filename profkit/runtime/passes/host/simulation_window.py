@@ -34,12 +34,6 @@ class SimulationWindow:
     def forget(self) -> None:
         """In a forked child: it is simulated from where its parent was."""
 
-    def enter(self, name: str) -> None:
-        """A region decides nothing here."""
-
-    def exit(self, name: str) -> None:
-        """A region decides nothing here."""
-
     def _begin_after(self, seconds: float) -> None:
         requests = self._requests()
         time.sleep(max(0.0, seconds - _age()))

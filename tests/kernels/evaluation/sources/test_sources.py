@@ -24,6 +24,7 @@ from profkit.kernels.evaluation.sources.source import (
     make_source_request,
 )
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -57,7 +58,9 @@ def test_a_file_has_what_it_decorates_and_what_is_called_so(tmp_path: Path) -> N
     assert source.operations() == ("abs.default", "add.Tensor", "relu.default", "sigmoid.default")
     found = {name: source.load(name)(*"12"[: 1 + (name[:3] == "add")]) for name in source.operations()}
     assert list(found.values()) == ["unary", "add", "unary", "sigmoid"]
-    assert source.remarks() == ("gleu_kernel_impl is named like no operation of PyTorch (near: glu, gelu)",)
+    assert spoken_lines(source.remarks()) == (
+        "gleu_kernel_impl is named like no operation of PyTorch (near: glu, gelu)",
+    )
 
 
 def test_a_file_is_asked_for_its_kernels_without_being_run_and_without_torch(tmp_path: Path) -> None:
@@ -304,8 +307,8 @@ def test_the_folder_of_an_overload_goes_before_the_one_of_its_operation(tmp_path
 
 def test_folders_of_no_operation_are_named_with_what_is_near(tmp_path: Path) -> None:
     files = {"relu/relu.py": RELU, "gleu/gleu.py": "def gleu_kernel_impl(x): ...\n", "README.md": ""}
-    assert opened(tmp_path, files).remarks() == (
-        "the folder gleu is named like no operation of PyTorch (near: glu, gelu)",
+    assert spoken_lines(opened(tmp_path, files).remarks()) == (
+        "gleu is named like no operation of PyTorch (near: glu, gelu)",
     )
 
 
@@ -340,7 +343,7 @@ def test_what_flag_gems_has_is_read_from_its_own_list(
     source = open_source(make_source_request("flag_gems", device="cuda"))
     assert source.operations() == ("abs.default", "add.Tensor")
     assert source.where("add.Tensor") == "flag_gems.ops.add"
-    assert source.remarks() == ("the kernels are those of FlagGems 5.0.2",)
+    assert spoken_lines(source.remarks()) == ("the kernels are those of FlagGems 5.0.2",)
     with pytest.raises(MachineError, match="no kernels for the CPU"):
         make_source_request("flag_gems", device="cpu")
 

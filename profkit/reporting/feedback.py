@@ -1,6 +1,6 @@
 """What is wrong with a kernel, as a text for whoever writes the next one: a language model or a person.
 
-Pure: results and insights in, a text out. The first line is the outcome, the last one what to do next.
+The first line is the outcome, the last one what to do next.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.evaluation.speedups import slowness
-from profkit.analysis.evaluation.witnesses import HotPlaces
+from profkit.analysis.evaluation.witnesses import DECOY_SHARE, HotPlaces
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
-from profkit.core.types import UNDECIDED, Insight, Speedup, TestResult
+from profkit.core.types import UNDECIDED, Fact, Insight, Speedup, TestResult
+from profkit.reporting.facts import fact_text
 
 SHOWN_FAILURES = 5  # one of each kind first
 SHOWN_TIMES = 12
@@ -23,7 +24,6 @@ LEAST_SHARE = 0.03  # of a profile
 SHOWN_REASON = 600  # characters of one reason
 FAR = 1000.0  # times what rounding explains: how many times more says nothing
 AT_BOUND = 0.9  # of what the hardware allows: the rest is not worth another attempt
-NO_OWN_KERNEL = 0.05  # of the device's time: it only calls the kernels of others
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class JudgedKernel:
     file: str  # its name, as tracebacks have it
     results: tuple[TestResult, ...] = ()
     problem: str = ""
-    limit: str | None = None
+    limit: Fact | None = None
     hottest: HotPlaces | None = None
     insights: tuple[Insight, ...] = ()
     profiled: str = ""
@@ -68,7 +68,7 @@ def describe_excess(share: float) -> str:
 
 def calls_others(results: Sequence[TestResult]) -> bool:
     """Whether in some timed test the kernels of others do all the work on the device."""
-    return any(result.own_share is not None and result.own_share < NO_OWN_KERNEL for result in results)
+    return any(result.own_share is not None and result.own_share < DECOY_SHARE for result in results)
 
 
 def share_of_bound(results: Sequence[TestResult]) -> float | None:
@@ -90,12 +90,14 @@ def _lines(kernel: JudgedKernel) -> Iterator[str]:
     decided, failed = kernel.decided, kernel.failed
     load = next((result for result in failed if result.status == "load-error"), None)
     if load is not None:
-        yield f"**It cannot be loaded.** {_cut(load.reason)}"
-        yield from _code_lines(kernel, load.traceback or load.reason)
+        yield f"**It cannot be loaded.** {_cut(fact_text(load.reason))}"
+        yield from _code_lines(kernel, load.traceback or fact_text(load.reason))
         yield from ("", "Return the whole file again, corrected.")
         return
     if not decided:
-        reasons = dict.fromkeys(result.reason for result in kernel.results if result.status == "not-run")
+        reasons = dict.fromkeys(
+            fact_text(result.reason) for result in kernel.results if result.status == "not-run"
+        )
         why = f" It was not run: {'; '.join(map(_cut, reasons))}." if reasons else ""
         yield f"**Nothing could be decided**: every test was skipped, or could not be carried out.{why}"
         return
@@ -121,14 +123,14 @@ def _failures(kernel: JudgedKernel, failed: Sequence[TestResult]) -> Iterator[st
     """Each kind of failure once, with the arguments of the first tests that it has."""
     groups: dict[tuple[object, ...], list[TestResult]] = {}
     for result in failed:
-        name = result.reason if result.fault != "values" else result.test.id
+        name = fact_text(result.reason) if result.fault != "values" else result.test.id
         groups.setdefault((result.status, result.fault, result.error_type, name), []).append(result)
     shown = _one_of_each_kind(list(groups.values()))[:SHOWN_FAILURES]
     for group in shown:
         first = group[0]
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         yield ""
-        yield f"- `{first.test.arguments}`{more}: {first.status}: {_cut(first.reason)}{_size(first)}"
+        yield f"- `{first.test.arguments}`{more}: {first.status}: {_cut(fact_text(first.reason))}{_size(first)}"
         if first.last_line:
             yield f"  Its last line: `{_cut(first.last_line)}`"
         yield from _code_lines(kernel, first.traceback)
@@ -217,9 +219,9 @@ def _times(decided: Sequence[TestResult]) -> Iterator[str]:
         yield f"- {len(timed) - SHOWN_TIMES} more were timed, each shorter."
     if calls_others(timed):
         yield "- Next to none of the GPU's time is in kernels of this file: it calls those of PyTorch or its libraries."
-    remarks = {_without_numbers(remark): remark for result in reversed(timed) for remark in result.remarks}
+    remarks = {remark.kind: remark for result in reversed(timed) for remark in result.remarks}
     for remark in reversed(remarks.values()):  # each kind once, of the test that takes longest
-        yield f"- {remark}."
+        yield f"- {fact_text(remark)}."
 
 
 def describe_speed(speedup: Speedup) -> str:
@@ -249,7 +251,7 @@ def _limits(kernel: JudgedKernel) -> Iterator[str]:
     yield f"Profile of `{kernel.profiled}`:" if kernel.profiled else "Its profile:"
     yield ""
     if kernel.limit is not None:
-        yield f"- Limited by: {kernel.limit}."
+        yield f"- Limited by: {fact_text(kernel.limit)}."
     for name, share in hottest:
         if share >= LEAST_SHARE and kernel.hottest is not None:
             yield f"- {format_percent(100 * share)} % of {kernel.hottest.of}: `{_cut_middle(name)}`"
@@ -289,10 +291,6 @@ def _cut_middle(name: str) -> str:
     """A name that C++ spells out: templates stand in its middle, what it does at its end."""
     half = SHOWN_NAME // 2
     return name if len(name) <= SHOWN_NAME else f"{name[:half]} ... {name[-half:]}"
-
-
-def _without_numbers(text: str) -> str:
-    return re.sub(r"\d[\d.,]*", "", text)
 
 
 def _cut(text: str, most: int = SHOWN_REASON) -> str:

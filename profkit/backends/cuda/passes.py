@@ -1,4 +1,9 @@
-"""The counters pass and the pass that explains: ncu on the chosen launch configurations, once each."""
+"""The passes of a run on CUDA: a trace by nsys, or else torch's own profiler; then ncu on chosen launch configurations.
+
+What they are expected to cost, in wall seconds, is that of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what
+it costs): a torch program that starts in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of
+5 passes, 22 s with 8 of 38 passes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import (
@@ -18,10 +24,10 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
-from profkit.backends.cuda.trace import NCU_SECONDS, WARMUP, group_seconds, region_seconds, traced_iterations
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent
+from profkit.core.status import status_wrapper
 from profkit.core.types import (
     Fact,
     GpuTrace,
@@ -30,13 +36,152 @@ from profkit.core.types import (
     KernelTime,
     PassPlan,
     PassResult,
+    Report,
     Step,
     Switch,
     Verdict,
     message_of,
+    together,
 )
 from profkit.profilers.ncu.command import CounterSet, counter_set, name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
+from profkit.profilers.nsys.command import export_argv, nsys_argv
+from profkit.profilers.programs import ToolAbility
+from profkit.profilers.registry import recognise_format
+from profkit.runtime.passes.command import host_command
+
+NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
+EXPORT_SECONDS = 0.4
+TORCH_SECONDS = 2.5
+NCU_SECONDS = 2.0  # start, first launch, end
+
+
+def region_seconds(state: PlanState, iterations: int | None) -> float:
+    """What the iterations take that an instrument asks of a benchmark."""
+    if not state.benchmark or iterations is None or state.iteration_seconds is None:
+        return 0.0
+    return iterations * state.iteration_seconds
+
+
+SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a report of some 100 kB
+LEAST, MOST = 5, 500  # iterations
+LONGEST = 60.0  # seconds, for the sake of the least
+WARMUP = 3  # calls before the region: compiling, tuning, the first growth of the memory pool
+TORCH = "torch_profiler"
+_CHOICE = "its kernels decide what the counters pass counts"
+
+
+def traced_iterations(state: PlanState) -> int:
+    """How often a benchmark runs in the trace."""
+    seconds = state.iteration_seconds
+    if seconds is None or seconds <= 0:
+        return LEAST
+    return max(1, min(MOST, max(LEAST, int(SECONDS / seconds)), int(LONGEST / seconds)))
+
+
+class DeviceTracePass(Pass):
+    """Kernels, copies and launches by nsys; by torch's own profiler where nsys does not work or has failed.
+
+    `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
+    also shows what was compiled before, and every entry of a region that is entered many times. Without them only what
+    nsys captures is known to be the region, and of several entries that is the first.
+    """
+
+    name, tool = "trace", "nsys"
+
+    def __init__(self, context: RunContext, nsys: ToolAbility, *, ranges: bool) -> None:
+        super().__init__(context)
+        self._nsys, self._ranges = nsys, ranges
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """One run; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
+        if not self._nsys.works:
+            return self._by_torch(state, f"nsys: {self._nsys.reason}", self._nsys.fix)
+        plans = self._by_nsys(state)
+        traces = [result for result in state.passes if result.name == "trace"]
+        failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
+        if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
+            plans += self._by_torch(
+                state, f"nsys failed: {message_of(failed.reason)}", failed.fix, "trace-torch"
+            )
+        return plans
+
+    def _by_nsys(self, state: PlanState) -> list[PassPlan]:
+        report, sqlite, status = (self.folder / f"trace.{end}" for end in ("nsys-rep", "sqlite", "status"))
+        command = status_wrapper(self.context.workload.command, status)
+        nsys = str(self._nsys.path)
+        step = Step(
+            "trace",
+            nsys_argv(command, report, marked=state.marked and not self._ranges, nsys=nsys),
+            ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
+            directive=self.directive(
+                "trace",
+                Switch("cuda") if state.marked else None,
+                iterations=traced_iterations(state),
+                warmup=WARMUP,
+            ),
+            tool="nsys",
+            workload_status=str(status),
+            after=(export_argv(report, sqlite, nsys=nsys),),
+        )
+        return [self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)]
+
+    def _by_torch(self, state: PlanState, why: str, fix: str | None, name: str = "trace") -> list[PassPlan]:
+        """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
+        argv, reason = host_command(self.context.workload.command, "torch", self.folder / "trace.torch")
+        if argv is None:
+            return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
+        told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
+        planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
+        return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]
+
+    def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
+        seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
+        return PassPlan(self.name, tool, (step,), cost=plain_runs(seconds, state), notes=(_CHOICE,))
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """Kernels, copies and gaps."""
+        artifacts: tuple[str, ...] = ()
+        if plan.tool == TORCH:
+            path = next(self.folder.glob("trace.torch.*.json"), None)
+            if path is None:
+                # else nsys' own pass says it
+                asked = f" ({plan.notes[0]})" if plan.steps[0].name == "trace" else ""
+                raise UnreadableReport(
+                    f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
+                    plan.fix,
+                )
+            report, artifacts = recognise_format(path).read(path), (f"artifacts/{path.name}",)
+        else:
+            report = _read_export(self.folder)
+        if report.fault is not None:
+            raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
+        trace = report.trace
+        notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
+        if trace is not None and any(kernel.graph for kernel in trace.kernels):
+            notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
+        return PassFindings(
+            trace=trace,
+            gpus=report.gpus,
+            facts=report.facts,
+            profiles=report.profiles,
+            notes=tuple(dict.fromkeys(notes)),
+            artifacts=artifacts,
+        )
+
+
+def _read_export(folder: Path) -> Report:
+    """What nsys recorded, as it exported it."""
+    sqlite = folder / "trace.sqlite"
+    if sqlite.is_file():
+        return recognise_format(sqlite).read(sqlite)
+    if not (folder / "trace.nsys-rep").is_file():
+        raise UnreadableReport("nsys left no report")
+    raise UnreadableReport(
+        "nsys recorded trace.nsys-rep, but could not export it to SQLite",
+        "see trace.after0.log; where nsys works: nsys export --type=sqlite trace.nsys-rep",
+    )
+
 
 _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
 # What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
@@ -117,7 +262,7 @@ class NcuPass(Pass):
         # A window is counted over the names of all that were chosen.
         named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted, None)
         once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
-        seconds = once + group_seconds(counted, wanted.replays)
+        seconds = once + counted.seconds(wanted.replays)
         return self.planned(
             (self.step(state, step, wanted, task, named, marked=trace.marked),),
             counters=wanted.metrics,

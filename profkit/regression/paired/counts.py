@@ -1,0 +1,173 @@
+"""What decides beside time: how many instructions each version executes.
+
+A count does not see the noise of a machine. It decides only where equal runs agree, and only what the times leave open.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from profkit.backends.cpu.instruction_count import InstructionCounter, instruction_counter
+from profkit.core import process
+from profkit.core.errors import ProfkitError
+from profkit.core.files.safe_folder import make_parents
+from profkit.core.statistics import median
+from profkit.core.types import Change, Course, Fact
+from profkit.hardware.machine import usable_cores
+from profkit.profiling.run_steps import DIRECTIVE, directive_json
+from profkit.regression.paired.checkout import Version
+
+Result = TypeVar("Result")
+
+EQUAL = 0.001  # of the instructions: equal runs that lie further apart are no evidence
+# Of the floor: counts that lie closer say the same by one run of each version, since both repeat one number.
+ONE_RUN = 0.25
+# The interval of the times may reach no further from 1 than that where counts within the floor decide, and where they
+# are equal: what waits for memory takes longer by as many instructions.
+MOST_WIDTH, MOST_OF_EQUAL = 0.12, 0.35
+INSIDE = 0.5  # of half the interval: how far from 1 its middle may lie there
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Instructions of each run, (baseline's, candidate's), and what counted them."""
+
+    tool: str
+    runs: tuple[tuple[float, float], ...]
+
+    @property
+    def ratio(self) -> float:
+        """Candidate over baseline."""
+        return median([new for _, new in self.runs]) / median([old for old, _ in self.runs])
+
+    @property
+    def apart(self) -> float:
+        """How far equal runs lie apart, relative, of the version whose runs scatter more."""
+        sides = [old for old, _ in self.runs], [new for _, new in self.runs]
+        return max(max(side) / min(side) - 1 for side in sides)
+
+
+def at_once(
+    tasks: Sequence[Callable[[threading.Event], Result]],
+    workers: int,
+    tick: Callable[[float], None],
+) -> list[Result]:
+    """The results of `tasks`, so many of them side by side. A Ctrl-C sets the event that each has, and goes on."""
+    cancel, began = threading.Event(), time.monotonic()
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(task, cancel) for task in tasks]
+        try:
+            while wait(futures, 0.25).not_done:
+                tick(time.monotonic() - began)
+        except BaseException:
+            cancel.set()
+            raise
+    return [future.result() for future in futures]
+
+
+@dataclass
+class Counting:
+    """The counted runs of `versions`; `plain` are the seconds that one run takes alone, `floor` is that of the time."""
+
+    versions: tuple[Version, Version]
+    marked: bool
+    plain: float
+    floor: float
+    folder: Path
+    tick: Callable[[float], None]
+
+    def count(self, seconds: float) -> Counts | Fact:
+        """The counts, or why they decide nothing; in at most `seconds`."""
+        counter = instruction_counter()
+        if counter is None:
+            return Fact("counts-no-tool")
+        workers = 2 if len(usable_cores()) > 1 else 1
+        needed = counter.slowdown * self.plain * 2 / workers
+        deadline, runs = time.monotonic() + seconds, list[tuple[float, float]]()
+        while True:
+            left = deadline - time.monotonic()
+            if needed > left:
+                return Fact.of(
+                    "counts-too-long", seconds=math.ceil(len(runs) + 1) * needed, tool=counter.tool
+                )
+            found = self._round(counter, workers, left)
+            if isinstance(found, Fact):
+                return found
+            runs.append(found)
+            counts = Counts(counter.tool, tuple(runs))
+            if len(runs) == 1 and abs(counts.ratio - 1) <= ONE_RUN * self.floor:
+                return counts
+            if len(runs) > 1:
+                scattered = Fact.of("counts-scatter", apart=counts.apart, tool=counter.tool)
+                return counts if counts.apart <= EQUAL else scattered
+            needed = min(needed, time.monotonic() - deadline + seconds)
+
+    def _round(self, counter: InstructionCounter, workers: int, seconds: float) -> tuple[float, float] | Fact:
+        tasks = [self._task(counter, side, seconds * workers / 2) for side in (0, 1)]
+        old, new = at_once(tasks, workers, self.tick)
+        for one in (old, new):
+            if isinstance(one, Fact):
+                return one
+        assert isinstance(old, float)
+        assert isinstance(new, float)
+        return old, new
+
+    def _task(
+        self, counter: InstructionCounter, side: int, seconds: float
+    ) -> Callable[[threading.Event], float | Fact]:
+        version, folder = self.versions[side], self.folder / f"counts-{side}"
+
+        def run(cancel: threading.Event) -> float | Fact:
+            make_parents(folder)
+            for path in folder.iterdir():
+                path.unlink()
+            out = folder / "count"
+            directive = counter.directive(folder / "run", marked=self.marked)
+            env = {**version.environment(), **counter.environment(), DIRECTIVE: directive_json(directive)}
+            argv = counter.argv(version.command, out, marked=self.marked)
+            try:
+                outcome = process.run(
+                    argv, env=env, cwd=version.cwd, log=folder / "log", timeout=seconds, cancel=cancel
+                )
+            except (ProfkitError, OSError) as fault:
+                return Fact.of("counts-failed", tool=counter.tool, message=str(fault))
+            counted = counter.read(out, marked=self.marked) if outcome.ok else None
+            if counted is None:
+                ending = outcome.ending() if not outcome.ok else "counted nothing"
+                return Fact.of("counts-failed", tool=counter.tool, message=f"{version.name} {ending}")
+            return counted
+
+        return run
+
+
+def settled(change: Change, counts: Counts) -> Change:
+    """An open change of a time as the counts decide it, with the doubt that says so; else as it was.
+
+    Counts within the floor: the same, where the interval of the times is narrow and its middle near 1. Counts beyond
+    it: different, where the times lean to the same side.
+    """
+    low, high, ratio = change.low, change.high, change.ratio
+    if change.word != "ambiguous" or low is None or high is None or ratio is None or low <= 0:
+        return change
+    by = Fact.of("by-instructions", share=counts.ratio - 1, tool=counts.tool)
+    most = 1 + change.floor
+    if 1 / most <= counts.ratio <= most:
+        half = max(math.log(high / ratio), math.log(ratio / low))
+        width = MOST_OF_EQUAL if abs(counts.ratio - 1) <= EQUAL else MOST_WIDTH
+        if max(high - 1, 1 - low) <= width and abs(math.log(ratio)) <= INSIDE * half:
+            return replace(change, word="same", detectable=None, doubts=(*change.doubts, by))
+        return change
+    worse = counts.ratio > 1
+    leans = (ratio > 1 and high > most) if worse else (ratio < 1 and low < 1 / most)
+    if not leans:
+        return change
+    course: Course = "worse" if worse else "better"
+    doubts = (*change.doubts, by)
+    return replace(change, word="different", course=course, detectable=None, doubts=doubts)

@@ -1,0 +1,89 @@
+"""Whether two versions are one program: every file that their Python processes loaded or read is equal in both."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.regression.paired.checkout import Version
+
+_PASSED_OVER = (
+    "__pycache__",
+    ".git",
+)  # byte code names its source's time; what git keeps is another for each commit
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Paths that the processes of one run loaded and read; `starts`: of programs that they started nothing is seen."""
+
+    modules: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
+    starts: bool = False
+
+    @classmethod
+    def of_lines(cls, lines: list[str]) -> Loaded:
+        """As `loaded_files` writes them."""
+        found: dict[str, set[str]] = {"module": set(), "read": set(), "list": set(), "start": set()}
+        for line in lines:
+            kind, _, path = line.partition(" ")
+            found.get(kind, set()).add(path)
+        modules, read, listed = (frozenset(found[kind]) for kind in ("module", "read", "list"))
+        return cls(modules, read, listed, bool(found["start"]))
+
+
+def equal_files(versions: tuple[Version, Version], loaded: tuple[Loaded, Loaded]) -> int | None:
+    """How many files both load or read, where all of them are equal in both; None where one differs, or is not known.
+
+    What lies outside of both folders is the same for both.
+    """
+    first, second = versions
+    if first.root is None or second.root is None or any(one.starts or not one.modules for one in loaded):
+        return None
+    if [_inside(first, word) for word in first.command] != [_inside(second, word) for word in second.command]:
+        return None
+    count = 0
+    for one, other, mine, theirs in ((*versions, *loaded), (second, first, loaded[1], loaded[0])):
+        for path in _own(one, mine.modules | mine.read, theirs.modules | theirs.read):
+            twin = _twin(path, one, other)
+            if not os.path.isfile(path):  # it was removed again
+                continue
+            if not os.path.isfile(twin) or not filecmp.cmp(path, twin, shallow=False):
+                return None
+            count += 1
+        for path in _own(one, mine.listed, theirs.listed):
+            if _names(path) != _names(_twin(path, one, other)):
+                return None
+    return count // 2
+
+
+def _inside(version: Version, word: str) -> str:
+    path = Path(word)
+    return str(path.relative_to(version.root)) if version.root and path.is_relative_to(version.root) else word
+
+
+def _twin(path: str, one: Version, other: Version) -> str:
+    assert one.root is not None
+    assert other.root is not None
+    return str(other.root / Path(path).relative_to(one.root))
+
+
+def _own(version: Version, paths: frozenset[str], others: frozenset[str]) -> Iterator[str]:
+    """Those in the version's own folder that the other does not use as they are."""
+    for path in paths - others:
+        root = version.root
+        if root is None or not Path(path).is_relative_to(root):
+            continue
+        if not set(Path(path).relative_to(root).parts) & set(_PASSED_OVER):
+            yield path
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name not in _PASSED_OVER)
+    except OSError:
+        return []
