@@ -109,7 +109,7 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
             code = getattr(getattr(one, "__wrapped__", None), "__code__", None) if type(one) is kind else None
             if code is None:
                 continue
-            info = one.cache_info()  # type: ignore[attr-defined]
+            info = one.cache_info()
             told: dict[str, list[object]] = {
                 CACHE_HITS: ["int", info.hits],
                 CACHE_MISSES: ["int", info.misses],
