@@ -83,7 +83,6 @@ def machine() -> Machine:
         virtual="kvm",
         governor=None,
         max_mhz=None,
-        python="3.11.9",
         features=("avx", "avx2", "fma"),
     )
 

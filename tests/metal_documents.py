@@ -30,9 +30,9 @@ from profkit.core.types import (
 from tests.spoken import message
 
 M4 = Gpu("Apple M4 Pro", chip="M4 Pro", cores=20, bandwidth=273e9, flops=8.2e12, memory_bytes=24 << 30)
-MATMUL = MetalWork("MPSMatrixMultiplication", 300, 0.9, 0.9, 3e-3, 4e-3)
-SILU = MetalWork("silu_mul", 300, 0.45, 0.45, 1.5e-3, 1.6e-3)
-REST = MetalWork("copy", 10, 0.05, 0.05, 5e-3, 6e-3)
+MATMUL = MetalWork("MPSMatrixMultiplication", 300, 0.9, 3e-3, 4e-3)
+SILU = MetalWork("silu_mul", 300, 0.45, 1.5e-3, 1.6e-3)
+REST = MetalWork("copy", 10, 0.05, 5e-3, 6e-3)
 NO_COUNTERS = MetalAbsent(
     "metal-gpu-counter-intervals",
     message("the recording was set to no counter set (Counter Set: (null))"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
 TEMPORARY = TemporaryFolder("tests")

@@ -219,7 +219,7 @@ def test_a_benchmark_loads_only_the_types_that_its_process_is_told_and_records()
     code = "import sys, profkit; profkit.benchmark; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     types = {name for name in loaded.split() if name.startswith("profkit.core.types.")}
-    assert types == {"profkit.core.types.exchange", "profkit.core.types.readings"}
+    assert types == {"profkit.core.types.readings"}
 
 
 def test_every_type_is_found_where_type_checkers_find_it() -> None:

@@ -21,7 +21,7 @@ _TOOL = re.compile(rf"(?<![\w.-])(?:{'|'.join(TOOLS)})(?!\w)")
 OWNERS = ("profilers/", "backends/")
 # Where a name may stand all the same, and what it is there.
 ALLOWED = {
-    "core/types/exchange.py": "kinds of switches, by which the program turns a tool on and off",
+    "core/types/readings.py": "kinds of switches, by which the program turns a tool on and off",
     "runtime/region/": "these switches themselves",
     "analysis/summaries/metal_readings.py": "the source of readings that Metal's own tables give",
     "cli/record.py": "help: the values of --tool",

@@ -131,7 +131,7 @@ def _hand_over(fault: ProfkitError, code: int) -> None:
     import json
 
     from profkit.core.errors import OptionFix
-    from profkit.core.files.whole import write_whole
+    from profkit.core.files.safe_folder import write_whole
 
     option = fault.fix.option if isinstance(fault.fix, OptionFix) else None
     body = {"message": fault.message, "fix": fault.fix, "option": option, "exit_code": code}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from profkit.core.progress import Progress, Silent
+from profkit.core.errors import Progress, Silent
 from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
 LARGE_REPORT = 64 << 20  # bytes: seconds to read

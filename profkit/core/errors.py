@@ -1,4 +1,4 @@
-"""What may go wrong, as exceptions that carry their exit code and the line that fixes it.
+"""What may go wrong, as exceptions that carry their exit code and the line that fixes it; how far work is.
 
 Only the top of the command line catches these; everything below raises and never prints.
 """
@@ -44,8 +44,6 @@ class ProfkitError(Exception):
 class UsageError(ProfkitError):
     """Wrong usage, or an input that cannot be read (exit 2)."""
 
-    exit_code = 2
-
 
 class UnreadableReport(UsageError):
     """A report file that is truncated, empty, foreign or hostile (exit 2)."""
@@ -81,3 +79,25 @@ class Fault:
     fix: str | None = None
     consequence: bool = False  # where the workload failed, this may be no more than what follows from that
     code: str | None = None  # where somebody asks which fault it is
+
+
+class Progress:
+    """Told of each piece of work in turn: `begin`, `tick` and `move`, then `end`; this one says nothing."""
+
+    def begin(self, title: str, detail: str = "") -> None:
+        """A piece of work starts."""
+
+    def tick(self, seconds: float) -> None:
+        """It goes on, `seconds` after it began."""
+
+    def move(self, detail: str) -> None:
+        """How far it is: a line that moves says it at once, a log now and then."""
+
+    def end(self, result: str) -> None:
+        """It ended: `result` in a few words."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+
+
+Silent = Progress  # nobody watches

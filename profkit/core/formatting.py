@@ -95,6 +95,13 @@ def format_utc_time(started: str) -> str:
         return started
 
 
+def format_duration(seconds: float) -> str:
+    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 def shorten(text: str, width: int) -> str:
     """The text in at most `width` characters, its middle left out: both ends of a name tell something."""
     if len(text) <= width:

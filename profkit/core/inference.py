@@ -137,7 +137,7 @@ def _signed_rank(n: int, confidence: float) -> int:
     """Of the ordered means of two the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
     tail = (1 - confidence) / 2
     if n > EXACT_MOST:
-        reach = n * (n + 1) / 4 + normal_quantile(tail) * sqrt(n * (n + 1) * (2 * n + 1) / 24)
+        reach = n * (n + 1) / 4 + student_quantile(tail, inf) * sqrt(n * (n + 1) * (2 * n + 1) / 24)
         return max(0, int(reach))
     counts = [1]  # of the signs of ranks 1 to n, those with which sum of positive ranks
     for rank in range(1, n + 1):
@@ -185,7 +185,7 @@ def _normal_p(ranks: Sequence[int], n: int, m: int, rank_sum: int) -> float:
     tied = sum(count**3 - count for count in Counter(ranks).values())
     variance = n * m / 12 * (total + 1 - tied / (total * (total - 1)))
     distance = abs(rank_sum / 2 - n * (total + 1) / 2)
-    return normal_two_sided(max(0.0, distance - 0.5) / sqrt(variance))
+    return student_two_sided(max(0.0, distance - 0.5) / sqrt(variance), inf)
 
 
 @lru_cache(maxsize=1024)
@@ -193,7 +193,7 @@ def _interval_rank(n: int, m: int, confidence: float) -> int:
     """Of the ordered differences the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
     tail = (1 - confidence) / 2
     if n + m > EXACT_MOST:
-        reach = n * m / 2 + normal_quantile(tail) * sqrt(n * m * (n + m + 1) / 12)
+        reach = n * m / 2 + student_quantile(tail, inf) * sqrt(n * m * (n + m + 1) / 12)
         return max(0, int(reach))
     few = min(n, m)
     counts = _rank_sum_counts(tuple(range(1, n + m + 1)), few)
@@ -243,22 +243,16 @@ POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio candidate over baseline of the medians, and its error in logarithms.
-
-    `within` is what the noise inside of the processes explains, `between` what they differ from each other by; with
-    `freedom` degrees of freedom, infinite where `assumed`: taken from experience, since one process shows none.
-    `independent` is what the samples of a process are worth where they follow each other so closely that no ranks give
-    an interval; None where they do not.
-    """
+    """The ratio candidate over baseline of the medians, and its error in logarithms."""
 
     value: float
-    within: float
-    between: float
-    freedom: float
+    within: float  # what the noise inside of the processes explains
+    between: float  # what they differ from each other by
+    freedom: float  # of `between`; infinite where that is assumed
     baseline: tuple[float, ...]  # logarithms of the processes' medians
     candidate: tuple[float, ...]
-    assumed: bool = False
-    independent: float | None = None
+    assumed: bool = False  # from experience, since one process shows none
+    independent: float | None = None  # what samples are worth that follow each other too closely for ranks
 
     @property
     def ranked(self) -> bool:
@@ -300,8 +294,10 @@ class Ratio:
     def _half(self, confidence: float) -> float:
         upper = (1 + confidence) / 2
         if self.assumed:
-            return normal_quantile(upper) * sqrt(self.within**2 + self.between**2)
-        return max(student_quantile(upper, self.freedom) * self.between, normal_quantile(upper) * self.within)
+            return student_quantile(upper, inf) * sqrt(self.within**2 + self.between**2)
+        return max(
+            student_quantile(upper, self.freedom) * self.between, student_quantile(upper, inf) * self.within
+        )
 
 
 def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> Ratio | None:
@@ -414,16 +410,6 @@ _TINY = 1e-300  # stands for 0 in Lentz' continued fraction
 _MOST_TERMS = 10_000
 
 
-def normal_two_sided(z: float) -> float:
-    """P(|Z| >= |z|) of the standard normal distribution."""
-    return erfc(abs(z) / sqrt(2))
-
-
-def normal_quantile(p: float) -> float:
-    """z with P(Z <= z) = p, for p between 0 and 1 (ends: -inf, inf); else ValueError."""
-    return student_quantile(p, inf)
-
-
 def student_two_sided(t: float, freedom: float) -> float:
     """P(|T| >= |t|) for Student's t: the incomplete beta I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2).
 
@@ -431,7 +417,7 @@ def student_two_sided(t: float, freedom: float) -> float:
     infinite ones are the normal distribution.
     """
     if isinf(freedom):
-        return normal_two_sided(t)
+        return erfc(abs(t) / sqrt(2))
     # t^2 / freedom by way of t / sqrt(freedom), which does not overflow where t^2 would
     ratio = (abs(t) / sqrt(freedom)) ** 2 if abs(t) < 1e150 else inf
     if isinf(ratio):
@@ -441,7 +427,7 @@ def student_two_sided(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(p: float, freedom: float) -> float:
-    """t with P(T <= t) = p: 2.228 for p = 0.975 and 10 degrees of freedom; ends and errors as `normal_quantile`."""
+    """t with P(T <= t) = p: 2.228 for p = 0.975 and 10 degrees of freedom; ends at -inf and inf, else ValueError."""
     if not 0 <= p <= 1:
         raise ValueError(f"a probability lies between 0 and 1, not {p}")
     if p in (0.0, 1.0):

@@ -1,5 +1,7 @@
 """Runs a child process to its end: time limit, its process tree, output to a log, signals, and what it cost.
 
+How the workload itself ended is told through a file: profilers hide it (perf returns 0 when its child is killed).
+
 A child gets a session of its own. So a Ctrl-C on the terminal reaches profkit first: it asks the tree to end, waits a
 moment so that a profiler can finish its file, and kills what is left.
 """
@@ -24,11 +26,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from profkit.core.errors import Interrupted, UsageError
+from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import opened
 from profkit.core.signals import defer_interrupts
 
 if TYPE_CHECKING:
     from profkit.core.process_tree import ProcessTree, TreeUse
+
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
@@ -48,13 +52,11 @@ class ProcessOutcome:
     cpu_seconds: float
     peak_rss: int
     output_tail: str  # the last 64 KiB of stdout and stderr together
-    # At each look: seconds since its start, and until then the CPU seconds of its tree, and those in which threads of
-    # it waited for a processor.
+    # At each look: seconds since its start; until then CPU seconds of its tree, and those that threads of it waited
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
     main_thread: tuple[float, float] = (0.0, 0.0)  # seconds in which the first thread ran, and waited (Linux)
-    # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
-    rss_counted: bool = False
+    rss_counted: bool = False  # by the kernel; else `peak_rss` is the largest of what was seen now and then
 
     @property
     def ok(self) -> bool:
@@ -96,16 +98,12 @@ def run(
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
-    `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
-    tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
-    `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
-    `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
-    only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
-    after a first one. `printed` takes all of stdout, and then the log and the outcome have stderr alone.
-    `stdin` is the file that is its standard input, from its beginning; None: an empty one, since a workload runs
-    several times and a pipe can be read only once. `hidden`: secrets that no log and no outcome shows.
-    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt passes through after
-    the tree is ended.
+    `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with `printed`,
+    which takes all of stdout, of stderr alone. `tick` is called a few times a second with the seconds gone. `cancel`,
+    once set by another thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its
+    files after `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. `stdin` is a file,
+    since a workload runs several times; None: an empty one. `hidden`: secrets that no log and no outcome shows.
+    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree
@@ -389,3 +387,41 @@ def adopt_orphans() -> None:
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _adopted = True
+
+
+# `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole
+# before it gets its name, so that a reader never sees half of it. The shell's own exit repeats the status for perf.
+_SCRIPT = (
+    'out=$1; shift; trap : INT TERM; "$@"; status=$?; '
+    'printf "%s\\n" "$status" > "$out.part" && mv -f "$out.part" "$out"; exit "$status"'
+)
+
+
+def status_wrapper(argv: Sequence[str], status_file: Path | str) -> tuple[str, ...]:
+    """`argv` run by a shell that writes how it ended to `status_file`.
+
+    SIGINT and SIGTERM reach the workload and not only the shell, since they are sent to the whole group.
+    """
+    return ("sh", "-c", _SCRIPT, "sh", str(status_file), *argv)
+
+
+def without_wrapper(argv: Sequence[str]) -> tuple[str, ...]:
+    """The workload in a command line that a profiler recorded, without the shell of `status_wrapper` around it."""
+    words = tuple(argv)
+    return words[5:] if words[:4] == ("sh", "-c", _SCRIPT, "sh") else words
+
+
+def read_status(path: Path | str) -> int | None:
+    """The workload's status as subprocess gives it: negative is the signal that ended it.
+
+    None where the file is missing or holds no status: the wrapper itself was killed.
+    A shell says 128 + n for a child that died by signal n; its own exit with such a number looks the same.
+    """
+    try:
+        text = read_start(path, 32).decode("ascii").strip()
+        status = int(text)
+    except (OSError, ValueError):
+        return None
+    if not 0 <= status <= 255:
+        return None
+    return 128 - status if 128 < status <= 128 + 64 else status

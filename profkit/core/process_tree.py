@@ -32,15 +32,12 @@ _listing = threading.Lock()  # held from the start of a child until it is in `_r
 class TreeUse(NamedTuple):
     """What a tree used until it was looked at last. Linux; elsewhere, what stays 0 is not known.
 
-    `read` and `written` are bytes of `calls` of read, write and their kind, wherever they led; `stored` are those that
-    a device moved. `system_seconds`: processor time in the kernel.
+    `read` and `written` are bytes of `calls` of read, write and their kind, wherever they led.
     """
 
-    system_seconds: float = 0.0
     read: int = 0
     written: int = 0
     calls: int = 0
-    stored: int = 0
     threads: int = 0  # the most that there were at a time
 
 
@@ -59,8 +56,7 @@ class ProcessTree:
         self.peak_rss = 0
         self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
         self.use = TreeUse()
-        # Pid -> seconds in which its threads could run and had no processor
-        self._queued: dict[int, float] = {}
+        self._queued: dict[int, float] = {}  # pid -> seconds in which its threads waited for a processor
         self.main_thread = (
             0.0,
             0.0,
@@ -79,23 +75,24 @@ class ProcessTree:
 
     def look(self) -> None:
         """Note the present members, their memory, their processor time and what they read and wrote."""
-        total, seconds, system, threads = 0, 0.0, 0.0, 0
-        moved = [0, 0, 0, 0]
+        total, seconds, threads = 0, 0.0, 0
+        moved = [0, 0, 0]
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._pid)
             for process in [root, *_descendants(root)]:
                 with contextlib.suppress(psutil.Error):
                     self._seen[process.pid] = process.create_time()
                     total += process.memory_info().rss
-                    times = process.cpu_times()[:4]  # user, system, and both of its ended children
-                    seconds += sum(times)
-                    system += sum(times[1::2])
+                    seconds += sum(process.cpu_times()[:4])  # user, system, and both of its ended children
                     threads += process.num_threads()
-                    moved = [sum(pair) for pair in zip(moved, _moved_bytes(process.pid), strict=True)]
                     self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
+                    if sys.platform == "linux":
+                        io = process.io_counters()
+                        calls = io.read_count + io.write_count
+                        moved = [moved[0] + io.read_chars, moved[1] + io.write_chars, moved[2] + calls]
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
-        self.use = TreeUse._make(map(max, self.use, (system, *moved, threads)))
+        self.use = TreeUse._make(map(max, self.use, (*moved, threads)))
 
     def look_at_end(self) -> None:
         """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
@@ -230,21 +227,6 @@ def _scheduled(pid: int, thread: int) -> tuple[float, float]:
             ran, waited = (int(number) for number in file.read().split()[:2])
         return ran * 1e-9, waited * 1e-9
     return 0.0, 0.0
-
-
-def _moved_bytes(pid: int) -> tuple[int, int, int, int]:
-    """Bytes read and written, calls for it, and bytes of devices, by a process and those that it has waited for."""
-    counts: dict[str, int] = {}
-    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/io", encoding="ascii") as file:
-        for line in file:
-            name, _, value = line.partition(":")
-            counts[name] = int(value)
-    return (
-        counts.get("rchar", 0),
-        counts.get("wchar", 0),
-        counts.get("syscr", 0) + counts.get("syscw", 0),
-        counts.get("read_bytes", 0) + counts.get("write_bytes", 0),
-    )
 
 
 def _send_signal(processes: list[psutil.Process], number: int) -> None:

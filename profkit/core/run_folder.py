@@ -29,8 +29,8 @@ from profkit.core.files.safe_folder import (
     ensure_folder,
     make_folder,
     make_parents,
+    write_whole,
 )
-from profkit.core.files.whole import write_whole
 from profkit.core.types import Json, RunDocument
 
 SCHEMA = "profkit.run/5"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-_ENDINGS = ("SIGTERM", "SIGHUP")
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
@@ -27,20 +27,21 @@ def defer_interrupts() -> Iterator[threading.Event]:
     """
     arrived = threading.Event()
     # Only what would end the process
-    with _handled_by(lambda *_: arrived.set(), ("SIGINT", *_ENDINGS), callable):
+    with _handled_by(lambda *_: arrived.set(), (signal.SIGINT, *_ENDINGS), callable):
         yield arrived
 
 
 @contextlib.contextmanager
 def _handled_by(
-    handler: Callable[[int, FrameType | None], None], names: tuple[str, ...], replaces: Callable[[Any], bool]
+    handler: Callable[[int, FrameType | None], None],
+    numbers: tuple[int, ...],
+    replaces: Callable[[Any], bool],
 ) -> Iterator[None]:
     """The handler in place of those that it `replaces`, in the main thread."""
     former = {}
     if threading.current_thread() is threading.main_thread():
-        for name in names:
-            number = getattr(signal, name, None)
-            if number is not None and replaces(signal.getsignal(number)):
+        for number in numbers:
+            if replaces(signal.getsignal(number)):
                 former[number] = signal.signal(number, handler)
     try:
         yield

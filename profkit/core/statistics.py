@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 CONFIDENCE = 0.95
 MAD_TO_SIGMA = 1.4826  # 1 / quantile(0.75) of the normal distribution
-OUTLIER_LIMIT = 3.5  # modified z-score; Iglewicz and Hoaglin, "How to detect and handle outliers", 1993
 MEDIAN_TO_MEAN = 1.2533  # sqrt(pi / 2): standard error of a median over that of a mean, normal distribution
 # A drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
 DRIFT_SIGMAS = 2.5
@@ -35,24 +34,14 @@ class MedianInterval(NamedTuple):
 
 
 class Centre(NamedTuple):
-    """The median over several processes.
-
-    `low` and `high` are the 95 % interval; `between_spread` is (largest - smallest process median) / median,
-    None for one process: a memory layout that was lucky shows there and nowhere else.
-    """
+    """The median over several processes, with its 95 % interval."""
 
     median: float
     low: float | None
     high: float | None
-    between_spread: float | None
-
-
-class Slope(NamedTuple):
-    """Theil-Sen slope (unit of y per unit of x) with its 95 % interval; low and high None below 5 points."""
-
-    value: float
-    low: float | None
-    high: float | None
+    between_spread: (
+        float | None
+    )  # (largest - smallest process median) / median: shows a memory layout that was lucky
 
 
 def median(values: Sequence[float]) -> float:
@@ -85,16 +74,6 @@ def mad_sigma(values: Sequence[float]) -> float:
     """Standard deviation as the median absolute deviation sees it, which one wild value cannot move."""
     centre = median(values)
     return MAD_TO_SIGMA * median([abs(value - centre) for value in values])
-
-
-def outlier_indices(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> tuple[int, ...]:
-    """Indices of values whose modified z-score, |x - median| / MAD-sigma, is above `limit`."""
-    if len(values) < 3:
-        return ()
-    centre, sigma = median(values), mad_sigma(values)
-    if sigma == 0:
-        return ()
-    return tuple(i for i, value in enumerate(values) if abs(value - centre) > limit * sigma)
 
 
 @lru_cache(maxsize=4096)
@@ -257,11 +236,11 @@ def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
     return Centre(centre, max(0.0, centre - half), centre + half, spread)
 
 
-def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:
-    """Theil-Sen slope of (x, y): the median of all pairwise slopes, its interval by Kendall's statistic.
+def theil_sen_slope(points: Sequence[tuple[float, float]]) -> tuple[float, float | None, float | None] | None:
+    """Theil-Sen slope of (x, y): the median of all pairwise slopes, its 95 % interval by Kendall's statistic.
 
-    MedianInterval after Sen, JASA 63 (1968) 1379, normal approximation. Takes time in the square of the number of
-    points: thin out above a few hundred. None where there are not two different x.
+    Without an interval below 5 points; None where there are not two different x. Takes time in the square of the number
+    of points. After Sen, JASA 63 (1968) 1379, normal approximation.
     """
     slopes = sorted(
         (yb - ya) / (xb - xa) for i, (xa, ya) in enumerate(points) for xb, yb in points[i + 1 :] if xb != xa
@@ -270,10 +249,10 @@ def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:
         return None
     n, count = len(points), len(slopes)
     if n < 5:
-        return Slope(median(slopes), None, None)
+        return median(slopes), None, None
     reach = 1.96 * sqrt(n * (n - 1) * (2 * n + 5) / 18)
     low = max(0, floor((count - reach) / 2))
-    return Slope(median(slopes), slopes[low], slopes[count - 1 - low])
+    return median(slopes), slopes[low], slopes[count - 1 - low]
 
 
 # ---------------------------------------------------------------- inside

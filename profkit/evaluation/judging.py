@@ -15,7 +15,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.errors import ProfkitError, UsageError
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import Fact, TestResult
 from profkit.evaluation.records import (
@@ -36,6 +36,7 @@ from profkit.kernels.evaluation.sources.files import StringSource, is_running_fi
 from profkit.kernels.evaluation.sources.names import operation_name, with_imports
 from profkit.kernels.evaluation.suites.capture import OpTestSuite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.operations.in_float64 import flat_tensors
 from profkit.reporting.facts import fact_text
 
 
@@ -132,25 +133,17 @@ def fix_test(test: Any) -> FixedTest:
         return FixedTest((), {}, skip=why.reason)
     except (AttributeError, TypeError) as error:
         raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
-    return FixedTest(_on_cpu(args), _on_cpu(kwargs), _is_on_cuda([args, kwargs]))
-
-
-def _is_on_cuda(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return bool(value.is_cuda)
-    if isinstance(value, dict):
-        value = list(value.values())
-    return isinstance(value, (list, tuple)) and any(map(_is_on_cuda, value))
+    return FixedTest(
+        _on_cpu(args), _on_cpu(kwargs), any(tensor.is_cuda for tensor in flat_tensors([args, kwargs]))
+    )
 
 
 def _on_cpu(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach() if value.device.type == "cpu" else value.detach().cpu()
+        return value.detach().cpu()
     if isinstance(value, dict):
         return {name: _on_cpu(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_on_cpu(each) for each in value)
-    return value
+    return type(value)(map(_on_cpu, value)) if isinstance(value, (list, tuple)) else value
 
 
 def refuse_while_loading() -> None:

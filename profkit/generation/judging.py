@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import Interrupted, MachineError, ProfkitError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, Silent
 from profkit.core.process import run
-from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
 from profkit.execution.child import WorkerClient

@@ -15,7 +15,7 @@ from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,

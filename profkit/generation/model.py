@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 from profkit.core.errors import Interrupted, MachineError, UsageError
 from profkit.core.files.regular import read_start
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.formatting import format_quantity, shorten
 from profkit.core.process import ProcessOutcome, run
 from profkit.core.types import GenerationLimits

@@ -238,7 +238,6 @@ def make_document(
         server=model.server,
         suite=settings.suite,
         device=str(about.get("device", "unknown")),
-        device_type=settings.device,
         language=request.language,
         operations=operations,
         limits=request.limits,

@@ -18,10 +18,9 @@ from typing import Any, cast
 from profkit.analysis.generation import best_attempt, generation_scores, is_correct, kept_attempt
 from profkit.core import codec
 from profkit.core.codec import to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
-from profkit.core.files.whole import TemporaryFolder, write_whole
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.files.safe_folder import TemporaryFolder, write_whole
 from profkit.core.formatting import plural
-from profkit.core.progress import Progress
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
 from profkit.execution.journal import Journal
 from profkit.generation.choose_model import check_listening, make_model

@@ -16,7 +16,7 @@ from pathlib import Path
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.whole import user_cache, write_whole
+from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Disturbance, Machine, Moment, RunSpread
@@ -211,10 +211,10 @@ def _parse_first_number(words: list[str]) -> float | None:
         return None
 
 
-def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
+def read_moment(devices: bool = False, root: Path = _ROOT) -> Moment:
     """Whether cores and (with `devices`) visible GPUs are slowed down now. Never raises: what is not told is None."""
     look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_slowdowns(os.environ)) if devices else None
-    return Moment(when, _throttle_count(root, usable_cores(root)[:_MOST_CORES]), look or ())
+    return Moment(_throttle_count(root, usable_cores(root)[:_MOST_CORES]), look or ())
 
 
 def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:

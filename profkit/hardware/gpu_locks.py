@@ -14,8 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from profkit.core.errors import MachineError
-from profkit.core.progress import Progress
+from profkit.core.errors import MachineError, Progress
 
 LOCKS = "/tmp/profkit-locks"  # whatever TMPDIR says: all users must mean one folder
 FOLDER = "PROFKIT_LOCKS"  # names another folder; empty: nothing is locked

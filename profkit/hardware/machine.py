@@ -13,7 +13,6 @@ from profkit.core.types import Machine
 from profkit.hardware import system
 from profkit.hardware.macos import available_memory_macos
 from profkit.hardware.processor import read_caches, read_processor
-from profkit.hardware.system import python_name
 
 _ROOT = Path("/")
 
@@ -54,7 +53,6 @@ def read_machine(root: Path = _ROOT) -> Machine:
         virtual=f"{around} in {above}" if around and above else around or above,
         governor=system.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
-        python=python_name(),
         features=processor.features,
         instruction_cache=instruction,
     )

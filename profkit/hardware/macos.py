@@ -19,7 +19,7 @@ from profkit.core.errors import Fault
 from profkit.core.tables import load_yaml
 from profkit.core.types import Cache, Gpu, Machine
 from profkit.hardware.processor import USUAL
-from profkit.hardware.system import ask_program, python_name
+from profkit.hardware.system import ask_program
 
 _CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 
@@ -67,7 +67,6 @@ def read_machine_macos() -> Machine:
         virtual="hypervisor" if sysctl_number("kern.hv_vmm_present") else None,
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
-        python=python_name(),
     )
 
 

@@ -29,7 +29,7 @@ from profkit.core import process
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.whole import user_cache, write_whole
+from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.types import Machine, Peaks
 from profkit.hardware.machine import available_memory, read_machine
 from profkit.hardware.processor import data_caches

@@ -6,7 +6,6 @@ Files are read below a root, where each may be absent, unreadable or odd.
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -31,14 +30,7 @@ def ask_program(*argv: str, seconds: float = 5.0) -> bytes | None:
 
 def superuser_command(command: str) -> str:
     """The command as it is for root, else with `sudo`."""
-    superuser = hasattr(os, "geteuid") and os.geteuid() == 0
-    return command if superuser else f"sudo {command}"
-
-
-def python_name() -> str:
-    """`3.11.7`, or with its name where it is not CPython: `PyPy 3.10.14`."""
-    name, version = platform.python_implementation(), platform.python_version()
-    return version if name == "CPython" else f"{name} {version}"
+    return command if os.geteuid() == 0 else f"sudo {command}"
 
 
 # ------------------------------------------------------------ files

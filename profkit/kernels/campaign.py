@@ -16,9 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
-from profkit.core.formatting import plural
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.formatting import format_duration, plural
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.execution.child import WorkerClient
 from profkit.execution.journal import Journal, JournalFormat, open_journal
@@ -248,13 +247,6 @@ def require_named(wanted: Sequence[Code], named: Sequence[Code], line: str, *, n
             f"the folder names code that would run here: {paths}; it runs where you name it, too",
             f"{line} {code_options(wanted)}",
         )
-
-
-def format_duration(seconds: float) -> str:
-    """`40 s`, `3 min`, `2.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def working_directory() -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from profkit.core.files.regular import read_bounded
-from profkit.core.files.whole import replacing, user_cache
+from profkit.core.files.safe_folder import replacing, user_cache
 
 LAYOUT = 2  # of a file: it is what was kept, and nothing more
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.progress import Progress, Silent
+from profkit.core.errors import MachineError, Progress, Silent, UsageError
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending, Tree, workload_tree

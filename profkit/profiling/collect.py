@@ -16,9 +16,8 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
-from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
-from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
@@ -260,7 +259,7 @@ class RunCollector:
         budget = self._context.sampling * len(plan.steps)
         if self._context.budget is not None:
             budget = min(budget, TIMING_SHARE * self._context.budget)
-        before = read_moment("before timing", devices=bool(self._run.gpus))
+        before = read_moment(devices=bool(self._run.gpus))
         self.update(moments=(before,))
         try:
             record = run_timing(
@@ -271,7 +270,7 @@ class RunCollector:
                 lambda timings: self.update(timings=timings),
                 thorough=self._context.depth == "full",
             )
-            self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
+            self.update(moments=(before, read_moment(devices=bool(self._run.gpus))))
             return record
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
@@ -313,7 +312,7 @@ class RunCollector:
         findings, result = self._read_findings(plan, result)
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
-        known, held = self.document, findings.allocations
+        known = self.document
         self.update(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_merge_devices(known.gpus, findings.gpus),
@@ -326,8 +325,7 @@ class RunCollector:
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
-            # the size after each iteration stays in the pass's own file
-            allocations=replace(held, points=()) if held is not None else known.allocations,
+            allocations=findings.allocations or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))

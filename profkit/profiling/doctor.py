@@ -16,9 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
-from profkit.core.errors import ProfkitError
+from profkit.core.errors import ProfkitError, Progress, Silent
 from profkit.core.formatting import plural
-from profkit.core.progress import Progress, Silent
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
 from profkit.hardware.machine import read_machine

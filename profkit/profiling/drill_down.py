@@ -13,8 +13,7 @@ from profkit.analysis.evaluation.scores import farthest_tests, least_speedups, s
 from profkit.analysis.evaluation.witnesses import bottleneck_of, insight_of
 from profkit.analysis.ranking import farthest_from_roofline, slowest_cases
 from profkit.backends import backend_named
-from profkit.core.errors import Interrupted, ProfkitError, UsageError
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, ProfkitError, Progress, UsageError
 from profkit.core.types import CaseResult, EvaluationDocument, RunDocument, SweepDocument, TestResult
 from profkit.evaluation.one_test import test_command
 from profkit.kernels.evaluation.request import EvaluationRequest

@@ -20,13 +20,18 @@ from profkit.core.errors import (
     Interrupted,
     MachineError,
     ProfkitError,
+    Progress,
     UnreadableReport,
     UsageError,
     WorkloadError,
 )
-from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.progress import Progress
+from profkit.core.files.safe_folder import (
+    TemporaryFolder,
+    arriving,
+    chown_to_sudo_user,
+    replace_into,
+    without_links,
+)
 from profkit.core.run_folder import FILE_NAME, clean_name, create_run_folder, read_run, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Json, RunDocument, Workload

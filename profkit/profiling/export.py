@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profkit.core.codec import json_text
-from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user
-from profkit.core.files.whole import write_whole
-from profkit.core.progress import Progress, Silent
+from profkit.core.errors import MachineError, ProfkitError, Progress, Silent, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user, write_whole
 from profkit.core.run_folder import FILE_NAME, run_to_json
 from profkit.core.types import RunDocument, Stacks
 from profkit.profilers.registry import recognise_format

@@ -15,10 +15,8 @@ from typing import cast, get_args
 
 from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
-from profkit.core.errors import Interrupted, MachineError, OptionFix, ProfkitError, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
-from profkit.core.files.whole import write_whole
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, MachineError, OptionFix, ProfkitError, Progress, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user, without_links, write_whole
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from profkit.core.codec import from_plain_data, to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, copy_into, is_shared
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
+from profkit.core.files.safe_folder import (
+    TemporaryFolder,
+    caller_of_sudo,
+    chown_to_sudo_user,
+    copy_into,
+    is_shared,
+)
+from profkit.core.process import read_status
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.status import read_status
 from profkit.core.types import Json
 from profkit.execution.places.files import RUN_PARTS
 from profkit.execution.places.there import Home, serve

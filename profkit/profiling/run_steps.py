@@ -17,7 +17,7 @@ from pathlib import Path
 from profkit.core import process
 from profkit.core.errors import MachineError, OptionFix, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
-from profkit.core.status import read_status
+from profkit.core.process import read_status
 from profkit.core.types import Directive, Step
 from profkit.runtime.passes.secrets import LEAST_ANYWHERE, is_secret_variable
 

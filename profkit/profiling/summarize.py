@@ -19,7 +19,7 @@ from profkit.analysis.targets import Target, evaluate_run, load_targets
 from profkit.backends import backend_named, backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
 from profkit.profilers.files import read_head
@@ -219,8 +219,8 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     insights = find_insights(placed)
     places = [(one.where.file, one.where.line) for one in insights]
     numbered = tuple(
-        replace(spot, insight=places.index((spot.file, spot.line)))
-        if spot.file is not None and (spot.file, spot.line) in places
+        replace(spot, insight=places.index((spot.where.file, spot.where.line)))
+        if spot.where.file is not None and (spot.where.file, spot.where.line) in places
         else spot
         for spot in placed.hot_spots
     )
@@ -233,7 +233,7 @@ def _with_repetition(document: RunDocument) -> RunDocument:
     if split is None or trace is None or trace.marked or not trace.repeats or not trace.span:
         return document
     steady = min(trace.span, split.wall)
-    known = replace(split, startup=split.wall - steady, steady=steady, gpu=trace.busy, repeats=trace.repeats)
+    known = replace(split, startup=split.wall - steady, steady=steady, repeats=trace.repeats)
     return replace(document, time_split=known)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite, log, sqrt
+from math import inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core.statistics import MAD_TO_SIGMA
@@ -61,8 +61,7 @@ def examine_series(values: Sequence[float | None]) -> SeriesFindings:
 
     `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a value.
     A change point's `index` counts all of them and names the first value after the change; `before` and `after` are
-    the medians of the stretches that it parts; `strength` is in standard errors, None where nothing else varies. Below
-    10 values there is none.
+    the medians of the stretches that it parts. Below 10 values there is none.
     """
     series, indices = _finite_values(values)
     changes = _significant_changes(series, indices)
@@ -89,8 +88,8 @@ def _significant_changes(series: NDArray[np.float64], indices: list[int]) -> tup
     places = _at_their_best([place for place, _ in tested], steady)
     levels = [float(np.median(part)) for part in np.split(series, places)]
     return tuple(
-        ChangePoint(indices[place], before, after, strength=strength if isfinite(strength) else None)
-        for place, (_, strength), (before, after) in zip(places, tested, pairwise(levels), strict=True)
+        ChangePoint(indices[place], before, after)
+        for place, (before, after) in zip(places, pairwise(levels), strict=True)
     )
 
 

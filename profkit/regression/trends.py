@@ -14,9 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from profkit.core.codec import without_collector
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import Progress, Silent, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.progress import Progress, Silent
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
 from profkit.reporting import junit, markdown
 from profkit.reporting.charts.of_run import PAGE, read_extras

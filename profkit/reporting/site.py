@@ -14,8 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user, make_folder, make_parents, opened, remember
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import (
+    chown_to_sudo_user,
+    make_folder,
+    make_parents,
+    opened,
+    remember,
+    write_whole,
+)
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Entry, HistorySummary, SeriesSummary
 from profkit.core.types.history import SUMMARY_DAYS

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.ranking import FILE, guide_records
-from profkit.core.errors import ProfkitError
-from profkit.core.progress import Progress, Silent
+from profkit.core.errors import ProfkitError, Progress, Silent
 from profkit.kernels.operations.registry import OPERATIONS
 from profkit.kernels.sweep.outputs import check_writable, write_records
 from profkit.kernels.sweep.request import (

@@ -66,7 +66,7 @@ def test_waiting_for_workers_is_the_time_of_what_they_do() -> None:
     waiting = line(3, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
     work = line(8, 0.0, other_wall=2.0, other_cpu=1.9, own=1.9, processes=2)
     spots = run(waiting, work).hot_spots
-    assert (spots[0].line, spots[0].processes) == (8, 2)
+    assert (spots[0].where.line, spots[0].processes) == (8, 2)
     assert spots[0].share == pytest.approx(1.0)
 
 
@@ -74,7 +74,7 @@ def test_waiting_for_one_that_sleeps_is_sleeping_there() -> None:
     waiting = line(3, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
     sleeping = line(8, 0.0, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}, threads=1)
     spot = run(waiting, sleeping).hot_spots[0]
-    assert (spot.line, spot.kind) == (8, "sleep")
+    assert (spot.where.line, spot.kind) == (8, "sleep")
 
 
 def test_a_place_without_a_pattern_is_the_answer_itself() -> None:

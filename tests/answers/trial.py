@@ -195,11 +195,11 @@ def main() -> None:
             flush=True,
         )
     firsts: dict[str, list[str]] = {}
-    for one in outcomes:
+    for one in [one for one in outcomes if one.rule]:
         firsts.setdefault(one.name, []).append(f"{one.rule} {one.where}")
     for name, found in firsts.items() if options.runs > 1 else ():
         most = max(found, key=found.count)
-        print(f"{name:16} the same first insight in {found.count(most)} of {len(found)} runs")
+        print(f"{name:16} the same first insight in {found.count(most)} of {options.runs} runs")
     words = [outcome.word for outcome in outcomes]
     counts = ", ".join(f"{word} {words.count(word)}" for word in ("right", "place", "wrong", "absent"))
     print(f"{len(outcomes)} programs: {counts}; place right {sum(one.place for one in outcomes)}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Counter, Peaks, Reading, RunDocument
 from profkit.hardware.machine import read_machine

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
 from profkit.hardware.machine import read_machine
 from profkit.profilers.programs import ToolAbility

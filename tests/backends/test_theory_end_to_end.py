@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.types import Cache, Peaks, Reading, RunDocument
 from profkit.hardware.machine import read_machine
 from profkit.profiling.profile import ProfileOptions, profile_workload

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, WorkloadError
-from profkit.core.progress import Silent
+from profkit.core.errors import MachineError, Silent, WorkloadError
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.record import RecordOptions, record_report

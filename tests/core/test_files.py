@@ -25,7 +25,7 @@ from profkit.core.files.regular import (
     read_bounded_text,
     read_start,
 )
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from tests.conftest import ROOT
 
 COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS i FROM n"
@@ -120,7 +120,6 @@ OTHERS = {
     "cli/nightly.py",
     "core/process.py",
     "core/process_tree.py",
-    "core/status.py",
     "core/tables.py",
     "core/files/regular.py",
     "core/files/safe_folder.py",

@@ -28,8 +28,8 @@ from profkit.core.files.safe_folder import (
     remember,
     replace_into,
     without_links,
+    write_whole,
 )
-from profkit.core.files.whole import write_whole
 from profkit.execution import journal
 from profkit.kernels.sweep.request import FORMAT
 from profkit.profiling.record import _bring, _where_to_write, check_target

@@ -101,7 +101,6 @@ def generation(*operations: OperationAttempts, **fields: Any) -> GenerationDocum
         GenerationLimits(5, 200_000),
         command=("profkit", "generate", "--suite", "smoke", "--ops", "relu,add", "--run-id", "spring"),
         dtype="float32",
-        device_type="cuda",
         versions={"torch": "2.13.0", "triton": "3.5.0"},
         input_tokens=sum(attempt.call.input_tokens or 0 for attempt in attempts),
         output_tokens=sum(attempt.call.output_tokens or 0 for attempt in attempts),

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.progress import Silent
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Silent, UnreadableReport, UsageError
 from profkit.core.types import GenerationLimits
 from profkit.execution.journal import open_journal
 from profkit.generation import run as runs

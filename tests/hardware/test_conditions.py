@@ -107,13 +107,13 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_what_the_files_tell(tmp_path: Path) -> None:
-    seen = read_moment("before timing", root=write(tmp_path, FILES))
-    assert (seen.when, seen.throttled) == ("before timing", 7)
+    seen = read_moment(root=write(tmp_path, FILES))
+    assert seen.throttled == 7
 
 
 def test_here_a_look_works_with_and_without_devices() -> None:
-    for devices in (False, True):
-        assert read_moment("before timing", devices=devices).when == "before timing"
+    assert not read_moment(devices=False).slowdowns
+    read_moment(devices=True)
 
 
 CPU = "cpu  {busy} 0 0 5000 0 0 0 {stolen} 0 0\n"

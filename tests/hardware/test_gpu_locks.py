@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 from cli_runner import PROFKIT
 
-from profkit.core.errors import MachineError
-from profkit.core.progress import Silent
+from profkit.core.errors import MachineError, Silent
 from profkit.hardware.gpu_locks import FOLDER, HELD, lock_gpus
 from tests.cuda_stand_in import nvidia as nvidia
 
 HOLDS = (
-    "import sys, time; from profkit.core.progress import Silent; from profkit.hardware.gpu_locks import lock_gpus\n"
+    "import sys, time; from profkit.core.errors import Silent; from profkit.hardware.gpu_locks import lock_gpus\n"
     "with lock_gpus(sys.argv[1:], Silent()): print('held', flush=True); time.sleep(60)"
 )
 UUID = "GPU-00000001-bbbb"  # of the stand-in's first device
@@ -90,7 +89,7 @@ def test_after_its_patience_a_run_is_refused_and_keeps_nothing_of_what_was_free(
 
 
 def test_what_a_process_above_has_is_not_waited_for(locks: Path) -> None:
-    inner = "import sys; from profkit.core.progress import Silent; from profkit.hardware.gpu_locks import lock_gpus\n"
+    inner = "import sys; from profkit.core.errors import Silent; from profkit.hardware.gpu_locks import lock_gpus\n"
     inner += "with lock_gpus(['GPU-1'], Silent(), 0.0): print('in')"
     with lock_gpus(["GPU-1"], Silent()), lock_gpus(["MIG-7"], Silent()):
         assert os.environ[HELD] == "1,7"

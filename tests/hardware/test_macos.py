@@ -55,7 +55,7 @@ def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     assert seen.governor is None
     assert seen.memory is not None
     assert seen.load is not None
-    assert read_moment("after timing", devices=True).throttled is None
+    assert read_moment(devices=True).throttled is None
 
 
 def test_an_apple_gpu_has_the_specification_of_its_chip_and_its_cores(on_a_mac) -> None:  # type: ignore[no-untyped-def]

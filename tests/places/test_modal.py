@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.errors import UsageError
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent, UsageError
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending
 from profkit.execution.places.kinds import parse_places

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError
-from profkit.core.progress import Silent
+from profkit.core.errors import MachineError, Silent
 from profkit.execution.child import JobStatus
 from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_runner import profkit, runs
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.types import RunDocument
 from profkit.profiling import collect
 from profkit.profiling.profile import ProfileOptions, profile_workload

@@ -222,7 +222,7 @@ M1 = ROOT / "tests" / "data" / "xctrace" / "m1"
 def test_of_a_recording_its_start_and_what_decides_comparability_are_told() -> None:
     document = summarize_report(M1)
     assert document.started == "2026-03-31T01:55:31+00:00"
-    told = {f.name: f.value for f in fingerprint_of(document).features}
+    told = {f.name: f.value for f in fingerprint_of(document)}
     assert (told["macos.major"], told["macos.version"], told["tool.xctrace"]) == ("26", "26.3.1", "26")
     assert (told["mode.template"], told["mode.induced"]) == ("Metal System Trace", "Default")
     assert told["gpu.name"] == "Apple M1"

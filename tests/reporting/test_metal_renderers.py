@@ -29,7 +29,7 @@ def judged(document: RunDocument) -> RunDocument:
 
 
 def hostile() -> MetalTrace:
-    works = tuple(MetalWork(name, 3, 0.2, 0.2, 1e-3, 2e-3) for name in HOSTILE)
+    works = tuple(MetalWork(name, 3, 0.2, 1e-3, 2e-3) for name in HOSTILE)
     processes = tuple(MetalProcess(name, None, 0.1, 3, target=name == "") for name in HOSTILE)
     counters = tuple(metal.counter(name, 30.0, unit=name[:40]) for name in HOSTILE)
     return metal.metal(encoders=works, processes=processes, counters=counters, induced=HOSTILE[0])

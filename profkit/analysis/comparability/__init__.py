@@ -22,7 +22,6 @@ from profkit.core.tables import load_yaml
 from profkit.core.types import (
     Difference,
     Feature,
-    Fingerprint,
     Gpu,
     Machine,
     RunDocument,
@@ -273,18 +272,18 @@ def _major_and_minor(version: str | None) -> str | None:
 ID_LENGTH = 12  # hexadecimal digits: two of a thousand machines share one in 1 of 500 million fleets
 
 
-def fingerprint_of(document: RunDocument) -> Fingerprint:
+def fingerprint_of(document: RunDocument) -> tuple[Feature, ...]:
     """What `document` says of every field; a field that it says nothing of has the value None.
 
     Works on a run of any age, an unfinished one, and a report of any tool. Nothing in it names the machine, its user
     or a folder.
     """
     values = values_of(document)
-    features = tuple(Feature(name, values.get(name), field.tier) for name, field in all_fields().items())
-    return Fingerprint(_id(features), features)
+    return tuple(Feature(name, values.get(name), field.tier) for name, field in all_fields().items())
 
 
-def _id(features: tuple[Feature, ...]) -> str:
+def fingerprint_id(features: tuple[Feature, ...]) -> str:
+    """Of the fields of the machine alone that must be alike; one that the run does not tell has no part in it."""
     fields = all_fields()
     words = [
         f"{feature.name}={feature.value}"
@@ -338,15 +337,17 @@ def all_fields() -> Mapping[str, ComparedField]:
 _WEIGHT: dict[Tier, int] = {"must": 0, "should": 1}
 
 
-def fingerprint_differences(baseline: Fingerprint, candidate: Fingerprint) -> tuple[Difference, ...]:
+def fingerprint_differences(
+    baseline: tuple[Feature, ...], candidate: tuple[Feature, ...]
+) -> tuple[Difference, ...]:
     """Every field in which they differ, the weightiest first.
 
     A `must` field that only one of the two tells is no difference but a doubt: it comes as `should`, and says so. What
     neither tells, and what a later profkit added, is passed over.
     """
     fields = all_fields()
-    before = {feature.name: feature.value for feature in baseline.features}
-    after = {feature.name: feature.value for feature in candidate.features}
+    before = {feature.name: feature.value for feature in baseline}
+    after = {feature.name: feature.value for feature in candidate}
     differences = [
         _difference(field, before.get(name), after.get(name))
         for name, field in fields.items()

@@ -128,8 +128,10 @@ def _by_spots(
 def _is_at(spot: HotSpot, insight: Insight) -> bool:
     """Whether a conclusion is about the same function or line; of a function that was inlined, its file and line."""
     where = insight.where
-    same_file = (where.file or "").rpartition("/")[2] == (spot.file or "").rpartition("/")[2]
-    return where.function == spot.function or (bool(where.file) and same_file and where.line == spot.line)
+    same_file = (where.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]
+    return where.function == spot.where.function or (
+        bool(where.file) and same_file and where.line == spot.where.line
+    )
 
 
 # ------------------------------------------------------------ what NVIDIA's own rules concluded

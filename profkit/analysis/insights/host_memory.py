@@ -244,8 +244,10 @@ def _is_native(run: RunEvidence) -> bool:
 
 def hottest_place(run: RunEvidence) -> Place:
     """The program's line of most time, by its samples."""
-    first = next((spot for spot in run.document.hot_spots if spot.file is not None or spot.function), None)
-    return Place(function=first.function, file=first.file, line=first.line) if first is not None else Place()
+    first = next(
+        (spot for spot in run.document.hot_spots if spot.where.file is not None or spot.where.function), None
+    )
+    return first.where if first is not None else Place()
 
 
 def hottest_native(run: RunEvidence, *counters: str) -> Place:

@@ -51,7 +51,7 @@ _SIZES = re.compile(r"(__)?(strlen|wcslen)\w*")
 def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Small pieces of memory that are taken and given back one by one."""
     lines = [one for sampled in document.sampled if sampled.native for one in sampled.lines]
-    line = next((one for one in lines if (one.file, one.line) == (spot.file, spot.line)), None)
+    line = next((one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None)
     if spot.kind != "native" or line is None:
         return None
     called = [one for one in line.callees if _ALLOCATES.fullmatch(one.function)]

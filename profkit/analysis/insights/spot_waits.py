@@ -40,7 +40,7 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
         spot,
         Said(
             "polling",
-            f"{spot.function} sleeps and looks again, until something has happened",
+            f"{spot.where.function} sleeps and looks again, until something has happened",
             f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
             "wait for the event itself: threading.Event.wait, Thread.join, Condition, queue.get, subprocess.wait",
         ),
@@ -68,13 +68,14 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None: 
 def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """One thing is waited for after the other, and nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
+    function = spot.where.function
     if spot.kind == "await":
         return say(
             spot,
             Said(
                 "sequential-waits",
-                f"{spot.function.rpartition('.<locals>.')[0] or spot.function} awaits one thing after the other"
-                if spot.function
+                f"{function.rpartition('.<locals>.')[0] or function} awaits one thing after the other"
+                if function
                 else "One thing is awaited after the other",
                 "the event loop has nothing else to run meanwhile",
                 "start what does not need the result of the other together: asyncio.gather, or a TaskGroup, with a "
@@ -86,7 +87,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
             spot,
             Said(
                 "sequential-waits",
-                f"{spot.function} waits for the network {count_text(calls)} times, once after the other",
+                f"{spot.where.function} waits for the network {count_text(calls)} times, once after the other",
                 f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
                 "keep several requests under way (ThreadPoolExecutor.map, an asynchronous client), one session for "
                 "all of them, or one request for many",
@@ -109,7 +110,7 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         spot,
         Said(
             "repeated-sync",
-            f"{spot.function} waits for the disk {count_text(calls)} times, after each piece",
+            f"{spot.where.function} waits for the disk {count_text(calls)} times, after each piece",
             calls_text(spot),
             "one transaction for many rows: commit once at the end, executemany"
             if commit
@@ -140,7 +141,7 @@ def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
         spot,
         Said(
             "process-per-item",
-            f"{spot.function} starts a process {count_text(count)} times and waits for each",
+            f"{spot.where.function} starts a process {count_text(count)} times and waits for each",
             f"{each} for each process",
             "do it in this process, pass all items to one process (many tools take several files), or keep one worker "
             "that is given one item after the other",
@@ -158,7 +159,7 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
     waiting = [
         line
         for line in (sampled.lines if sampled is not None else ())
-        if line.file == spot.file and str(line.line) == within.how
+        if line.file == spot.where.file and str(line.line) == within.how
     ]
     waits = sum(line.waits.get("lock", 0.0) + line.other_waits.get("lock", 0.0) for line in waiting)
     if sampled is None or waits < OTHERS_WAIT * spot.share * sampled.wall:

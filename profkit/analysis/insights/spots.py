@@ -222,10 +222,10 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             spot,
             Said(
                 "repeated-work",
-                f"{spot.function} is called with the same arguments again and again",
+                f"{spot.where.function} is called with the same arguments again and again",
                 f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
                 "nothing else than they decides what it gives",
-                f"@functools.cache above def {spot.function}, or a loop that keeps the results that the next "
+                f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
                 "step needs",
             ),
             where=replace(place_of(spot), line=int(recursion.how)),
@@ -239,7 +239,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                     "repeated-work",
                     f"{one.name} does the same {count_text(calls)} times",
                     f"its arguments are the same each time; {calls_text(spot)}",
-                    f"call {one.name} once, outside of {spot.function}, and keep what it gives",
+                    f"call {one.name} once, outside of {spot.where.function}, and keep what it gives",
                 ),
                 spot.share * (1 - 1 / calls),
             )
@@ -300,7 +300,7 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         spot,
         Said(
             "calls-in-loop",
-            f"{spot.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+            f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
             f"{calls_text(spot)}{loop}",
             "ask once for all: a join or WHERE ... IN, an index on what is looked up, executemany; one request for "
             "many; read the file once"
@@ -384,7 +384,7 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 def place_alone(spot: HotSpot) -> Insight:
     """The spot as the answer: where, how much, what is under it."""
-    name = spot.function if spot.function not in (None, "<module>") else "the top level"
+    name = spot.where.function if spot.where.function not in (None, "<module>") else "the top level"
     does = DOES.get(spot.kind, "waits")
     left = max(0.0, 1 - spot.share)
     called = f"; called from {spot.caller}" if spot.caller else ""
@@ -468,7 +468,7 @@ def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...])
 
 def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator[Insight]:
     """The largest place with what it is, then patterns at others; imports are first only where nothing else is."""
-    spots = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.file is not None]
+    spots = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.where.file is not None]
     first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
     imports = next((spot for spot in spots if spot.kind == "import"), None)
     loads = unused_import(document, imports) if imports is not None else None

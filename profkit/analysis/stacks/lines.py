@@ -41,7 +41,6 @@ class _Line:
     other_waits: dict[str, float] = field(default_factory=dict)
     callees: dict[Place, float] = field(default_factory=dict)
     callers: dict[Place, float] = field(default_factory=dict)
-    leaves: dict[Place, float] = field(default_factory=dict)
     sources: set[tuple[str, str]] = field(default_factory=set)  # role, and thread or process
     ranks: dict[str, float] = field(default_factory=dict)
     rank_waits: dict[str, float] = field(default_factory=dict)
@@ -81,7 +80,6 @@ class LineTally:
                 (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
             )
             _add(line.callees, places[inner], sample.wall)
-            _add(line.leaves, places[-1], sample.wall)
         if at > 0:
             _add(line.callers, places[at - 1], sample.wall)
         if rank:
@@ -157,7 +155,6 @@ class LineTally:
             line.other_waits,
             largest(line.callees),
             largest(line.callers),
-            next(iter(largest(line.leaves)), None),
             line.longest or None,
             len({source for role, source in line.sources if role == "thread"}),
             len({source for role, source in line.sources if role == "process"}),

@@ -186,9 +186,6 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     if len(samples) > 1:
         width = statistics.percentile(samples, 75) - statistics.percentile(samples, 25)
         readings.append(reading("time.spread", 100 * width / median, "%", "100 * (p75 - p25) / median"))
-        outside = len(statistics.outlier_indices(samples))
-        formula = f"100 * share of samples with |x - median| > {statistics.OUTLIER_LIMIT} MAD-sigma"
-        readings.append(reading("time.outliers", 100 * outside / len(samples), "%", formula))
     for name, percent_, least in (("time.p95", 95, FOR_P95), ("time.p99", 99, FOR_P99)):
         if len(samples) >= least:
             formula = f"{percent_}th percentile of all samples"

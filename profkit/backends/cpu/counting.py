@@ -15,7 +15,7 @@ from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, RegionWork, divide_counters, read_region_work
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.status import status_wrapper
+from profkit.core.process import status_wrapper
 from profkit.core.types import (
     RUN,
     Counter,

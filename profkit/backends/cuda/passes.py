@@ -27,7 +27,7 @@ from profkit.backends.cuda.kernels import (
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent
-from profkit.core.status import status_wrapper
+from profkit.core.process import status_wrapper
 from profkit.core.types import (
     Fact,
     GpuTrace,

@@ -31,7 +31,7 @@ from profkit.backends.passes import (
 )
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.status import status_wrapper
+from profkit.core.process import status_wrapper
 from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.nsys.command import export_argv, nsys_argv

@@ -14,7 +14,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write need not be one that one may list
@@ -30,15 +31,13 @@ def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
     with opened(path.parent) as parent:
         (parent / path.name).mkdir()
         handle = os.open(parent / path.name, _FOLDER)
-    try:
+    with _closing(handle):
         status = os.fstat(handle)
-        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise _replaced(path)
         for name in inside:
             os.mkdir(name, dir_fd=handle)
         _made[os.path.abspath(path)] = status.st_dev, status.st_ino
-    finally:
-        os.close(handle)
 
 
 def make_parents(folder: Path) -> None:
@@ -56,13 +55,10 @@ def make_parents(folder: Path) -> None:
 
 def remember(folder: Path) -> None:
     """Know a folder again that is there already, where it is one's own. Raises OSError."""
-    handle = _open(folder)
-    try:
+    with _closing(_open(folder)) as handle:
         status = os.fstat(handle)
         if not folder.is_symlink() and is_own(status.st_uid):
             _made[os.path.abspath(folder)] = status.st_dev, status.st_ino
-    finally:
-        os.close(handle)
 
 
 def without_links(folder: Path) -> Path:
@@ -92,9 +88,14 @@ def opened(folder: Path) -> Iterator[Path]:
     Raises OSError where it, or the remembered folder that it is in, is not the one that was made, and for root where a
     link of another user leads to it.
     """
-    handle = _open(folder)
-    try:
+    with _closing(_open(folder)) as handle:
         yield _HANDLES / str(handle) if _HANDLES.is_dir() else folder
+
+
+@contextlib.contextmanager
+def _closing(handle: int) -> Iterator[int]:
+    try:
+        yield handle
     finally:
         os.close(handle)
 
@@ -111,10 +112,8 @@ def _open(folder: Path) -> int:
         os.close(handle)
         raise _replaced(root)
     for name in absolute.relative_to(root).parts:
-        try:
+        with _closing(handle):
             inner = _enter(name, root / name, handle)
-        finally:
-            os.close(handle)
         handle = inner
     return handle
 
@@ -174,7 +173,7 @@ def _asks_whose_links() -> bool:
 def is_own(user: int) -> bool:
     """Whether what this user made may be trusted: the user is this process's, or root works for it under sudo."""
     caller = caller_of_sudo()
-    return not hasattr(os, "geteuid") or user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
+    return user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
 
 
 def foreign_link(path: Path, name: str) -> OSError:
@@ -189,7 +188,7 @@ def _replaced(path: Path) -> OSError:
 
 def is_shared(folder: Path) -> bool:
     """Whether root would write where another one than it, or than the caller of sudo, may put links."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+    if os.geteuid() != 0:
         return False
     status = folder.stat()
     return not is_own(status.st_uid) or bool(status.st_mode & 0o022)
@@ -197,16 +196,10 @@ def is_shared(folder: Path) -> bool:
 
 def copy_into(file: Path, target: Path) -> None:
     """Copy a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
-    with opened(target.parent) as folder:
-        temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-        try:
-            with file.open("rb") as source, temporary.open("xb") as copy:
-                shutil.copyfileobj(source, copy)
-                if (owner := caller_of_sudo()) is not None:
-                    os.fchown(copy.fileno(), *owner)
-            os.replace(temporary, folder / target.name)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with replacing(target) as temporary, file.open("rb") as source, temporary.open("xb") as copy:
+        shutil.copyfileobj(source, copy)
+        if (owner := caller_of_sudo()) is not None:
+            os.fchown(copy.fileno(), *owner)
 
 
 @contextlib.contextmanager
@@ -222,8 +215,8 @@ def arriving(beside: Path) -> Iterator[Path]:
         made_here = parent / f".arriving-{secrets.token_hex(8)}"
         made_here.mkdir(0o700)
         handle = os.open(made_here, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
+        with _closing(handle):
+            if os.fstat(handle).st_uid != os.geteuid():
                 raise _replaced(made_here)
             inside = _HANDLES / str(handle) if _HANDLES.is_dir() else made_here
             try:
@@ -233,8 +226,6 @@ def arriving(beside: Path) -> Iterator[Path]:
                     remove(path)
                 with contextlib.suppress(OSError):  # what took its name is not ours
                     made_here.rmdir()
-        finally:
-            os.close(handle)
 
 
 def remove(path: Path) -> None:
@@ -279,7 +270,7 @@ def bring(source: Path, target: Path) -> None:
 def caller_of_sudo() -> tuple[int, int] | None:
     """The user and group (-1: as it is) that root works for under sudo; None without sudo."""
     user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not (user.isascii() and user.isdecimal()):
+    if os.geteuid() != 0 or not (user.isascii() and user.isdecimal()):
         return None
     if not 0 < int(user) < 1 << 32:
         return None
@@ -296,17 +287,13 @@ def chown_to_sudo_user(*paths: Path) -> None:
     if (owner := caller_of_sudo()) is None:
         return
     for path in paths:
-        with contextlib.suppress(OSError):
-            folder = _open(path.parent)
-            try:
-                _hand_over(path.name or ".", folder, owner, path)
-            finally:
-                os.close(folder)
+        with contextlib.suppress(OSError), _closing(_open(path.parent)) as folder:
+            _hand_over(path.name or ".", folder, owner, path)
 
 
 def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None = None) -> None:
     handle = os.open(name, _FILE, dir_fd=folder)  # a link, a socket: OSError, and it stays root's
-    try:
+    with _closing(handle):
         status = os.fstat(handle)
         known = _made.get(os.path.abspath(path)) if path is not None else None
         if status.st_uid != 0 or (known is not None and known != (status.st_dev, status.st_ino)):
@@ -318,5 +305,51 @@ def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None
             os.fchown(handle, *owner)  # at last: from now on its owner can change what is in it
         elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             os.fchown(handle, *owner)
-    finally:
-        os.close(handle)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """The name of a temporary file that takes the place of `path` at the end of the block: whole or not at all.
+
+    Where the block raises, a Ctrl-C too, the former file stays and the temporary one is removed.
+    """
+    with opened(path.parent) as folder:
+        temporary = folder / f".{path.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+        try:
+            yield temporary
+            os.replace(temporary, folder / path.name)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def user_cache(name: str) -> Path | None:
+    """`$XDG_CACHE_HOME/profkit/NAME`, or that of `~/.cache`, there or not. None where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base and os.path.isabs(base):  # by its specification a path that is not absolute counts as not set
+        return Path(base, "profkit", name)
+    with contextlib.suppress(RuntimeError):
+        return Path.home() / ".cache" / "profkit" / name
+    return None
+
+
+def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> None:
+    """Write the text; a former file stays as it was where anything fails, and so it does for whoever reads meanwhile.
+
+    `sync`: on the disk before it takes the former one's place. Raises OSError, and what `pieces` raise.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device, which would be replaced
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    # `x`: made anew, so that no link that somebody put there is followed
+    with replacing(path) as target, target.open("x", encoding="utf-8", errors="replace") as file:
+        file.writelines(pieces)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+class TemporaryFolder(tempfile.TemporaryDirectory[str]):
+    """As tempfile's: `with` gives its name, of which `purpose` is a part. What cannot be removed in the end stays."""
+
+    def __init__(self, purpose: str = "") -> None:
+        super().__init__(prefix=f"profkit-{purpose}-", ignore_cleanup_errors=True)

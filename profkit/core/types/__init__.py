@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from profkit.core.types.comparison import *
-    from profkit.core.types.exchange import *
     from profkit.core.types.gpu import *
     from profkit.core.types.history import *
     from profkit.core.types.hot_spots import *
     from profkit.core.types.kernels import *
-    from profkit.core.types.machine import *
     from profkit.core.types.readings import *
     from profkit.core.types.run import *
 
 # Those that most processes load come first, and none before one that it is made of.
-_MODULES = ["readings", "exchange", "machine", "gpu", "hot_spots", "run", "kernels", "comparison", "history"]
+_MODULES = ["readings", "gpu", "hot_spots", "run", "kernels", "comparison", "history"]
 
 
 def __getattr__(name: str) -> object:

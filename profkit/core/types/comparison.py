@@ -27,20 +27,8 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Fingerprint:
-    """All fields of one run that decide comparability.
-
-    `id` is 12 hexadecimal digits of a hash over the `must` fields of the machine alone: not of the workload, the mode
-    of measuring or a tool. A field that the run does not tell has no part in it.
-    """
-
-    id: str
-    features: tuple[Feature, ...]
-
-
-@dataclass(frozen=True)
 class Difference:
-    """One field in which two runs differ. `intended`: in this they differ on purpose, as was asked for."""
+    """One field in which two runs differ."""
 
     name: str
     tier: Tier
@@ -48,15 +36,12 @@ class Difference:
     candidate: str | None
     tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
     metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
-    intended: bool = False
+    intended: bool = False  # on purpose, as was asked for
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One value of a metric as a comparison sees it: the centre, its 95 % interval, and what it was made of.
-
-    `groups` are the raw samples, one tuple per process (or round); empty where only the centre is known.
-    """
+    """One value of a metric as a comparison sees it: the centre, its 95 % interval, and samples by process or round."""
 
     value: float
     low: float | None = None
@@ -66,13 +51,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one metric in one scope.
-
-    `ratio` is candidate over baseline with its interval `low`..`high` at the confidence that the number of metrics
-    looked at asks for. `floor` is the relative change that counts at all, `limit` the same in the metric's unit where
-    single values were compared; `detectable` the smallest that these samples could have shown. `p` is adjusted for how
-    many were looked at; None where no test was made. `doubts`: what the interval does not know, or why there is none.
-    """
+    """What became of one metric in one scope."""
 
     metric: str
     unit: str
@@ -82,17 +61,17 @@ class Change:
     word: ChangeWord
     course: Course
     scope: Scope = RUN
-    ratio: float | None = None
-    low: float | None = None
+    ratio: float | None = None  # candidate over baseline, with
+    low: float | None = None  # its interval, at the confidence that the number of metrics looked at asks for
     high: float | None = None
-    p: float | None = None
-    floor: float = 0.0
-    limit: float | None = None
-    detectable: float | None = None
+    p: float | None = None  # adjusted for how many were looked at; None where no test was made
+    floor: float = 0.0  # the relative change that counts at all
+    limit: float | None = None  # the same in the metric's unit, where single values were compared
+    detectable: float | None = None  # the smallest change that these samples could have shown
     tool: str = "profkit"  # what measured it
     # decides: worse is a regression; stands-in: it decides where no time was sampled; supports: it only explains
     role: Literal["decides", "stands-in", "supports"] = "decides"
-    doubts: tuple[Fact, ...] = ()
+    doubts: tuple[Fact, ...] = ()  # what the interval does not know, or why there is none
     fix: Fact | None = None  # what would decide it, where it is AMBIGUOUS and that is known
 
 
@@ -148,11 +127,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pairing:
-    """How two versions were run in turn. `seconds` of the `budget` were used.
-
-    `waited`: the share of the time in which the runs could go on and had no processor, which was taken out of every
-    time; None where it could not be.
-    """
+    """How two versions were run in turn. `waited`: the share of time without a processor, taken out of every time."""
 
     pairs: int
     seconds: float
@@ -163,12 +138,9 @@ class Pairing:
 
 @dataclass(frozen=True)
 class BlamedLine:
-    """A line that a commit changed, in what became slower. `path` is relative to the repository.
+    """A line that a commit changed, in what became slower; one that was `removed` stood below `line`."""
 
-    `removed`: it was taken out, and stood below the line `line`.
-    """
-
-    path: str
+    path: str  # relative to the repository
     line: int
     text: str
     commit: str
@@ -199,9 +171,7 @@ class Comparison:
     blamed: tuple[BlamedLine, ...] = ()  # the likeliest first
 
 
-# How a workload of a suite ended. `new`: the baseline does not have it; `elsewhere`: it runs on another machine;
-# `failed`: it did not run; `refused`, `machine`: a version could not be had, or this machine cannot; `interrupted`:
-# a Ctrl-C came before.
+# `new`: the baseline does not have it; `refused`, `machine`: a version could not be had, or this machine cannot.
 ComparedEnding = Literal["compared", "new", "elsewhere", "failed", "refused", "machine", "interrupted"]
 SuiteOutcome = Literal[ComparisonOutcome, "failed", "new"]
 
@@ -241,22 +211,18 @@ BisectState = Literal["running", "found", "several", "same", "ambiguous", "open"
 
 @dataclass(frozen=True)
 class BisectStep:
-    """One paired test: `later` was run in turn with `earlier` (hashes).
-
-    `pairs` has the seconds of (earlier, later); `ratio` is later over earlier with its interval. `seconds`: the wall
-    time of the step with its checkouts. `probability`: after the step, that the change is at `later` or before it.
-    """
+    """One paired test: `later` was run in turn with `earlier` (hashes)."""
 
     kind: Literal["ends", "search", "confirm"]
     earlier: str
     later: str
-    pairs: tuple[tuple[float, ...], ...]
+    pairs: tuple[tuple[float, ...], ...]  # seconds of (earlier, later)
     word: ChangeWord
     ratio: float
     low: float
     high: float
-    seconds: float
-    probability: float | None = None
+    seconds: float  # wall time, with the checkouts
+    probability: float | None = None  # after the step, that the change is at `later` or before it
 
 
 @dataclass(frozen=True)
@@ -270,18 +236,16 @@ class SkippedCommit:
 
 @dataclass(frozen=True)
 class BisectPart:
-    """Where a part of the change is: in one of `commits`, the oldest first, which follow `baseline`.
+    """Where a part of the change is: in one of `commits`, the oldest first, which follow `baseline`."""
 
-    `one`: a single commit made it; with several `commits`, one of these, between which nothing could be run.
-    `rest`: what lies there is too small to be searched, or no single commit made it. `ratio` is that of the last of
-    `commits` over `baseline`, with its interval where both were run in turn; `word` is the word on that.
-    """
-
+    # `one`: a single one made it, the others could not be run; `rest`: too small to be searched, or made by several
     kind: Literal["one", "rest"]
     baseline: str
     commits: tuple[str, ...]
     probability: float
-    ratio: float
+    ratio: (
+        float  # the last of `commits` over `baseline`, with its interval and word where both were run in turn
+    )
     low: float | None = None
     high: float | None = None
     word: ChangeWord | None = None

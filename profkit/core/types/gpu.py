@@ -31,14 +31,11 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One launch configuration: what is launched, in which shape. Grid in blocks, block in threads (x, y, z).
-
-    Both are empty where a trace tells no shape: an encoder of Metal has a name alone.
-    """
+    """One launch configuration: what is launched, in which shape; an encoder of Metal has a name alone."""
 
     name: str  # demangled, whole
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
+    grid: tuple[int, ...]  # blocks (x, y, z)
+    block: tuple[int, ...]  # threads
     mangled: str | None = None
     registers: int | None = None  # per thread
     shared: int | None = None  # bytes per block, static and dynamic
@@ -70,15 +67,11 @@ class KernelTime:
     ranges: tuple[str, ...] = ()  # the regions (NVTX ranges) it was launched in
     setup_launches: int = 0  # further launches before what repeats, not counted above
     graph: bool = False  # launched by a CUDA graph
-    # The operation of a framework that launched it most often, `aten::mm [4096,768] x [768,50257]`, how often, and how
-    # many different ones did.
-    operation: str | None = None
+    operation: str | None = None  # that launched it most often: `aten::mm [4096,768] x [768,50257]`
     operation_launches: int = 0
-    operations: int = 0
-    # Of most launches by that operation: the forward operation whose backward pass it is a part of, and the line of the
-    # program that called it (of the forward operation, in a backward pass).
-    backward_of: str | None = None
-    file: str | None = None
+    operations: int = 0  # different ones
+    backward_of: str | None = None  # the forward operation whose backward pass that operation is a part of
+    file: str | None = None  # of the line that called that operation (in a backward pass, the forward one)
     line: int | None = None
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
@@ -90,7 +83,7 @@ MemoryKind = Literal["pageable", "pinned", "managed"]
 
 @dataclass(frozen=True)
 class HostMemory:
-    """Those copies of one kind whose host side is memory of this kind."""
+    """Those copies whose host side is memory of this kind."""
 
     kind: MemoryKind
     count: int
@@ -100,16 +93,13 @@ class HostMemory:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Copies (or memsets) of one kind: "host to device", "device to device", "memset".
-
-    `memory`: the host's side of them, most time first, as far as it is told.
-    """
+    """Copies (or memsets) of one kind: "host to device", "device to device", "memset"."""
 
     kind: str
     count: int
     bytes: int
     seconds: float
-    memory: tuple[HostMemory, ...] = ()
+    memory: tuple[HostMemory, ...] = ()  # the host's side, most time first
 
 
 @dataclass(frozen=True)
@@ -136,17 +126,13 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class Communication:
-    """Kernels of NCCL: means over the devices that ran any, in seconds.
-
-    `exposed`: no other kernel ran. `waiting`: of their own time, that in which another device of the recording had not
-    begun the same call; None where calls cannot be paired. `kernel` is the one with most time.
-    """
+    """Kernels of NCCL: means over the devices that ran any, in seconds."""
 
     seconds: float
-    exposed: float
-    waiting: float | None
+    exposed: float  # no other kernel ran
+    waiting: float | None  # in which another device had not begun the same call; None: calls cannot be paired
     calls: int  # of one device
-    kernel: str
+    kernel: str  # the one with most time
     devices: int
 
 
@@ -165,42 +151,34 @@ class StreamTime:
 
 @dataclass(frozen=True)
 class DeviceStreams:
-    """The streams of one process on one device, most time first. Times in seconds.
-
-    `computing`: any kernel ran; `together`: of that, kernels of two or more streams did.
-    """
+    """The streams of one process on one device, most time first. Times in seconds."""
 
     device: int
     streams: tuple[StreamTime, ...]
-    computing: float
-    together: float
+    computing: float  # any kernel ran
+    together: float  # of that, kernels of two or more streams
 
 
 @dataclass(frozen=True)
 class HostPauses:
-    """The stretches of over 1 ms in which a device was idle and the host had launched nothing. Times in seconds.
+    """The stretches of over 1 ms in which a device was idle and the host had launched nothing. Times in seconds."""
 
-    Of several devices `seconds` is the mean, `count` that of the one with most.
-    """
-
-    count: int
-    seconds: float  # in all
+    count: int  # of several devices, of the one with most
+    seconds: float  # in all, of several devices the mean
     median: float
 
 
 @dataclass(frozen=True)
 class GpuTrace:
-    """What the devices did in the part that counts. Times in seconds.
+    """What the devices did in the part that counts. Times in seconds; of several devices the mean.
 
-    `span` runs from the begin of the region (or of its first activity) to its end (or that of the last); `busy` is
-    the union of all kernels and copies in it, so `span - busy` is idle. Of several devices both are the mean.
-    A report of counters alone has neither: there only `kernels` is told, with the times that were counted.
+    A report of counters alone has only `kernels`, with the times that were counted.
     """
 
     tool: str
     kernels: tuple[KernelTime, ...]  # largest total first
-    span: float | None = None
-    busy: float | None = None
+    span: float | None = None  # from the begin of the region (or of its first activity) to its end
+    busy: float | None = None  # the union of all kernels and copies in it
     launches: int = 0
     transfers: tuple[Transfer, ...] = ()
     ranges: tuple[GpuRange, ...] = ()
@@ -237,15 +215,11 @@ class GpuToolLines:
 
 @dataclass(frozen=True)
 class KernelInstruction:
-    """One machine instruction of a kernel. Shares are of the kernel's own totals, 0..1.
-
-    `offset` is in bytes from the kernel's begin. `text` names a memory access (`LDG.128`), `file` and `line` the
-    source where the kernel was compiled with line information; None is not known.
-    """
+    """One machine instruction of a kernel, and its source where that is known. Shares are of the kernel's totals."""
 
     kernel: Scope
-    offset: int
-    text: str | None
+    offset: int  # bytes from the kernel's begin
+    text: str | None  # a memory access: `LDG.128`
     file: str | None
     line: int | None
     samples: float  # of the samples in which a warp waited there
@@ -256,17 +230,14 @@ class KernelInstruction:
 
 @dataclass(frozen=True)
 class ToolRule:
-    """What a rule of NVIDIA's Nsight Compute concluded of a kernel, as the report holds it.
-
-    `speedup` is its estimate, a share (0..1) of the kernel's time where `whole`, else of a part of it alone.
-    """
+    """What a rule of NVIDIA's Nsight Compute concluded of a kernel, as the report holds it."""
 
     kernel: Scope
     name: str
     title: str
     text: str
-    speedup: float
-    whole: bool
+    speedup: float  # its estimate, a share (0..1) of
+    whole: bool  # the kernel's time; else of a part of it alone
 
 
 @dataclass(frozen=True)
@@ -293,15 +264,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class MetalWork:
-    """All work of one name on the GPU, of the process that counts. Times in seconds.
-
-    `seconds` adds up what may have run side by side, `busy` is the union of it.
-    """
+    """All work of one name on the GPU, of the process that counts. `seconds` adds up what may run side by side."""
 
     name: str
     count: int
     seconds: float
-    busy: float | None = None
     median: float | None = None
     longest: float | None = None
 
@@ -319,35 +286,26 @@ class MetalProcess:
 
 @dataclass(frozen=True)
 class MetalState:
-    """How long the GPU (or the machine) was in one state: "Minimum", "Nominal".
-
-    `busy` is the part of it in which the process had work on the GPU: one with nothing to do rests in a low state.
-    """
+    """How long the GPU (or the machine) was in one state: "Minimum", "Nominal"."""
 
     name: str
     seconds: float
-    busy: float | None = None
+    busy: float | None = None  # in which the process had work: a GPU with nothing to do rests in a low state
 
 
 @dataclass(frozen=True)
 class MetalCounter:
-    """One counter of the GPU over the part that counts; it speaks of the whole device, not of a process.
-
-    `mean` is weighted by how long each sample held. `unit` is as the table's own label says it, in base units ("%",
-    "B/s"), "" where it says none. `covered` is the share of the time (0..1) that samples speak of. `active` is the mean
-    over those samples alone in which the process had work on the GPU; None where the recording does not tell when.
-    `filled` is the share (0..1) of the time of those samples in which it had: the rest of it is in `active` as well.
-    """
+    """One counter of the GPU over the part that counts; it speaks of the whole device, not of a process."""
 
     name: str
-    unit: str
-    mean: float
+    unit: str  # as the table's own label says it, in base units; "" where it says none
+    mean: float  # weighted by how long each sample held
     least: float
     most: float
     samples: int
-    covered: float | None = None
-    active: float | None = None
-    filled: float | None = None
+    covered: float | None = None  # share of the time that samples speak of
+    active: float | None = None  # mean over the samples in which the process had work; None: not told when
+    filled: float | None = None  # share of those samples' time in which it had: the rest is in `active`
 
 
 @dataclass(frozen=True)
@@ -361,20 +319,12 @@ class MetalAbsent:
 
 @dataclass(frozen=True)
 class MetalTrace:
-    """A Metal System Trace, restricted to the part that counts. Times in seconds; None: not in the trace.
-
-    `span` is the length of that part. `device_busy` is the union of the device's Active intervals, whoever caused
-    them; `process_busy` that of the intervals of the process that was profiled; `others` the time in which that process
-    had nothing on the GPU while somebody else had. `window` is the part of the span from the first submission (or work)
-    of the process to its last (marked: all of the span): what lies around it is start-up and end. Of the time in the
-    window in which the process had nothing on the GPU, `unsubmitted` is that in which all was done that the host had
-    submitted, and `blocked` that in which something was submitted, and somebody else had the GPU.
-    """
+    """A Metal System Trace, restricted to the part that counts. Times in seconds; None: not in the trace."""
 
     span: float | None = None
-    device_busy: float | None = None
-    process_busy: float | None = None
-    others: float | None = None
+    device_busy: float | None = None  # union of the device's Active intervals, whoever caused them
+    process_busy: float | None = None  # of the intervals of the process that was profiled
+    others: float | None = None  # that process had nothing on the GPU while somebody else had
     longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
     processes: tuple[MetalProcess, ...] = ()  # busiest first
     encoders: tuple[MetalWork, ...] = ()  # largest first
@@ -390,9 +340,9 @@ class MetalTrace:
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     entries: int = 0  # of the region
-    window: float | None = None
-    unsubmitted: float | None = None
-    blocked: float | None = None
+    window: float | None = None  # from the first submission of the process to its last; marked: the span
+    unsubmitted: float | None = None  # in the window: all was done that the host had submitted
+    blocked: float | None = None  # in the window: something was submitted, and somebody else had the GPU
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
     window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled

@@ -22,10 +22,7 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class Value:
-    """One metric of one run as it is stored: the centre and its interval.
-
-    `doubt` says what contradicts it: it is shown, and decides nothing.
-    """
+    """One metric of one run as it is stored: the centre and its interval."""
 
     key: SeriesKey
     unit: str
@@ -34,18 +31,14 @@ class Value:
     quality: Quality
     low: float | None = None
     high: float | None = None
-    doubt: str | None = None
+    doubt: str | None = None  # what contradicts it: it is shown, and decides nothing
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One run as a history keeps it. `id` names it for ever: adding the same run twice changes nothing.
+    """One run as a history keeps it."""
 
-    `valid` False: throttled, interrupted, ...; it is kept and shown, decides nothing, and `reason` says why. `outcome`
-    is what was decided of it: a nightly's word (`pass`, `regressed`, ...), None where nobody decided.
-    """
-
-    id: str
+    id: str  # for ever: adding the same run twice changes nothing
     started: str  # ISO 8601, UTC
     workload: str
     backend: str
@@ -59,24 +52,24 @@ class Entry:
     night: str | None = None  # the nightly that it was part of
     facts: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Value, ...] = ()
-    outcome: str | None = None
-    valid: bool = True
-    reason: str | None = None
+    outcome: str | None = None  # a nightly's word; None where nobody decided
+    valid: bool = True  # False: throttled, interrupted, ...: shown, decides nothing, and
+    reason: str | None = None  # why
 
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One value of a series with what is known of its run. `entry` is the run's id."""
+    """One value of a series with what is known of its run."""
 
-    entry: str
+    entry: str  # the run's id
     started: str
     machine: str
     value: float
     low: float | None = None
     high: float | None = None
     commit: str | None = None
-    valid: bool = True  # False: throttled, interrupted, contradicted; kept, shown, and decides nothing
-    reason: str | None = None  # why it is not valid
+    valid: bool = True  # as that of the entry; False where the value is contradicted, too
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,21 +93,15 @@ class Series:
     points: tuple[HistoryPoint, ...]
 
 
-SegmentCause = Literal["begin", "machine", "accepted"]
-
-
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a series within which values may be compared; `first` and `last` are indices.
-
-    `word`: why a change was accepted, in the words of whoever did (`by`).
-    """
+    """A stretch of a series within which values may be compared; `first` and `last` are indices."""
 
     first: int
     last: int
-    cause: SegmentCause
-    word: str = ""
-    by: str | None = None
+    cause: Literal["begin", "machine", "accepted"]
+    word: str = ""  # why a change was accepted, in the words of
+    by: str | None = None  # whoever did
 
 
 @dataclass(frozen=True)
@@ -126,7 +113,6 @@ class ChangePoint:
     after: float
     started: str | None = None  # of the first value after it
     commit: str | None = None
-    strength: float | None = None  # standard errors that it stands out by; None where nothing else varies
 
     @property
     def ratio(self) -> float | None:
@@ -148,18 +134,13 @@ class Trend:
 
 @dataclass(frozen=True)
 class SeriesSummary:
-    """A trend with what an overview says of it. `level` and `before` are medians in the series' unit.
-
-    `level`: of the last valid nights; `before`: of those that ended `SUMMARY_DAYS` days earlier, None where they may
-    not be compared with each other. `counts`: the smallest relative change that counts, which is what one night can
-    show, and no less than the floor of the metric; None where the noise is not known.
-    """
+    """A trend with what an overview says of it."""
 
     trend: Trend
     gates: bool  # whether it can fail a night
-    level: float | None = None
-    before: float | None = None
-    counts: float | None = None
+    level: float | None = None  # median of the last valid nights
+    before: float | None = None  # of those that ended `SUMMARY_DAYS` days earlier, where they may be compared
+    counts: float | None = None  # the smallest relative change that counts: of one night, at least the floor
 
 
 SUMMARY_DAYS = 30
@@ -220,47 +201,36 @@ class MetricOutcome:
 
 @dataclass(frozen=True)
 class PairsCommand:
-    """How `profkit compare --base` and `profkit bisect` are called to run two of a workload's commits in pairs.
-
-    `env`: NAME=value. `setup` is what makes a checkout ready; empty where nothing does.
-    """
+    """How `profkit compare --base` and `profkit bisect` are called to run two of a workload's commits in pairs."""
 
     command: tuple[str, ...]
-    setup: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()  # makes a checkout ready
+    env: tuple[str, ...] = ()  # NAME=value
 
 
 @dataclass(frozen=True)
 class Uncounted:
-    """Why a count beside the base decides nothing: `what` (a commit, or metrics) by its code.
-
-    `scatters`: counts of one commit lie `apart` (a share, or the count itself around 0).
-    """
+    """Why a count beside the base decides nothing."""
 
     code: Literal["budget-spent", "failed", "unknown", "scatters"]
-    what: str
+    what: str  # a commit, or metrics
     message: str = ""
-    apart: float = 0.0
+    apart: float = 0.0  # `scatters`: counts of one commit, as a share, or the count itself around 0
 
 
 @dataclass(frozen=True)
 class NightPairs:
-    """What came of a workload beside the commit `base`, or by its `code` why they were not run in turn.
-
-    `same`: the base is tonight's own commit, so no code could be slower. `first`: no night was good yet, and tonight's
-    commit stands for later nights. `failed`: something that can be mended prevented the pairs. `message`: what git, the
-    setup or the pairs said. `exact`: what was counted and not timed.
-    """
+    """What came of a workload beside the commit `base`, or by its `code` why they were not run in turn."""
 
     base: str | None = None
     code: str = ""
-    message: str = ""
+    message: str = ""  # what git, the setup or the pairs said
     fix: str | None = None
-    same: bool = False
-    first: bool = False
-    failed: bool = False
+    same: bool = False  # the base is tonight's own commit, so no code could be slower
+    first: bool = False  # no night was good yet, and tonight's commit stands for later nights
+    failed: bool = False  # something that can be mended prevented the pairs
     changes: tuple[Change, ...] = ()
-    exact: tuple[Change, ...] = ()
+    exact: tuple[Change, ...] = ()  # of what was counted and not timed
     pairing: Pairing | None = None
     notes: tuple[Fact, ...] = ()
     uncounted: tuple[Uncounted, ...] = ()
@@ -268,27 +238,22 @@ class NightPairs:
 
 @dataclass(frozen=True)
 class WorkloadOutcome:
-    """What the nightly says of one workload: the worst of its metrics, and where its run lies.
-
-    `message` is what its profile said where it did not end well; `pairs` are without their changes, which the metrics
-    have.
-    """
+    """What the nightly says of one workload: the worst of its metrics, and where its run lies."""
 
     name: str
     backend: str
     outcome: Outcome
     code: str
-    message: str = ""
+    message: str = ""  # what its profile said where it did not end well
     run: str | None = None
     seconds: float = 0.0
     metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
     verdicts: tuple[Verdict, ...] = ()  # of its targets
     notes: tuple[str, ...] = ()
     fix: str | None = None
-    # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
-    ending: str = "done"
+    ending: str = "done"  # of its profile: "workload-failed", "machine", "out-of-time", ...
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder
-    pairs: NightPairs | None = None
+    pairs: NightPairs | None = None  # without their changes, which the metrics have
     in_pairs: PairsCommand | None = None
 
 

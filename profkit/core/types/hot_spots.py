@@ -48,19 +48,15 @@ ConstructKind = Literal[
 
 @dataclass(frozen=True)
 class Place:
-    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
-
-    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
-    configuration's part of the GPU time (0..1).
-    """
+    """Where a problem is, as far as it is known."""
 
     kernel: str | None = None
-    operation: str | None = None
+    operation: str | None = None  # of a framework: `aten::mm [64, 32] x [32, 8]`
     function: str | None = None
     file: str | None = None
     line: int | None = None
-    label: str | None = None
-    share: float | None = None
+    label: str | None = None  # the kernel as tables name it, with its configuration where it had several
+    share: float | None = None  # that configuration's part of the GPU time (0..1)
 
 
 NOWHERE = Place()
@@ -77,15 +73,12 @@ class Construct:
 
 @dataclass(frozen=True)
 class LineCode:
-    """A line of the program's source. `loop` is the first line of the loop around it, None outside of any.
-
-    `into` are the functions of the same file that it calls.
-    """
+    """A line of the program's source."""
 
     text: str
-    loop: int | None = None
+    loop: int | None = None  # the first line of the loop around it
     constructs: tuple[Construct, ...] = ()
-    into: tuple[InnerCode, ...] = ()
+    into: tuple[InnerCode, ...] = ()  # the functions of the same file that it calls
 
     def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
         """Those of a kind."""
@@ -111,56 +104,45 @@ class Variable:
 
 @dataclass(frozen=True)
 class LineSamples:
-    """What was sampled in one line of the program and below it, in seconds.
-
-    `main_wall` and `main_cpu` are of the first process's main thread, `waits` what it waited for there; the others are
-    of all other threads and processes. `own` is processor time in the line itself, `callees` are the functions that it
-    called and `leaf` the innermost one of most time. `ranks`: processor time by rank of a distributed program, and
-    `rank_waits` what each waited.
-    """
+    """What was sampled in one line of the program and below it, in seconds."""
 
     function: str
     file: str | None
     line: int | None
-    main_wall: float = 0.0
+    main_wall: float = 0.0  # of the first process's main thread
     main_cpu: float = 0.0
-    other_wall: float = 0.0
+    other_wall: float = 0.0  # of all other threads and processes
     other_cpu: float = 0.0
-    own: float = 0.0
-    waits: Mapping[str, float] = field(default_factory=dict)
+    own: float = 0.0  # processor time in the line itself
+    waits: Mapping[str, float] = field(default_factory=dict)  # of the main thread, by what it waited for
     other_waits: Mapping[str, float] = field(default_factory=dict)
-    callees: tuple[CodeLine, ...] = ()
+    callees: tuple[CodeLine, ...] = ()  # the functions that it called
     callers: tuple[CodeLine, ...] = ()
-    leaf: CodeLine | None = None
     longest: float | None = None
     threads: int = 0
     processes: int = 0
     looks: int = 0
     arguments: int | None = None
     variables: Mapping[str, Variable] = field(default_factory=dict)
-    ranks: Mapping[str, float] = field(default_factory=dict)
+    ranks: Mapping[str, float] = field(
+        default_factory=dict
+    )  # processor time by rank of a distributed program
     rank_waits: Mapping[str, float] = field(default_factory=dict)
     code: LineCode | None = None
 
 
 @dataclass(frozen=True)
 class SampledTime:
-    """What the samples of a Python program add up to, in seconds: `wall` of its main thread, `cpu` of all threads.
-
-    `rest_wall` and `rest_cpu` lead to no line of the program: the interpreter's start and end, threads of libraries.
-    `collecting` is the garbage collector's time in the first process. `children` processes ran for less than half a
-    second each, and are many: their lines are left out. `native`: sampled from outside, lines of machine code, of which
-    `hottest` is the address of most samples: symbol and offset, `main+0x80`.
-    """
+    """What the samples of a Python program add up to, in seconds: `wall` of its main thread, `cpu` of all threads."""
 
     wall: float
     cpu: float
-    rest_wall: float = 0.0
+    rest_wall: float = 0.0  # led to no line of the program: the interpreter's start, threads of libraries
     rest_cpu: float = 0.0
-    collecting: float = 0.0
-    children: int = 0
-    native: bool = False
-    hottest: str | None = None
+    collecting: float = 0.0  # the garbage collector's time in the first process
+    children: int = 0  # that ran for less than half a second, where they are many: without their lines
+    native: bool = False  # sampled from outside, lines of machine code
+    hottest: str | None = None  # of machine code the address of most samples: `main+0x80`
     import_code: LineCode | None = None  # of the line that imports most
     lines: tuple[LineSamples, ...] = ()
 
@@ -177,44 +159,22 @@ class Beneath:
 
 @dataclass(frozen=True)
 class HotSpot:
-    """One place and its share (0..1) of the run's wall time, which is `seconds`.
-
-    `where` is in the program's own code, `insight` the number of the insight about it. `processes` other than the first
-    one spent the time there, or `threads` other than the main one. `longest` is the longest single call that was seen,
-    `calls` how often the function of the place was called, `variables` what it works on. `looks` and `arguments`: how
-    often its arguments were looked at, and how many different ones there were. `ranks`: seconds by rank of a
-    distributed program.
-    """
+    """One place and its share (0..1) of the run's wall time, which is `seconds`."""
 
     share: float
     seconds: float
     kind: SpotKind
-    where: Place = NOWHERE
+    where: Place = NOWHERE  # in the program's own code
     under: Beneath | None = None
     code: LineCode | None = None
-    calls: int | None = None
-    longest: float | None = None
-    threads: int = 0
-    processes: int = 0
-    looks: int = 0
-    arguments: int | None = None
-    variables: Mapping[str, Variable] = field(default_factory=dict)
-    ranks: Mapping[str, float] = field(default_factory=dict)
+    calls: int | None = None  # of the function of the place
+    longest: float | None = None  # single call that was seen
+    threads: int = 0  # other than the main one that spent time there
+    processes: int = 0  # other than the first one
+    looks: int = 0  # how often its arguments were looked at, and
+    arguments: int | None = None  # how many different ones there were
+    variables: Mapping[str, Variable] = field(default_factory=dict)  # that it works on
+    ranks: Mapping[str, float] = field(default_factory=dict)  # seconds by rank of a distributed program
     caller: str | None = None  # `main, app.py:40`
-    insight: int | None = None
+    insight: int | None = None  # the number of the insight about it
     partial: bool = False  # calls were counted in the first part of the run alone: there are at least so many
-
-    @property
-    def function(self) -> str | None:
-        """The program's function."""
-        return self.where.function
-
-    @property
-    def file(self) -> str | None:
-        """Its file."""
-        return self.where.file
-
-    @property
-    def line(self) -> int | None:
-        """Its line."""
-        return self.where.line

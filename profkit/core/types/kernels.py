@@ -55,10 +55,7 @@ class MeasuredCeilings:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One implementation at one point. Times in seconds; what is None was not measured.
-
-    `seconds` are samples of single calls: the device's own time where there is a device, else the wall clock's.
-    """
+    """One implementation at one point. Times in seconds; what is None was not measured."""
 
     point: GridPoint
     implementation: str
@@ -70,22 +67,22 @@ class CaseResult:
     samples: int = 0
     calls: int = 1  # of which each sample is the mean
     precise: bool = False  # the interval is as narrow as was asked
-    seconds: tuple[float, ...] = ()  # some of the samples in their order, spread evenly
+    seconds: tuple[
+        float, ...
+    ] = ()  # samples of single calls in their order, spread evenly; of a device its own time
     cache: Literal["warm", "cold"] | None = None  # as in a run: Python keeps one order of a Literal
     clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them
     bytes: float | None = None  # that one call must move
-    # The largest error as a share of what rounding explains; at most 1 where it is right
-    error: float | None = None
+    error: float | None = None  # the largest, as a share of what rounding explains; at most 1 is right
     clocks: tuple[float, ...] = ()  # the device's clock in Hz, between samples
     throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
     device: int | None = None  # which one
     spent: float = 0.0  # wall seconds that the case took, the check included
     remarks: tuple[str, ...] = ()
     profile: str | None = None  # the folder of its own `profkit profile`, below the sweep's
-    place: str | None = None  # where it ran, as `--on` says it; None: where profkit was called
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""
@@ -145,36 +142,26 @@ SpeedWord = Literal["FASTER", "SAME", "SLOWER", "AMBIGUOUS"]
 
 @dataclass(frozen=True)
 class EvaluationTest:
-    """One call of one operation.
-
-    `operation` is the overload as torch names it: `add.Tensor`. `arguments` is for people and for the field's files,
-    in the notation of operator traces: `((T([8, 16], f16), 1.0), {'alpha': 2})`. `source` is what the suite needs to
-    make the arguments again. `calls`: how often a trace has it, 0 where no trace does. `timed`: whether it is timed
-    where it is correct; tests of a few elements are for correctness alone.
-    """
+    """One call of one operation."""
 
     id: str  # of 12 hexadecimal digits, the same in every run
     suite: str
-    operation: str
+    operation: str  # the overload as torch names it: `add.Tensor`
     dtype: str
-    arguments: str
-    source: Json = None
-    calls: int = 0
-    timed: bool = True
+    arguments: str  # in the notation of operator traces: `((T([8, 16], f16), 1.0), {'alpha': 2})`
+    source: Json = None  # what the suite needs to make the arguments again
+    calls: int = 0  # in a trace
+    timed: bool = True  # where it is correct; tests of a few elements are for correctness alone
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast as the reference: its time over the kernel's, median of `pairs` paired measurements.
-
-    `low` and `high` are its 95 % interval. SAME: the interval lies within the floor around 1; FASTER and SLOWER: it
-    lies on one side of 1, and the median beyond the floor; AMBIGUOUS: neither, or what the pairs cannot show is against
-    it (a busy machine, new processes that do not agree); then the interval is stretched until 1 is in it.
-    """
+    """How many times as fast as the reference: its time over the kernel's, median of `pairs` paired measurements."""
 
     median: float
-    low: float
+    low: float  # the 95 % interval; it reaches 1 where a busy machine, or processes that do not agree, speak against it
     high: float
+    # SAME: the interval lies within the floor around 1; FASTER, SLOWER: on one side of 1, the median beyond the floor
     word: SpeedWord
     pairs: int
 
@@ -191,8 +178,7 @@ class TestResult:
     fault: Fault | None = None
     max_abs_error: float | None = None  # against the result in float64, over all numbers of all outputs
     max_rel_error: float | None = None
-    # the largest error as a share of what is allowed there: at most 1 is correct
-    allowed_share: float | None = None
+    allowed_share: float | None = None  # the largest error as a share of what is allowed: at most 1
     error_type: str = ""  # of what the kernel raised
     traceback: str = ""
     last_line: str = ""  # that its process printed before it crashed
@@ -238,16 +224,7 @@ class EvaluationDocument:
 
 # What became of an attempt: the worst status of its tests, or why there was nothing to test.
 AttemptStatus = Literal[
-    "passed",
-    "incorrect",
-    "load-error",  # it is no Python, cannot be run, or does not define the kernel
-    "crashed",
-    "timeout",
-    "out-of-memory",
-    "cheat",
-    "skipped",  # no test decides anything
-    "not-run",  # this machine has not what it needs
-    "lost",
+    TestStatus,
     "no-code",  # the answer holds no code, several kernels, or code that is cut off
     "repeated",  # the same code as an earlier attempt
     "no-answer",  # the model refused, or its service failed for good
@@ -277,11 +254,7 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at an operation.
-
-    Paths are relative to the folder of the generation. `speedup` is the geometric mean over the timed tests, with its
-    95 % interval, and `pairs` those of all; None where the kernel is not correct, or nothing was timed.
-    """
+    """One attempt at an operation. Paths are relative to the folder of the generation."""
 
     number: int  # from 1
     status: AttemptStatus
@@ -291,10 +264,9 @@ class Attempt:
     reason: Fact | None = None  # why it did not pass: of the first test that did not
     tests: int = 0  # that count
     passed: int = 0
-    speedup: Speedup | None = None
+    speedup: Speedup | None = None  # geometric mean over the timed tests, with all of their pairs
     bound_share: float | None = None  # the least time of the hardware over the measured one, geometric mean
-    # of the device's time in kernels of the attempt's own, the least of its tests
-    own_share: float | None = None
+    own_share: float | None = None  # of the device's time in kernels of its own, the least of its tests
     evaluation: str = ""  # the folder with its tests
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: Fact | None = None
@@ -339,7 +311,6 @@ class GenerationDocument:
     server: str = ""  # host and port of --base-url, without what may be secret
     command: tuple[str, ...] = ()
     dtype: str = ""
-    device_type: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0

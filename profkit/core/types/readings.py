@@ -1,4 +1,7 @@
-"""Values and where they come from: scopes, readings, counters, profiles, stacks, concerns, verdicts."""
+"""Values and where they come from: scopes, readings, counters, profiles, stacks, concerns, verdicts.
+
+And what goes between profkit and the workload's own process: what it is told, and what it records.
+"""
 
 from __future__ import annotations
 
@@ -115,12 +118,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """One value of one metric.
-
-    `value` is None exactly when `quality` is "unavailable"; then `reason` says why and `fix`, where there
-    is one, is the line that would change it. `share` is the part of the time a multiplexed counter ran (0..1).
-    `doubt` says which other reading of the same report contradicts it: it is shown, and decides nothing.
-    """
+    """One value of one metric; None exactly when `quality` is "unavailable"."""
 
     metric: str
     value: float | None
@@ -128,10 +126,10 @@ class Reading:
     quality: Quality
     scope: Scope
     source: Source
-    reason: Fact | None = None
-    share: float | None = None
-    fix: str | None = None
-    doubt: Fact | None = None
+    reason: Fact | None = None  # why there is no value, and
+    share: float | None = None  # part of the time that a multiplexed counter ran (0..1)
+    fix: str | None = None  # the line that would change that
+    doubt: Fact | None = None  # which other reading contradicts it: it is shown, and decides nothing
 
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):
@@ -146,20 +144,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class Counter:
-    """One raw event count as a tool reported it, with its state. `value` is None unless it was counted.
-
-    `hard-zero` is a count of 0 that the hardware or the hypervisor cannot have meant: it has no value.
-    `share` is the part of the time the event was on a hardware counter (0..1); None where the tool has no such idea.
-    `pmu` names the PMU of a hybrid part (`cpu_core`, `cpu_atom`) and is None elsewhere.
-    """
+    """One raw event count as a tool reported it, with its state. `value` is None unless it was counted."""
 
     name: str
     value: float | None
-    state: CounterState
+    state: CounterState  # hard-zero: a count of 0 that the hardware or the hypervisor cannot have meant
     unit: str = ""
-    share: float | None = None
+    share: float | None = None  # part of the time the event was on a hardware counter (0..1)
     scope: Scope = RUN
-    pmu: str | None = None
+    pmu: str | None = None  # of a hybrid part: `cpu_core`, `cpu_atom`
     reason: Fact | None = None
 
 
@@ -185,11 +178,7 @@ class CodeLine:
 
 @dataclass(frozen=True)
 class Hotspot:
-    """One function (or source line) of a profile. `own` and `total` are in the profile's unit.
-
-    `lines` are those of the function itself where most of its own is spent, `callers` the lines that called it.
-    `callee`, in profiles that tell calls apart: what is called there, `calls` times, for `total` in all.
-    """
+    """One function (or source line) of a profile. `own` and `total` are in the profile's unit."""
 
     function: str
     own: float
@@ -199,9 +188,9 @@ class Hotspot:
     line: int | None = None
     library: str | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
-    lines: tuple[CodeLine, ...] = ()
-    callers: tuple[CodeLine, ...] = ()
-    callee: Frame | None = None
+    lines: tuple[CodeLine, ...] = ()  # of the function itself where most of its own is spent
+    callers: tuple[CodeLine, ...] = ()  # the lines that called it
+    callee: Frame | None = None  # where calls are told apart: what is called there, for `total` in all
 
 
 @dataclass(frozen=True)
@@ -259,11 +248,64 @@ class Verdict:
     scope: Scope
     quality: Quality
     advice: tuple[str, ...] = ()
-    # Of a kernel: its share of the region's GPU time, 0..1. Of a run: the share of the kernels that decide it.
-    weight: float | None = None
+    weight: float | None = None  # share of GPU time (0..1); of a run, of the kernels that decide it
 
     @property
     def cause(self) -> Fact | None:
         """Of an unknown one: why there is no such value, which several targets may share."""
         reason = self.reason.parts[-1] if self.reason.code == "unknown-kernels" else self.reason
         return reason.root if reason.code in ("not-known", "uncertain", "limit-unknown") else None
+
+
+@dataclass(frozen=True)
+class Switch:
+    """How `profkit.region` turns the instrument of this pass on and off."""
+
+    kind: Literal["perf-control", "valgrind", "cuda", "signpost"]
+    control: str | None = None  # perf: the fifo that takes `enable` and `disable`
+    ack: str | None = None  # perf: the fifo that answers `ack`
+
+
+@dataclass(frozen=True)
+class Directive:
+    """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE."""
+
+    pass_name: PassName
+    record: str  # a path prefix: every process that enters a region leaves `<record>.<pid>.json` there
+    switch: Switch | None = None
+    iterations: int | None = None  # how long `profkit.benchmark` keeps an instrument fed; else
+    seconds: float | None = None
+    warmup: int = 1  # calls before
+    precision: float = 0.01
+    budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
+    cold: bool = False  # timing on a device: its L2 is flushed before each call
+    longest: float | None = None  # wall seconds after which an instrument of Python's own stops
+    delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
+    entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """Samples of one process in seconds per iteration, in the order they were taken."""
+
+    seconds: tuple[float, ...]
+    loops: int = 1  # iterations per sample, so that it is long enough for the clock; divided out
+    warmup: tuple[float, ...] = ()
+    warm: bool = True  # drift was gone before sampling began
+    precise: bool = True  # the interval became as narrow as asked before the budget ended
+    pid: int | None = None
+    spent: float = 0.0  # wall seconds for warm-up and samples together
+    # "mps-synchronized": the wall clock, with the GPU waited for at both ends
+    clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
+    cache: Literal["warm", "cold"] | None = None  # the device's, before each iteration
+    batching: str | None = None  # of launches: "100 calls queued before the first begins"
+    # An iteration of each side alone: the device with all its work queued, and the host, which only launches it
+    device_seconds: float | None = None
+    host_seconds: float | None = None
+    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
+    throttled: int = 0  # samples thrown away because the device slowed itself down, and
+    throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
+    remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
+    reference_loop: tuple[
+        float, ...
+    ] = ()  # seconds of a fixed piece of arithmetic: how fast the processor was

@@ -1,4 +1,4 @@
-"""A run from its plan to the verdicts: passes, timings, what is wrong, and the whole document."""
+"""A run from its plan to the verdicts: passes, timings, the machine, what is wrong, and the whole document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core import errors
-from profkit.core.types.exchange import Directive, SampleSet
 from profkit.core.types.gpu import (
     Gpu,
     GpuTrace,
@@ -18,17 +17,19 @@ from profkit.core.types.gpu import (
     ToolRule,
 )
 from profkit.core.types.hot_spots import NOWHERE, HotSpot, Place, SampledTime
-from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.readings import (
     BackendName,
+    CheckState,
     Counter,
     Depth,
+    Directive,
     Fact,
     PassName,
     PassState,
     Profile,
     Reading,
     RunState,
+    SampleSet,
     Stacks,
     Summary,
     Verdict,
@@ -45,22 +46,19 @@ class Step:
     env: Mapping[str, str] = field(default_factory=dict)  # set on top of the caller's environment
     directive: Directive | None = None
     fifos: tuple[str, ...] = ()  # made before the step, removed after it
-    # Path -> text, written before the step: its tool's options
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # path -> text, written before: its tool's options
     tool: str | None = None
     workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
     signals_as_codes: bool = False  # the tool ends with the number of a signal as with an exit code
     after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv
     after_limit: float = 300.0  # seconds that one of them may take
-    # How long the tool takes to finish its report once its own time limit came, or once it is asked to end: then SIGINT
-    # goes to it alone, since it ends the workload itself. 0: the whole tree is asked, as of a workload without a tool.
+    # Seconds for the tool, asked alone, to end the workload and finish its report. 0: the whole tree is asked.
     finish: float = 0.0
     own_limit: bool = False  # the tool is told its time limit, and keeps to it by itself
     end_signal: int = 2  # which signal asks the tool to end; 2 is SIGINT
     cut: bool = False  # its time limit is no fault: what was written until then is what is wanted
     fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
-    # The option by which the tool is told a variable (`--env`), where somebody else starts the workload for it.
-    tells: str | None = None
+    tells: str | None = None  # the tool's option for a variable (`--env`), where it has the workload started
 
 
 @dataclass(frozen=True)
@@ -117,58 +115,43 @@ class PassResult:
     log: str | None = None
 
 
-InsightSource = Literal["profkit", "nsight"]
-
-
 @dataclass(frozen=True)
 class Gain:
-    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows."""
+    """The most that can be won: a share (0..1) of the time that `of` names."""
 
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
-    bound: str
+    bound: str  # how it follows
 
 
 @dataclass(frozen=True)
 class Insight:
-    """One conclusion. `title` is the change in a few words, `change` how it is made, `evidence` the numbers,
-    without the kernel and its share, which stand in `where`.
-
-    `source`: who concluded it, profkit or a rule of NVIDIA's Nsight Compute that was stored in the report.
-    `gain` None: no bound follows from what was measured.
-    """
+    """One conclusion."""
 
     rule: str
-    title: str
-    evidence: str
-    change: str
+    title: str  # the change in a few words
+    evidence: str  # the numbers, without the kernel and its share, which stand in `where`
+    change: str  # how it is made
     where: Place = NOWHERE
-    gain: Gain | None = None
-    source: InsightSource = "profkit"
+    gain: Gain | None = None  # None: no bound follows from what was measured
+    source: Literal["profkit", "nsight"] = "profkit"  # or a rule of Nsight Compute in the report
     readings: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True)
 class TimeSplit:
-    """Where the wall time of one run of the workload went. Times in seconds; None where it was not measured.
-
-    `startup` comes before the steady part, `waiting` is wall time in which no thread ran or could run, `queued` that in
-    which one could run and had no processor, `cpu` the processor time of all threads, `threads` that over the time in
-    which it worked, `repeats` how often what repeats was seen. `thread_count` is the most that there were; `read` and
-    `written` are bytes of `io_calls` calls.
-    """
+    """Where the wall time of one run of the workload went. Times in seconds; None where it was not measured."""
 
     wall: float
-    startup: float | None = None
+    startup: float | None = None  # before the steady part
     steady: float | None = None
-    waiting: float | None = None
-    queued: float | None = None
-    cpu: float | None = None
-    gpu: float | None = None
-    threads: float | None = None
-    repeats: int | None = None
-    thread_count: int | None = None
-    read: float | None = None
+    waiting: float | None = None  # no thread ran or could run
+    queued: float | None = None  # one could run and had no processor
+    cpu: float | None = None  # processor time of all threads
+    threads: float | None = None  # that over the time in which it worked
+    repeats: int | None = None  # how often what repeats was seen
+    thread_count: int | None = None  # the most that there were
+    read: float | None = None  # bytes of `io_calls` calls
     written: float | None = None
     io_calls: int | None = None
 
@@ -183,8 +166,7 @@ class Timing:
     precision: float  # asked relative half-width of the interval, 0.01 is ±1 %
     flops: float | None = None  # per iteration, as the workload declares them
     bytes: float | None = None
-    # What it is a case of, where cases are held against each other together: of a sweep `Triton: GELU forward float32`.
-    group: str | None = None
+    group: str | None = None  # of cases that are held against each other: `Triton: GELU forward float32`
 
 
 @dataclass(frozen=True)
@@ -232,19 +214,14 @@ class MemoryGrowth:
 
 @dataclass(frozen=True)
 class Allocations:
-    """Python's own allocations, in bytes. `region_peak` is None where no region was marked.
-
-    `growing` lines are what grew between the first iterations and the last; all sizes are as tracemalloc saw
-    them, which is not the memory of the process.
-    """
+    """Python's own allocations, in bytes, as tracemalloc saw them: not the memory of the process."""
 
     peak: int
-    region_peak: int | None
+    region_peak: int | None  # None where no region was marked
     growth: MemoryGrowth
     top: tuple[AllocationLine, ...]
-    growing: tuple[AllocationLine, ...]
+    growing: tuple[AllocationLine, ...]  # between the first iterations and the last
     notes: tuple[str, ...]
-    points: tuple[tuple[int, int], ...] = ()  # (iteration, bytes held after it)
 
 
 @dataclass(frozen=True)
@@ -260,10 +237,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Revision:
-    """What git says of the folder that the workload's script lies in, else runs in; no remote, no author, no path.
-
-    What is None was not told.
-    """
+    """What git says of the folder that the workload's script lies in, else runs in; no remote, no author, no path."""
 
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
     branch: str | None = None  # None where the head is detached
@@ -292,8 +266,9 @@ class RunDocument:
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
     rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded
-    # Of the tools' sessions: what decides comparability
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of the tools' sessions: what decides comparability
     counters: tuple[Counter, ...] = ()
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
@@ -303,14 +278,100 @@ class RunDocument:
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
-    allocations: Allocations | None = None  # of Python, as tracemalloc saw them; without `points`
+    allocations: Allocations | None = None  # of Python, as tracemalloc saw them
     notes: tuple[str, ...] = ()
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
-    # Of this machine, as it was known before this run; None: not asked, or no program was measured twice here.
-    run_spread: RunSpread | None = None
-    # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
-    packages: Mapping[str, str] = field(default_factory=dict)
+    run_spread: RunSpread | None = None  # of this machine; None: no program was measured twice here
+    packages: Mapping[str, str] = field(
+        default_factory=dict
+    )  # versions of what its process had loaded: "torch"
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One data or unified cache as one core sees it. `size` and `line` in bytes; `shared` cores share it."""
+
+    level: int
+    size: int
+    ways: int
+    line: int = 64
+    shared: int = 1
+    source: str = "sysfs"  # sysfs, or "assumed" where the machine does not say
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What decides whether two runs may be compared, without naming the machine."""
+
+    system: str
+    release: str
+    architecture: str
+    cpu: str
+    vendor: str
+    family: int | None
+    model: int | None
+    cores: int
+    caches: tuple[Cache, ...]
+    memory_bytes: int
+    virtual: str | None  # hypervisor or container kind, None on bare metal
+    governor: str | None
+    max_mhz: float | None
+    features: tuple[str, ...] = ()
+    instruction_cache: Cache | None = None  # first level; `caches` holds data and unified ones only
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The machine's own measured limits. Bandwidth in bytes/s, arithmetic in FLOP/s; None if not measured."""
+
+    bandwidth_one: float | None
+    bandwidth_all: float | None
+    flops_f32_one: float | None
+    flops_f32_all: float | None
+    threads: int
+    method: str
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One cheap look at the machine, beside the timing pass. None where it does not tell."""
+
+    throttled: int | None = None  # times a core slowed itself for heat since it was started
+    slowdowns: tuple[str, ...] = ()  # why a GPU holds its clock down: "power limit", "power brake"
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What others took from the processor while one process of the timing pass ran. None where nobody tells."""
+
+    seconds: float  # wall time of the process
+    cpu: float | None = None  # CPU seconds of it and its children
+    stolen: float | None = None  # seconds of all cores that the hypervisor gave to other guests
+    others: float | None = None  # CPU seconds of other processes, of all cores
+    waited: float | None = None  # seconds that its own threads could run and had no core
+    pressure: float | None = None  # share of the time in which some task waited for a core (PSI cpu `some`)
+
+
+@dataclass(frozen=True)
+class RunSpread:
+    """How far runs of unchanged programs lay apart on this machine: logarithms of a time over that before."""
+
+    trials: int  # such pairs of runs, the last ones
+    rms: float  # the root of their mean square
+    largest: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor: what was tried, what came of it, and the one line that fixes it."""
+
+    name: str
+    state: CheckState
+    detail: str
+    fix: str | None = None
+    path: str | None = None
+    version: str | None = None

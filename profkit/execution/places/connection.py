@@ -21,11 +21,12 @@ from profkit.core.errors import (
     Interrupted,
     MachineError,
     ProfkitError,
+    Progress,
+    Silent,
     UnreadableReport,
     UsageError,
     WorkloadError,
 )
-from profkit.core.progress import Progress, Silent
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, JobStatus, WorkerEnded

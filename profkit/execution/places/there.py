@@ -21,9 +21,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Any
 
-from profkit.core.errors import ProfkitError
+from profkit.core.errors import ProfkitError, Progress
 from profkit.core.process import adopt_orphans
-from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.child import WorkerClient, WorkerCommand, WorkerEnded
 from profkit.execution.places.files import send_folder

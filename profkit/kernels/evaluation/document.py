@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +19,7 @@ from profkit.analysis.evaluation.scores import (
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular, read_bounded_text
+from profkit.core.files.regular import read_bounded_text, read_start
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
 SCHEMA = "profkit.evaluation/2"
@@ -115,14 +116,9 @@ def _test(result: TestResult) -> Json:
 
 def is_evaluation(path: Path) -> bool:
     """True for a folder that holds an evaluation, and for a file that begins like one; never raises."""
-    try:
-        file = path / FILE if path.is_dir() else path
-        if not file.is_file():  # asked first, since opening a pipe would wait for its writer
-            return False
-        with open_regular(file) as opened:
-            return b'"profkit.evaluation/' in opened.read(200)
-    except OSError:
-        return False
+    with suppress(OSError):
+        return b'"profkit.evaluation/' in read_start(path / FILE if path.is_dir() else path, 200)
+    return False
 
 
 def read_evaluation(path: Path) -> EvaluationDocument:

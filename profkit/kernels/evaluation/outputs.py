@@ -29,7 +29,7 @@ from profkit.analysis.evaluation.scores import (
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import MachineError
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean
@@ -81,7 +81,6 @@ def evaluation_as_run(
             *(reading for one in operations for reading in _of_operation(one)),
         ),
         packages=dict(document.versions),
-        notes=tuple(map(fact_text, document.notes)),
     )
 
 
@@ -316,9 +315,13 @@ def _summary(
     document: EvaluationDocument, rows: Sequence[Row], operations: tuple[OperationResult, ...]
 ) -> str:
     """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
+    from profkit.reporting.views.kernels.cases import speedup_text
+
     speedups = {one.operation: one.speedup for one in operations}
     scores = scores_of(document, operations)
-    share = fast_p(operations, _P)
+    share, speedup = fast_p(operations, _P), speedup_text(scores.geomean)
+    both = combined_score(scores.correctness_score, scores.geomean)
+    combined = f"{_number(both)} = {_number(scores.correctness_score, 4)} x {speedup}"
     lines = [
         "# Run Summary",
         "",
@@ -332,8 +335,8 @@ def _summary(
         "| Metric | Value |",
         "|--------|-------|",
         f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
-        f"| Performance Score (geomean speedup) | {_shown(scores.geomean)} |",
-        f"| Combined Score (correctness x performance) | {_combined(scores)} |",
+        f"| Performance Score (geomean speedup) | {speedup} |",
+        f"| Combined Score (correctness x performance) | {combined} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
         "",
         "### Operator Speedups vs Eager in Descending Order",
@@ -343,31 +346,11 @@ def _summary(
     ]
     order = sorted(operator_summaries(rows), key=lambda row: -(row["geomean_speedup"] or 0.0))
     for row in order:
-        speedup = row["geomean_speedup"]
-        shown = f"{speedup:.4f}x" if speedup is not None else "N/A"
-        worth = _interval_and_word(speedups[row["operator"]])
+        mean = row["geomean_speedup"]
+        shown = f"{mean:.4f}x" if mean is not None else "N/A"
+        worth = speedup_text(speedups[row["operator"]])
         lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
     return "\n".join(lines) + "\n"
-
-
-def _shown(mean: MeanSpeedup | None) -> str:
-    """`1.32 (1.21 to 1.44, FASTER)`."""
-    return "N/A" if mean is None else f"{_number(mean.value)} ({_interval_and_word(mean)})"
-
-
-def _combined(scores: EvaluationScores) -> str:
-    """`0.66 = 0.5000 x 1.32 (1.21 to 1.44, FASTER)`: where all are correct it is the speed-up itself."""
-    both = combined_score(scores.correctness_score, scores.geomean)
-    if both is None:
-        return "N/A"
-    return f"{_number(both)} = {_number(scores.correctness_score, 4)} x {_shown(scores.geomean)}"
-
-
-def _interval_and_word(mean: MeanSpeedup | None) -> str:
-    if mean is None:
-        return "N/A"
-    between = "no interval" if mean.low is None else f"{_number(mean.low)} to {_number(mean.high)}"
-    return f"{between}, {mean.word}"
 
 
 def _number(value: float | None, digits: int = 2) -> str:

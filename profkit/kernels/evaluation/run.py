@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.formatting import plural
-from profkit.core.progress import Progress
+from profkit.core.errors import MachineError, Progress, UnreadableReport, UsageError
+from profkit.core.files.safe_folder import TemporaryFolder
+from profkit.core.formatting import format_duration, plural
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,
@@ -35,7 +34,6 @@ from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
-    format_duration,
     open_campaign,
     resume_line,
     update_outcome,
@@ -290,8 +288,7 @@ def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[Eval
     """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
     if "usage" in about:
         raise UsageError(*about["usage"])
-    tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
-    if tests:
+    if tests := tests_of(about):
         return tests
     if about.get("without_kernel"):
         raise UsageError(

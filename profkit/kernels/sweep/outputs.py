@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.analysis.ranking import FILE as RESULTS
 from profkit.analysis.ranking import faulty_cases, guide_records
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.whole import write_whole
+from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
 from profkit.core.statistics import geometric_mean
@@ -36,7 +36,6 @@ from profkit.core.types import (
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import working_directory
 from profkit.kernels.sweep.request import SweepGrid
-from profkit.reporting.facts import fact_text
 
 ON_CUDA = "cuda-events"  # the clock of cases on a GPU
 
@@ -104,7 +103,7 @@ def sweep_as_run(
     gpus: tuple[Gpu, ...],
     precision: float,
 ) -> RunDocument:
-    """The run. What was not measured is told by its notes, one for each kind and reason."""
+    """The run: times of what was measured, and how many cases are not right."""
     measured = [result for result in document.results if result.median]
     return RunDocument(
         name=name,
@@ -121,7 +120,6 @@ def sweep_as_run(
             *(_median_reading(result) for result in measured),
         ),
         packages=dict(document.versions),
-        notes=_notes(document),
     )
 
 
@@ -180,14 +178,3 @@ def _timing(result: CaseResult, precision: float) -> Timing:
 def _median_reading(result: CaseResult) -> Reading:
     source = Source("profkit", "seconds", formula=f"median of {result.samples} samples")
     return Reading("time.median", result.median, "s", "measured", Scope("region", _case_name(result)), source)
-
-
-def _notes(document: SweepDocument) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
-    for result in document.results:
-        if result.state != "measured":
-            note = f"{result.implementation} {result.point.operation}: {result.state}" + (
-                f", {fact_text(result.reason)}" if result.reason else ""
-            )
-            counts[note] = counts.get(note, 0) + 1
-    return tuple(f"{note} ({count} cases)" if count > 1 else note for note, count in counts.items())

@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 
 from profkit.core import codec
 from profkit.core.codec import from_plain_data, to_plain_data
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import Progress, UnreadableReport, UsageError
 from profkit.core.formatting import plural
-from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, CaseState, Fact, GridPoint, Json, MeasuredCeilings, SweepDocument
 from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
@@ -76,8 +75,7 @@ def _measure(
     cases = sum(len(names) for _, names in work)
 
     def settle(outcome: JobOutcome) -> None:
-        place = elsewhere.workers[outcome.slot].title if elsewhere is not None else None
-        if (result := case_result(outcome, place)) is not None:
+        if (result := case_result(outcome)) is not None:
             campaign.settle(case_id(result.point, result.implementation), result)
 
     pool = campaign.open_pool(
@@ -105,8 +103,8 @@ def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -
     return update_outcome(FORMAT, request.folder, case_id(result.point, result.implementation), result, write)
 
 
-def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | None:
-    """The result of a case at a `place`, by the outcome of its job; None where it was not settled."""
+def case_result(outcome: JobOutcome) -> CaseResult | None:
+    """The result of a case, by the outcome of its job; None where it was not settled."""
     data: Any = outcome.job.data
     point, name = codec.from_plain_data(GridPoint, data["point"]), data["implementation"]
     if outcome.status is JobStatus.ok:
@@ -116,7 +114,7 @@ def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | N
             reason = Fact.of("wrong-answer", Fact.message(error.message))
         else:
             if (result.point, result.implementation) == (point, name):
-                return replace(result, device=outcome.slot, place=place)
+                return replace(result, device=outcome.slot)
             reason = Fact("not-asked-for")
         outcome = replace(outcome, status=JobStatus.crash)
     else:
@@ -124,7 +122,7 @@ def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | N
     if outcome.status not in STATES:
         return None
     state, spent = STATES[outcome.status], outcome.seconds
-    return CaseResult(point, name, state, reason, spent=spent, device=outcome.slot, place=place)
+    return CaseResult(point, name, state, reason, spent=spent, device=outcome.slot)
 
 
 def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: WorkerPool) -> None:

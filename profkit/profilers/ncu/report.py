@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from profkit.core.status import without_wrapper
+from profkit.core.process import without_wrapper
 from profkit.core.types import Counter, Fact, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
 from profkit.profilers.ncu.command import chip_name, lacking_metrics

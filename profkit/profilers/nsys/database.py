@@ -16,7 +16,7 @@ from typing import Any
 
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import check_regular, connect, plain_tables
-from profkit.core.status import without_wrapper
+from profkit.core.process import without_wrapper
 from profkit.core.types import Gpu
 from profkit.profilers.files import reading
 from profkit.profilers.nsys.command import NOT_IMPORTED, explain

@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.status import status_wrapper
+from profkit.core.files.safe_folder import TemporaryFolder
+from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Directive, Step, Switch
 from profkit.profilers.faults import collect_file

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.status import status_wrapper
+from profkit.core.files.safe_folder import TemporaryFolder
+from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Counter, Directive, Fact, Machine, Step, Switch
 from profkit.hardware import system

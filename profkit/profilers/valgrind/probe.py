@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UnreadableReport
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check, Directive, Report, Step, Switch
 from profkit.hardware.processor import data_cache, data_caches, instruction_cache

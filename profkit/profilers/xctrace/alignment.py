@@ -52,10 +52,6 @@ LARGEST = 1 << 63
 _TIMEBASE = re.compile(r"([0-9]{1,11})/([0-9]{1,11})")
 
 
-class NoClock(ValueError):
-    """The trace does not say how its time goes with the host's; the sentence says why."""
-
-
 @dataclass(frozen=True)
 class TraceClock:
     """`epoch` ticks of mach absolute time at the begin of the trace, `numerator / denominator` ns each."""
@@ -86,8 +82,8 @@ class Alignment:
         return self.notes[0] if self.notes and not self.windows else None
 
 
-def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
-    """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS. Raises NoClock.
+def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock | str:
+    """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS; or why there is none.
 
     Several rows are fine where they say the same. The timebase is a text ("125/3").
     """
@@ -96,20 +92,14 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
         if epoch is None or timebase is None:
             continue
         if type(epoch) is not int or not 0 <= epoch < LARGEST:
-            raise NoClock(f"its {CLOCK_TABLE} has {str(epoch)[:40]!r} for the begin")
-        anchors.add((epoch, *_parse_timebase(timebase)))
-    if not anchors:
-        raise NoClock(f"it has no row in {CLOCK_TABLE}")
+            return f"its {CLOCK_TABLE} has {str(epoch)[:40]!r} for the begin"
+        match = _TIMEBASE.fullmatch(str(timebase))
+        if match is None or 0 in (int(match[1]), int(match[2])):
+            return f"its {CLOCK_TABLE} has {str(timebase)[:40]!r} for the timebase"
+        anchors.add(TraceClock(epoch, int(match[1]), int(match[2])))
     if len(anchors) > 1:
-        raise NoClock(f"its {CLOCK_TABLE} begins the clock anew: {plural(len(anchors), 'row')} that differ")
-    return TraceClock(*anchors.pop())
-
-
-def _parse_timebase(cell: object) -> tuple[int, int]:
-    match = _TIMEBASE.fullmatch(str(cell))
-    if match is None or 0 in (int(match[1]), int(match[2])):
-        raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
-    return int(match[1]), int(match[2])
+        return f"its {CLOCK_TABLE} begins the clock anew: {plural(len(anchors), 'row')} that differ"
+    return anchors.pop() if anchors else f"it has no row in {CLOCK_TABLE}"
 
 
 def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
@@ -123,7 +113,7 @@ def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
 
 def align_regions(
     records: Iterable[RegionRecord],
-    clock: TraceClock | NoClock | None,
+    clock: TraceClock | str | None,
     length: int | None,
     signposts: Sequence[Window] = (),
 ) -> Alignment:

@@ -242,7 +242,7 @@ def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Export a document; with --status write how the workload in it ended, as `profkit.core.status` reads it."""
+    """Export a document; with --status write how the workload in it ended, as `profkit.core.process` reads it."""
     parser = argparse.ArgumentParser(prog="profkit.profilers.xctrace.export")
     parser.add_argument("document", type=Path)
     parser.add_argument("folder", type=Path)

@@ -259,10 +259,9 @@ NO_LABEL = "(no label)"
 
 @dataclass(frozen=True)
 class NamedWork:
-    """All work of one name. Times in ns; `busy` is the union, `each` one value per instance."""
+    """All work of one name. Times in ns; `each` has one value per instance."""
 
     name: str
-    busy: int
     each: Any
 
     @property
@@ -278,7 +277,6 @@ class NamedWork:
             self.name,
             len(self.each),
             self.total / 1e9,
-            self.busy / 1e9,
             float(np.median(self.each)) / 1e9,
             int(self.each.max()) / 1e9,
         )
@@ -308,7 +306,7 @@ def sum_by_name(
 
     inside = overlap_lengths(work["start"], work["end"], part)
     counted = inside > 0
-    which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
+    which, inside = which[counted], inside[counted]
     if not len(which):
         return ()
     alone = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
@@ -321,8 +319,7 @@ def sum_by_name(
         rows = order[first:last]
         _, of = np.unique(instance[rows], return_inverse=True)
         each = np.bincount(of, inside[rows]).astype(np.int64)
-        busy = (union(start[rows], end[rows]) & part).total
-        sums.append(NamedWork(names[int(which[rows[0]])], busy, each))
+        sums.append(NamedWork(names[int(which[rows[0]])], each))
     return tuple(sorted(sums, key=lambda named: (-named.total, named.name)))
 
 

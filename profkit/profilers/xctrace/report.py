@@ -226,13 +226,10 @@ def find_alignment(
     records = tuple(records)
     if not records:
         return Alignment()
-    clock: alignment.TraceClock | alignment.NoClock | None = None
+    clock: alignment.TraceClock | str | None = None
     signposts: list[alignment.Window] = []
     for table in exports.tables((alignment.CLOCK_TABLE,)):
-        try:
-            clock = alignment.read_clock(table.rows(alignment.CLOCK_COLUMNS))
-        except alignment.NoClock as error:
-            clock = error
+        clock = alignment.read_clock(table.rows(alignment.CLOCK_COLUMNS))
     for table in exports.tables((alignment.SIGNPOST_TABLE,)):
         signposts += alignment.read_signposts(table.rows(alignment.SIGNPOST_COLUMNS))
     return alignment.align_regions(records, clock, run.length if run is not None else None, sorted(signposts))

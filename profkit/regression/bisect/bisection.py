@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
-from profkit.core.files.whole import write_whole
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
+from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder, write_whole
 from profkit.core.types import (
     BisectDocument,
     BisectOptions,

@@ -12,8 +12,7 @@ from typing import Any
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
-from profkit.core.files.safe_folder import chown_to_sudo_user
-from profkit.core.files.whole import replacing
+from profkit.core.files.safe_folder import chown_to_sudo_user, replacing
 from profkit.core.formatting import table_cell
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry

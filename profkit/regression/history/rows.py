@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from profkit.analysis.comparability import fingerprint_of
+from profkit.analysis.comparability import fingerprint_id, fingerprint_of
 from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import to_plain_data, valid_text
@@ -60,7 +60,7 @@ def entry_of(
         )
     if not document.started:
         raise UsageError(f"the run {path or document.name} does not say when it started")
-    print_ = fingerprint_of(document)
+    features = fingerprint_of(document)
     revision = document.revision
     iterations = traced_iterations(document)
     values = {value.key: value for value in _collect_values(document, iterations)}
@@ -72,8 +72,8 @@ def entry_of(
         backend=document.backend,
         state=document.state,
         source=_source(document),
-        machine=print_.id,
-        features=print_.features,
+        machine=fingerprint_id(features),
+        features=features,
         commit=revision.commit if revision is not None else None,
         dirty=revision.dirty if revision is not None else None,
         path=path,

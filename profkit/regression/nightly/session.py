@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import cast
 
 from profkit.core.codec import from_plain_data, json_text, to_plain_data
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.errors import MachineError, ProfkitError, Progress, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.safe_folder import make_parents
-from profkit.core.files.whole import write_whole
-from profkit.core.progress import Progress
+from profkit.core.files.safe_folder import make_parents, write_whole
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.regression import profile_process

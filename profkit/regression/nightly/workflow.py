@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, remember
-from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (

@@ -23,8 +23,7 @@ from typing import TypeAlias
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_start
-from profkit.core.files.safe_folder import make_parents, opened
-from profkit.core.files.whole import TemporaryFolder, user_cache
+from profkit.core.files.safe_folder import TemporaryFolder, make_parents, opened, user_cache
 from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression.profile_process import Command, Seconds

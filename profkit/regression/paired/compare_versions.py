@@ -12,10 +12,9 @@ from datetime import datetime, timezone
 from math import log
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, Progress, UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.files.whole import TemporaryFolder
-from profkit.core.progress import Progress
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, e, exp, inf, isfinite, log, sqrt
 from pathlib import Path
 
-from profkit.core.errors import WorkloadError
+from profkit.core.errors import Progress, WorkloadError
 from profkit.core.inference import Interval, course_of, decide, student_quantile
-from profkit.core.progress import Progress
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
 from profkit.regression.detection.rules import NightRule

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import MORE_TIME, OptionFix, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import MORE_TIME, OptionFix, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome
-from profkit.core.progress import Progress
 from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json

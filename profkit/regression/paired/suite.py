@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
 from profkit.core.types import (
     RUN,
     ComparedEnding,

@@ -20,8 +20,7 @@ from pathlib import Path, PurePath
 from profkit.analysis.hot_spots import brief_name
 from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
-from profkit.core.errors import UnreadableReport
-from profkit.core.progress import Progress
+from profkit.core.errors import Progress, UnreadableReport
 from profkit.core.statistics import median
 from profkit.core.types import (
     Cause,

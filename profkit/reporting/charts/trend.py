@@ -9,7 +9,6 @@ from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import ChangePoint, Segment, Series, Trend
 from profkit.core.types import HistoryPoint as Value
-from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
@@ -28,7 +27,7 @@ from profkit.reporting.charts.marks import (
 
 # times the range of the values: an interval that reaches further is cut, or it would be all there is
 _BEYOND = 3.0
-_CAUSES: dict[SegmentCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
+_CAUSES = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
 
 
 def segment_reason(series: Series, segment: Segment) -> str:

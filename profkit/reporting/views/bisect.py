@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from math import log
 
+from profkit.core.formatting import format_duration as duration
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import BisectDocument, BisectPart, BisectSearch, BisectState, BisectStep
 from profkit.core.types.comparison import CERTAINTY
@@ -28,7 +29,6 @@ from profkit.reporting.view import (
     soft,
     table,
 )
-from profkit.reporting.views.kernels.cases import format_duration as duration
 
 _SHORT = 10  # digits of a commit
 _SUBJECT = 16  # characters of a message in the table

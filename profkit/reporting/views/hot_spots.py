@@ -44,15 +44,19 @@ def _share(spot: HotSpot) -> str:
 def _function(spot: HotSpot) -> str:
     if spot.kind == "rest":
         return "all else"
-    name = (spot.function or "-").replace("<locals>.", "")
+    name = (spot.where.function or "-").replace("<locals>.", "")
     return "top level" if name == "<module>" else _ARGUMENTS.sub("", name)[-28:]
 
 
 def _place(spot: HotSpot, folder: str) -> str:
-    if spot.file is None:
+    if spot.where.file is None:
         return ""
-    file = relative_path(spot.file, folder)
-    return f"{file if len(file) < 30 else file.rpartition('/')[2]}:{spot.line}" if spot.line else file
+    file = relative_path(spot.where.file, folder)
+    return (
+        f"{file if len(file) < 30 else file.rpartition('/')[2]}:{spot.where.line}"
+        if spot.where.line
+        else file
+    )
 
 
 def _does(spot: HotSpot) -> str:

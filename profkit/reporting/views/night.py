@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.formatting import format_figures, format_quantity, format_utc_time, signed
+from profkit.core.formatting import format_duration, format_figures, format_quantity, format_utc_time, signed
 from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
 from profkit.reporting.charts.marks import Charts
@@ -32,7 +32,6 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.kernels.cases import format_duration
 from profkit.reporting.views.night_words import (
     missed_targets,
     name_of,

@@ -160,7 +160,6 @@ def _parse_allocations(data: dict[str, Any]) -> Allocations:
         top=tuple(_parse_line(entry) for entry in data["top"]),
         growing=tuple(_parse_line(entry) for entry in data["growth"]),
         notes=tuple(str(note) for note in data["notes"]),
-        points=points,
     )
 
 
@@ -178,18 +177,16 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
         return MemoryGrowth(None, None, None, len(settled), None, few)
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
-    slope = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin])
-    if slope is None or slope.low is None:
-        return MemoryGrowth(None, None, None, len(settled), None, Fact("iterations-not-apart"))
-    leak = slope.low > LEAST_LEAK
-    return MemoryGrowth(
-        slope.value,
-        slope.low,
-        slope.high,
-        settled[-1][0] - settled[0][0] + 1,
-        leak,
-        Fact("keeps-growing" if leak else "keeps-its-size"),
+    value, low, high = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin]) or (
+        0.0,
+        None,
+        None,
     )
+    if low is None:
+        return MemoryGrowth(None, None, None, len(settled), None, Fact("iterations-not-apart"))
+    leak = low > LEAST_LEAK
+    seen = settled[-1][0] - settled[0][0] + 1
+    return MemoryGrowth(value, low, high, seen, leak, Fact("keeps-growing" if leak else "keeps-its-size"))
 
 
 def _parse_line(entry: dict[str, Any]) -> AllocationLine:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
+from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_id, fingerprint_of
 from profkit.core.types import RunDocument, Workload
 from tests import documents, gpu_documents
 
 
 def told(document: RunDocument) -> dict[str, str]:
-    return {f.name: f.value for f in fingerprint_of(document).features if f.value is not None}
+    return {f.name: f.value for f in fingerprint_of(document) if f.value is not None}
 
 
 def between(a: RunDocument, b: RunDocument) -> dict[str, str]:
@@ -39,14 +39,14 @@ def test_another_machine_is_refused_and_has_another_id(change: dict[str, object]
     base = documents.document()
     other = replace(base, machine=replace(documents.machine(), **change))  # type: ignore[arg-type]
     assert between(base, other) == {name: "must"}
-    assert fingerprint_of(base).id != fingerprint_of(other).id
+    assert fingerprint_id(fingerprint_of(base)) != fingerprint_id(fingerprint_of(other))
 
 
 def test_a_kernel_release_is_told_and_changes_no_id() -> None:
     base = documents.document()
     other = replace(base, machine=replace(documents.machine(), release="6.2.0"))
     assert between(base, other) == {"machine.kernel": "should"}
-    assert fingerprint_of(base).id == fingerprint_of(other).id
+    assert fingerprint_id(fingerprint_of(base)) == fingerprint_id(fingerprint_of(other))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
 from profkit.profilers.xctrace import export

@@ -12,8 +12,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core.errors import Interrupted, WorkloadError
-from profkit.core.progress import Silent
+from profkit.core.errors import Interrupted, Silent, WorkloadError
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,

@@ -19,7 +19,7 @@ import psutil
 from judging import judge_of, judge_operation
 
 from profkit.core.errors import MachineError
-from profkit.core.files.whole import user_cache
+from profkit.core.files.safe_folder import user_cache
 from profkit.kernels.evaluation.judging.judge import Judge
 
 CHECKED_CALLS = 2  # that a judge leaves in the arena of a test that is not timed

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 from small_sweep import in_process as in_process
 from small_sweep import request_for, settled
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.sweep.request import SweepGrid, read_request, read_sweep

@@ -19,8 +19,7 @@ from small_sweep import MISBEHAVING, request_for, settled
 from small_sweep import in_process as in_process
 
 from profkit.core import codec
-from profkit.core.errors import MachineError, UnreadableReport
-from profkit.core.progress import Silent
+from profkit.core.errors import MachineError, Silent, UnreadableReport
 from profkit.core.types import CaseResult, GridPoint
 from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.pool import JobOutcome

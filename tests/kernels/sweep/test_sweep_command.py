@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 from small_sweep import MISBEHAVING, request_for, settled
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.types import CaseResult, CaseState
 from profkit.kernels.sweep.run import update_case
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit

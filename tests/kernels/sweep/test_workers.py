@@ -18,8 +18,7 @@ pytest.importorskip("torch")
 from small_sweep import InProcess, request_for
 from small_sweep import in_process as in_process
 
-from profkit.core.errors import MachineError
-from profkit.core.progress import Silent
+from profkit.core.errors import MachineError, Silent
 from profkit.execution import worker as limits
 from profkit.execution.child import WorkerClient, WorkerCommand
 from profkit.kernels.devices import check_device

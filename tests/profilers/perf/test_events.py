@@ -25,7 +25,7 @@ by_name = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def machine(vendor, family, model):
     unknown = dict.fromkeys(("virtual", "governor", "max_mhz"))
     chip = {"cpu": "x", "vendor": vendor, "family": family, "model": model, "cores": 8}
-    system = {"system": "Linux", "release": "6.8", "architecture": "x86_64", "python": "3.11"}
+    system = {"system": "Linux", "release": "6.8", "architecture": "x86_64"}
     return Machine(**system, **chip, **unknown, caches=(), memory_bytes=0)
 
 

@@ -7,8 +7,7 @@ import subprocess
 
 import pytest
 
-from profkit.core.process import run
-from profkit.core.status import read_status, status_wrapper
+from profkit.core.process import read_status, run, status_wrapper
 from profkit.core.types import Counter, Report
 from profkit.profilers.perf.command import STAT_ENV, explain, known_faults, stat_argv
 from profkit.profilers.perf.events import check_drift, merge_groups

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from profkit.profilers.xctrace.alignment import (
-    NoClock,
     TraceClock,
     align_regions,
     read_clock,
@@ -42,8 +41,7 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
 
 @pytest.mark.parametrize("timebase", ["", "125", "125/0", "0/3", "a/b", "125/3/2", 3, "9" * 30 + "/1"])
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
-    with pytest.raises(NoClock, match="for the timebase"):
-        read_clock([(EPOCH, timebase)])
+    assert "for the timebase" in str(read_clock([(EPOCH, timebase)]))
 
 
 # ---------------------------------------------------------------- windows

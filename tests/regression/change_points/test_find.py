@@ -82,8 +82,6 @@ def test_a_step_is_found_where_it_is(kind: str, height: float) -> None:
     assert abs(change.index - 120) <= 2
     assert change.before == pytest.approx(float(np.median(values[: change.index])))
     assert change.after == pytest.approx(float(np.median(values[change.index :])))
-    assert change.strength is not None
-    assert change.strength > 8
 
 
 def test_places_count_the_nights_without_a_value() -> None:
@@ -116,7 +114,6 @@ def test_whatever_the_values_what_is_said_is_finite(values: list[float | None]) 
         assert 0 < change.index < len(values)
         assert isfinite(change.before)
         assert isfinite(change.after)
-        assert change.strength is None or isfinite(change.strength)
     for figure in (findings.noise, findings.autocorrelation, findings.detectable):
         assert figure is None or isfinite(figure)
 

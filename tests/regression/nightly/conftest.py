@@ -20,6 +20,7 @@ from profkit.regression.history.rows import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.paired import interleave
 from profkit.regression.paired.checkout import commit_of
+from profkit.regression.paired.same_code import Loaded
 from profkit.regression.profile_process import ProfileResult
 
 
@@ -76,5 +77,5 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> InTurn:
     turns = InTurn()
     monkeypatch.setattr(interleave, "run_once", turns.run_once)
     module = importlib.import_module("profkit.regression.paired.one_run")
-    monkeypatch.setattr(module, "loaded_files", lambda *_: frozenset())
+    monkeypatch.setattr(module, "loaded_files", lambda *_: Loaded())
     return turns

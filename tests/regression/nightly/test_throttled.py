@@ -24,7 +24,7 @@ def run(**sample: object) -> RunDocument:
 
 def test_a_device_at_its_power_limit_does_what_it_does_every_night() -> None:
     assert throttling_reason(run(throttle_reasons=("power limit",))) is None
-    moment = Moment("after timing", slowdowns=("power limit",))
+    moment = Moment(slowdowns=("power limit",))
     assert throttling_reason(replace(run(), moments=(moment,))) is None
 
 
@@ -33,7 +33,7 @@ def test_heat_and_faults_make_the_samples_invalid(reason: str) -> None:
     told = throttling_reason(run(throttle_reasons=("power limit", reason)))
     assert told is not None
     assert reason in told
-    moment = Moment("after timing", slowdowns=(reason,))
+    moment = Moment(slowdowns=(reason,))
     assert throttling_reason(replace(run(), moments=(moment,))) == f"throttled: {reason}"
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import UsageError, WorkloadError
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent, UsageError, WorkloadError
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.types import Change, ChangeWord, Course, Fact, Sample
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from profkit.regression.paired.checkout import Version

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import WorkloadError
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent, WorkloadError
 from profkit.core.types import RUN, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.paired import interleave

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.progress import Silent
+from profkit.core.errors import Silent
 from profkit.core.types import Frame, Hotspot, Profile
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module

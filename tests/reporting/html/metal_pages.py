@@ -30,7 +30,7 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
     """A short recording of a process that hardly used the GPU, with counters of one chip."""
     each = [PROCESS / 2**n for n in range(1, len(labels) + 1)]
     encoders = tuple(
-        MetalWork(name, 500 >> n % 8, seconds, seconds, seconds / 300, seconds / 50)
+        MetalWork(name, 500 >> n % 8, seconds, seconds / 300, seconds / 50)
         for n, (name, seconds) in enumerate(zip(labels, each, strict=True))
     )
     return MetalTrace(

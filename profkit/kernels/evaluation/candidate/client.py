@@ -21,7 +21,7 @@ from time import perf_counter, sleep
 from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
-from profkit.core.files.whole import TemporaryFolder, user_cache
+from profkit.core.files.safe_folder import TemporaryFolder, user_cache
 from profkit.execution.child import ChildProcess, JobStatus, WorkerEnded
 from profkit.kernels.evaluation.candidate.arguments import (
     KernelCall,

@@ -10,8 +10,7 @@ from time import monotonic, sleep
 import torch
 
 from profkit.analysis.evaluation.witnesses import impossible_device_rate, impossible_rate
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.progress import Silent
+from profkit.core.errors import MachineError, Silent, UsageError
 from profkit.core.types import Fact, MeasuredCeilings
 from profkit.execution.worker import DeviceError
 from profkit.hardware.gpu_locks import lock_gpus

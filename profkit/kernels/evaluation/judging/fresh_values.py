@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+from profkit.kernels.operations.in_float64 import flat_tensors
 
 NOISE = 1 / 8  # the largest share
 POOL = 1 << 21  # random numbers at most, of which each tensor takes some from a random place
@@ -213,15 +213,7 @@ def _first_tensors(encoder: Encoder, recipe: Recipe) -> list[tuple[int, Tensor]]
         content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)
     }
     known: dict[int, Tensor] = {}
-
-    def visit(value: Any) -> None:
-        if isinstance(value, torch.Tensor) and value.numel():
-            known.setdefault(by_address[value.untyped_storage().data_ptr()], value)
-        elif isinstance(value, dict):
-            visit(list(value.values()))
-        elif isinstance(value, (list, tuple)):
-            for each in value:
-                visit(each)
-
-    visit([args, kwargs])
+    for tensor in flat_tensors([args, kwargs]):
+        if tensor.numel():
+            known.setdefault(by_address[tensor.untyped_storage().data_ptr()], tensor)
     return list(known.items())

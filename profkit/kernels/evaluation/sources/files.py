@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
-from profkit.core.files.whole import TemporaryFolder
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Fact
 from profkit.kernels.evaluation.sources.names import (
     SUFFIX,

@@ -27,7 +27,7 @@ from typing import Any
 
 from profkit.core.errors import UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded
-from profkit.core.files.whole import TemporaryFolder, write_whole
+from profkit.core.files.safe_folder import TemporaryFolder, write_whole
 from profkit.core.process import run
 from profkit.core.types import Fact
 from profkit.reporting.facts import fact_text

@@ -79,13 +79,6 @@ def hundredfold(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def format_duration(seconds: float) -> str:
-    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def facts_of(
     document: EvaluationDocument | GenerationDocument, *more: tuple[str, str]
 ) -> tuple[tuple[str, str], ...]:

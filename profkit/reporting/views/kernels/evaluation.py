@@ -15,7 +15,7 @@ from profkit.analysis.evaluation.scores import (
     operation_results,
     scores_of,
 )
-from profkit.core.formatting import joined, plural, shorten
+from profkit.core.formatting import format_duration, joined, plural, shorten
 from profkit.core.types import UNDECIDED, EvaluationDocument, Fault, TestResult, TestStatus, Verdict
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.facts import fact_text
@@ -42,7 +42,6 @@ from profkit.reporting.views.kernels.cases import (
     counted_speeds,
     facts_of,
     files_line,
-    format_duration,
     hundredfold,
     limited,
     percent,

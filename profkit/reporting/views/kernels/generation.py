@@ -14,7 +14,7 @@ from profkit.analysis.generation import (
     kept_attempt,
     spending_of,
 )
-from profkit.core.formatting import joined, plural, shorten
+from profkit.core.formatting import format_duration, joined, plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts, StopReason
 from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
@@ -39,7 +39,6 @@ from profkit.reporting.views.kernels.cases import (
     complete_label,
     facts_of,
     files_line,
-    format_duration,
     hundredfold,
     limited,
     speedup_text,

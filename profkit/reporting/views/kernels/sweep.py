@@ -31,7 +31,15 @@ from profkit.analysis.ranking import (
     series_along,
     whole_sweep,
 )
-from profkit.core.formatting import format_figures, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.core.formatting import (
+    format_duration,
+    format_figures,
+    format_quantity,
+    format_utc_time,
+    joined,
+    plural,
+    shorten,
+)
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
 from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, Tick
 from profkit.reporting.columns import Column, data_table, sortable_table
@@ -56,7 +64,6 @@ from profkit.reporting.view import (
 from profkit.reporting.views.kernels.cases import (
     complete_label,
     files_line,
-    format_duration,
     hundredfold,
     limited,
     percent,

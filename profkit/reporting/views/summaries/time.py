@@ -24,7 +24,7 @@ _PIECES = {"process": "whole process", "region": "entry"}
 # Fastest to slowest, then what is said in per cent of the median.
 _ORDER = (
     *("time.minimum", "time.median", "time.mean", "time.p95", "time.p99", "time.maximum", "time.first"),
-    *("time.spread", "time.outliers", "time.processes"),
+    *("time.spread", "time.processes"),
 )
 
 

@@ -65,7 +65,7 @@ def sends_signals(x):
 @kernel("sin.default")
 def writes_files_of_others(x):
     import profkit
-    from profkit.core.files.whole import user_cache
+    from profkit.core.files.safe_folder import user_cache
 
     log = Path(f"/proc/{os.getpid()}/fd/2").resolve()
     paths = [log.parent / "new", log.parent.parent / "new", Path(profkit.__file__), Path(torch.__file__)]

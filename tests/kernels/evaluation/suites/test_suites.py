@@ -275,7 +275,6 @@ def test_a_name_that_nothing_has_is_refused_with_what_is_like_it() -> None:
 
 
 PROGRAM = """
-import threading
 import torch
 
 layer = torch.nn.Linear(8, 4)
@@ -283,20 +282,18 @@ for factor in (0.1, 0.2):
     layer(torch.ones(2, 8)).sum().backward()
     layer.weight.data.mul_(factor)
 
-def in_a_thread():
+def in_other_memory():
     x = torch.ones(6, 6)
     x[1:, 2:].t().relu()
     x.add_(x)
 
 with torch.profiler.record_function("a mark"):  # no operation
     pass
-thread = threading.Thread(target=in_a_thread)
-thread.start()
-thread.join()
+in_other_memory()
 """
 
 
-def test_forward_backward_and_threads_are_in_the_trace_and_can_be_made_again(tmp_path: Path) -> None:
+def test_forward_and_backward_are_in_the_trace_and_can_be_made_again(tmp_path: Path) -> None:
     from profkit.kernels.evaluation.sources.names import find_operator
     from profkit.kernels.evaluation.suites.suite import Selection
 
