@@ -115,7 +115,7 @@ def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
 def failed(target: str, weight: float) -> Verdict:
     why, scope = message(f"because {target}"), gpu.ADD.scope
     limit = Threshold(">", 2, "")
-    return Verdict(target, "ipc", "fail", why, limit, 1.0, "", scope, "measured", (target,), weight)
+    return Verdict(target, "cases.faulty", "fail", why, limit, 1.0, "", scope, "measured", (target,), weight)
 
 
 def test_failures_stand_by_their_share_of_the_time() -> None:

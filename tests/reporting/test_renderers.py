@@ -109,7 +109,9 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
         assert max(len(line) for line in lines) <= width
 
 
-def test_the_first_screen_says_what_how_long_verdicts_and_what_to_do() -> None:
+def test_the_first_screen_says_what_how_long_and_the_verdicts_and_counts_without_a_place_advise_nothing() -> (
+    None
+):
     lines = run_text(judged(), FOLDER, color=False).split("\n")
     head = lines[:24]
     counts = "; 3 not known, 3 met, 1 not applicable"
@@ -118,7 +120,7 @@ def test_the_first_screen_says_what_how_long_verdicts_and_what_to_do() -> None:
     assert head[2] == "gated_mlp on cpu"
     assert head[3] == "$ python benchmark/gated_mlp.py --backend cpu -b 8"
     assert any(re.fullmatch(r"Time +4\.10 ms ±2\.2 % per iteration", line) for line in head)
-    assert [line[2:4] for line in head if re.match(r"  \d\. ", line)] == ["1.", "2.", "3."]
+    assert not [line for line in lines if re.match(r"  \d\. ", line)]
 
 
 def test_failures_stand_before_doubts_before_passes() -> None:
@@ -162,11 +164,11 @@ def test_a_failed_run_says_so_at_the_top() -> None:
     assert "gated_mlp on cpu (failed)" in head
 
 
-def test_without_details_a_run_is_what_to_do_where_the_time_goes_memory_and_what_went_wrong() -> None:
+def test_without_details_a_run_is_its_headlines_and_what_went_wrong() -> None:
     text = run_text(judged(), FOLDER, details=False, color=False)
     assert len(text.splitlines()) <= 50
-    sections = re.findall(r"^([A-Z][\w ]+)", text[text.index("What to do") :], re.M)
-    assert sections == ["What to do first", "All numbers", "Passes", "Files", "Next", "To know more "]
+    sections = re.findall(r"^([A-Z][\w ]+)", text[text.index("All numbers") :], re.M)
+    assert sections == ["All numbers", "Passes", "Files", "Next", "To know more "]
     short = text[text.index("All numbers") : text.index("\nPasses\n")]
     assert re.findall(r"^  (\w+)  ", short, re.M) == ["Functions", "Python", "Memory", "Trace"]
 
@@ -214,7 +216,7 @@ def verdict(word: str, target: str, advice: str | None, kind: str = "run") -> Ve
     tries = (advice,) if advice else ()
     return Verdict(
         target,
-        "ipc",
+        "cases.faulty",
         word,
         message(f"because {target}"),
         Threshold(">", 2, ""),
@@ -294,11 +296,12 @@ def test_where_all_is_as_it_should_be_it_is_said_with_what_was_looked_at() -> No
 # ---------------------------------------------------------------- markdown
 
 
-def test_markdown_has_head_actions_verdicts_and_folded_concerns() -> None:
+def test_markdown_has_head_verdicts_and_folded_concerns() -> None:
     text = run_markdown(judged())
     assert text.startswith("## ✗ 3 targets missed: gated\\_mlp on cpu\n\n`l1-miss-rate`, ")
     assert "\n\n`python benchmark/gated_mlp.py --backend cpu -b 8`\n\n" in text
-    assert text.index("### What to do first") < text.index("### Verdicts") < text.index("<details>")
+    assert "What to do first" not in text
+    assert text.index("### Verdicts") < text.index("<details>")
     assert "| **✗ FAIL** | `l1-miss-rate` | &lt; 5 % | 9.0 % (sim) | 9.0 % of the data accesses" in text
     assert text.count("<details>") == text.count("</details>") >= 11
     assert "- **tracemalloc failed**: the workload was killed by SIGKILL" in text

@@ -76,5 +76,5 @@ def test_a_summary_is_cut_to_what_github_shows_and_says_so(rows: int, cell: int)
     assert text.rstrip().endswith("*")
     assert "further lines are in `--format json`" in text
     assert text.count("<details>") == text.count("</details>")
-    assert "### What to do first" in text
+    assert "targets missed" in text
     assert "### Verdicts" in text

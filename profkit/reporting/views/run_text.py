@@ -29,6 +29,8 @@ NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak o
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time
 ACTIONS = 3  # more than three things to do first is no order
+# Counts of a processor over a whole program have no line: what to change is concluded at a hot spot alone.
+_WITHOUT_PLACE = ("cache.", "branch.", "ipc", "simd.", "bandwidth.dram.share", "roofline.")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,13 @@ def actions(document: RunDocument) -> list[Action]:
 
 def _sorted(document: RunDocument) -> list[Verdict]:
     """Missed targets that something is to be done about, the most urgent first."""
-    failed = [v for v in document.verdicts if v.verdict == "fail" and v.advice]
+    placed = document.gpus or document.metal is not None
+    failed = [
+        verdict
+        for verdict in document.verdicts
+        if verdict.verdict == "fail" and verdict.advice
+        if placed or not verdict.metric.startswith(_WITHOUT_PLACE)
+    ]
     return sorted(filter(_is_worth_showing, failed), key=urgency)
 
 
