@@ -125,9 +125,9 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     """
     lines = next((one for one in document.profiles if one.kind == "counted-lines"), None)
     part = any(one.reason is not None and one.reason.code == _PART for one in document.readings)
-    if lines is None or not part or spot.kind != "native" or spot.file is None:
+    if lines is None or not part or spot.kind != "native" or spot.where.file is None:
         return None
-    name = spot.file.rpartition("/")[2]
+    name = spot.where.file.rpartition("/")[2]
     here = [one for one in lines.hotspots if (one.file or "").rpartition("/")[2] == name]
     counts = {event: sum(one.counters.get(event, 0.0) for one in here) for event in _EVENTS}
     chained = next((c.value or 0.0 for c in document.counters if c.name == "chained" and c.scope == RUN), 0.0)

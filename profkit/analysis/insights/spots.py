@@ -405,7 +405,7 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     asked, kept = (one.length or 0 if one is not None else 0 for one in (hits, misses))
     if kept < MANY or asked > USELESS * kept:
         return None
-    cached = (spot.function or "").partition(".<locals>")[0]
+    cached = (spot.where.function or "").partition(".<locals>")[0]
     said = Said(
         "useless-cache",
         f"The cache of {cached} never has what is asked for"
@@ -424,7 +424,9 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
     here = [
         one
         for one in (raised.hotspots if raised is not None else ())
-        if (one.function, one.file) == (spot.function, spot.file) and one.calls and one.callee is not None
+        if (one.function, one.file) == (spot.where.function, spot.where.file)
+        and one.calls
+        and one.callee is not None
     ]
     if not here or spot.kind not in ("python", "library"):
         return None
@@ -437,7 +439,7 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
     kind = first.callee.function if first.callee is not None else "exceptions"
     said = Said(
         "exceptions",
-        f"{spot.function} raises {kind} about {count_text(int(count))} times",
+        f"{spot.where.function} raises {kind} about {count_text(int(count))} times",
         f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
         "one and to catch it costs about as much as ten tests",
         "test first (in, get with a default, isdigit), and leave exceptions for what is rare",

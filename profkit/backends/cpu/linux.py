@@ -19,7 +19,7 @@ from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks
 from profkit.backends.source_lines import program_file, source_places
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.status import status_wrapper
+from profkit.core.process import status_wrapper
 from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Step, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
