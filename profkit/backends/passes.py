@@ -33,7 +33,7 @@ from profkit.core.types import (
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import host_command, start_up_environment
-from profkit.runtime.passes.read import read_records, read_tracemalloc
+from profkit.runtime.passes.read import read_raises, read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
@@ -273,7 +273,11 @@ class AllocationsPass(PythonPass):
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Peaks, growth, and lines that hold most."""
-        return PassFindings(allocations=read_tracemalloc(self.folder / self.file))
+        raised = read_raises(self.folder / self.file)
+        return PassFindings(
+            allocations=read_tracemalloc(self.folder / self.file),
+            profiles=(raised,) if raised is not None else (),
+        )
 
 
 MOST_RUNS, SHORT_SECONDS = 15, 1.5  # of a program that marks nothing, and what they take together
