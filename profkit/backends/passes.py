@@ -262,12 +262,10 @@ class AllocationsPass(PythonPass):
         self._device = device
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One step under the host; none of a GPU's program that marks nothing, where time is short."""
+        """One step under the host; of a GPU's program only where it is asked for, or at full depth."""
         context = self.context
-        if self._device and not state.marked and context.wanted is None and context.depth != "full":
-            return self.skip(
-                Fact("no-region-marked"), "mark a step with profkit.region, or --passes tracemalloc"
-            )
+        if self._device and context.wanted is None and context.depth != "full":
+            return self.skip(Fact("memory-of-a-gpu"), "--passes tracemalloc")
         argv, reason = host_command(context.workload.command, "tracemalloc", self.folder / self.file)
         return self.one_step(state, argv, reason, 2.5)
 
