@@ -1,9 +1,10 @@
 """Runs profkit on programs with a known problem and holds its first insight against an expert's answer.
 
-    python -m tests.answers.trial [NAME...] [--passes timing,stacks] [--profkit "ARGUMENT..."]
+    python -m tests.answers.trial [NAME...] [--runs 5] [--profkit "ARGUMENT..."]
 
 Prints a table: is the place right, is the pattern right, is anything forbidden said. The answers stand in
-`answers.yaml` and were written before profkit was run on the programs.
+`answers.yaml` and were written before profkit was run on the programs. Of several runs each, it also says whether the
+first insight is the same in all.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Outcome:
     where: str
     seconds: float
     plain: float
+    changed: str = ""  # what became of the first answer that stood on the screen
 
     @property
     def word(self) -> str:
@@ -155,6 +157,7 @@ def judge(name: str, answer: dict[str, Any], document: dict[str, Any], seconds: 
         f"{Path(place.get('file') or '?').name}:{place.get('line')} {place.get('function')}",
         seconds,
         split.get("wall") or 0.0,
+        next((note for note in document["notes"] if note.startswith("now: ")), ""),
     )
 
 
@@ -176,10 +179,11 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--profkit", default="", help="more arguments of profkit profile")
+    parser.add_argument("--runs", type=int, default=1, help="of each program")
     options = parser.parse_args()
     known = answers()
     outcomes = []
-    for name in options.names or known:
+    for name in [name for name in options.names or known for _ in range(options.runs)]:
         outcome = try_program(name, known[name], options.profkit.split())
         if outcome is None:
             print(f"{name:16} skipped: what it needs is not here")
@@ -190,6 +194,12 @@ def main() -> None:
             f"{outcome.name:16} {outcome.word:7} {outcome.seconds:6.1f} s {outcome.plain:5.2f} s  {shown}",
             flush=True,
         )
+    firsts: dict[str, list[str]] = {}
+    for one in [one for one in outcomes if one.rule]:
+        firsts.setdefault(one.name, []).append(f"{one.rule} {one.where}")
+    for name, found in firsts.items() if options.runs > 1 else ():
+        most = max(found, key=found.count)
+        print(f"{name:16} the same first insight in {found.count(most)} of {options.runs} runs")
     words = [outcome.word for outcome in outcomes]
     counts = ", ".join(f"{word} {words.count(word)}" for word in ("right", "place", "wrong", "absent"))
     print(f"{len(outcomes)} programs: {counts}; place right {sum(one.place for one in outcomes)}")

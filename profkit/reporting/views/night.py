@@ -152,6 +152,9 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
     for workload in workloads:
         if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
             continue
+        if workload.code == "vanished":
+            lines.append(workload.fix or "")
+            continue
         worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
         good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
         how = workload.in_pairs

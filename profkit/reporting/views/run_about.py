@@ -71,7 +71,7 @@ def passes_section(document: RunDocument, extras: Extras) -> Block | None:
         items = tuple(_trouble(results, extras) for results in alike.values())
         failed = any(result.state == "failed" for result in unfinished)
         names = ", ".join(dict.fromkeys(result.name for result in unfinished))
-        brief = Paragraph(soft(f"Not finished: {names}. Why: profkit summarize RUN --details"))
+        brief = Paragraph(soft(f"Not finished: {names}. Why: report.md"))
         blocks.append(Items(items) if failed else Detail((Items(items),), (brief,)))
     finished = len(document.passes) - len(unfinished)
     headline = f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
