@@ -1,11 +1,12 @@
 """Runs profkit on programs with a known problem and holds its first insight against an expert's answer.
 
-    python -m tests.answers.trial [NAME...] [--profkit "ARGUMENT..."] [--gpu] [--keep FOLDER] [--recorded FOLDER]
+    python -m tests.answers.trial [NAME...] [--runs 5] [--profkit "ARGUMENT..."] [--gpu]
+        [--keep FOLDER] [--recorded FOLDER]
 
 Prints a table: is the place right, is the pattern right, is anything forbidden or absurd said, how long did it take
 (s), and how long does the program take alone (T). The answers stand in `answers.yaml` and were written before profkit
 was run on the programs. `--gpu` takes those of `gpu/`; `--keep` keeps what each run recorded, and `--recorded` judges
-that again, on any machine.
+that again, on any machine. Of several runs each, it also says whether the first insight is the same in all.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Outcome:
     plain: float
     absurd: str = ""
     first: float | None = None  # seconds until the first answer was printed
+    changed: str = ""  # what became of the first answer that stood on the screen
 
     @property
     def word(self) -> str:
@@ -253,7 +255,8 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         f"{Path(place.get('file') or '?').name}:{place.get('line')} {place.get('function')}",
         seconds,
         split.get("wall") or 0.0,
-        ", ".join(absurd),
+        absurd=", ".join(absurd),
+        changed=next((note for note in document["notes"] if note.startswith("now: ")), ""),
     )
 
 
@@ -280,11 +283,12 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="the programs of GPUs")
     parser.add_argument("--keep", type=Path, help="a folder for what each run recorded")
     parser.add_argument("--recorded", type=Path, help="judge what --keep kept, and run nothing")
+    parser.add_argument("--runs", type=int, default=1, help="of each program")
     options = parser.parse_args()
     truths = truth_set(options.gpu)
     arguments = [*(("--backend", "cuda") if options.gpu else ()), *options.profkit.split()]
     outcomes = []
-    for name in options.names or truths.answers:
+    for name in [name for name in options.names or truths.answers for _ in range(options.runs)]:
         if options.recorded is not None:
             folder = options.recorded / name
             outcome = judge_recorded(truths, name, folder) if any(folder.glob("run.json*")) else None
@@ -295,6 +299,12 @@ def main() -> None:
             continue
         outcomes.append(outcome)
         print(_row(outcome, options.gpu), flush=True)
+    firsts: dict[str, list[str]] = {}
+    for one in [one for one in outcomes if one.rule]:
+        firsts.setdefault(one.name, []).append(f"{one.rule} {one.where}")
+    for name, found in firsts.items() if options.runs > 1 else ():
+        most = max(found, key=found.count)
+        print(f"{name:16} the same first insight in {found.count(most)} of {options.runs} runs")
     words = [outcome.word for outcome in outcomes]
     counts = ", ".join(f"{word} {words.count(word)}" for word in ("right", "place", "wrong", "absent"))
     absurd = sum(bool(one.absurd) for one in outcomes)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from profkit.analysis.insights import (
     gpu_devices,
+    gpu_host,
     gpu_latency,
     gpu_launch,
     gpu_lines,
@@ -115,7 +116,7 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
     """What the host does while a device waits says more than that it waits; memory that soon is full comes first."""
-    explained = spots.explain_idle_device(run, _PATTERNS)
+    explained = gpu_host.explain_idle_device(run, _PATTERNS)
     if explained is not None and explained.gain is not None:
         gain = explained.gain.at_most
         waits = ("late-launches", "host-pauses", "small-kernels")

@@ -12,19 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from profkit.analysis.hot_spots import DOES
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, percent_text
+from profkit.analysis.insights.evidence import percent_text
 from profkit.core.formatting import format_quantity
-from profkit.core.types import (
-    Construct,
-    Gain,
-    GpuTrace,
-    HotSpot,
-    Insight,
-    LineCode,
-    Place,
-    RunDocument,
-    Variable,
-)
+from profkit.core.types import Construct, Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
@@ -35,6 +25,9 @@ LOOKS = 20  # at arguments, until their number says something
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
+RAISING = 0.05  # of a place's time
+EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
+USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
@@ -407,8 +400,62 @@ def place_alone(spot: HotSpot) -> Insight:
     return say(spot, said)
 
 
+def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A cache of functools that keeps what nobody asks for again."""
+    hits, misses = (spot.variables.get(name) for name in ("[cache hits]", "[cache misses]"))
+    asked, kept = (one.length or 0 if one is not None else 0 for one in (hits, misses))
+    if kept < MANY or asked > USELESS * kept:
+        return None
+    cached = (spot.where.function or "").partition(".<locals>")[0]
+    said = Said(
+        "useless-cache",
+        f"The cache of {cached} never has what is asked for"
+        if asked == 0
+        else f"The cache of {cached} hardly ever helps",
+        f"it was asked {count_text(asked + kept)} times and had the result {count_text(asked)} times",
+        "leave out of its arguments what differs each time (the time, a counter, an object that is made anew), or take "
+        "the cache away",
+    )
+    return say(spot, said)
+
+
+def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A function that raises and catches so often that this is what takes its time."""
+    raised = next((one for one in document.profiles if one.kind == "raises"), None)
+    here = [
+        one
+        for one in (raised.hotspots if raised is not None else ())
+        if (one.function, one.file) == (spot.where.function, spot.where.file)
+        and one.calls
+        and one.callee is not None
+    ]
+    if not here or spot.kind not in ("python", "library"):
+        return None
+    rate = sum(one.own for one in here) / (here[0].calls or 1)
+    count = rate * (spot.calls or here[0].calls or 0)
+    split = (
+        document.time_split
+    )  # a program that waits for a free processor takes longer, and its exceptions do not
+    running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
+    share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
+    if share < RAISING * spot.share:
+        return None
+    first = here[0]
+    kind = first.callee.function if first.callee is not None else "exceptions"
+    said = Said(
+        "exceptions",
+        f"{spot.where.function} raises {kind} about {count_text(int(count))} times",
+        f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
+        "one and to catch it costs about as much as ten tests",
+        "test first (in, get with a default, isdigit), and leave exceptions for what is rare",
+    )
+    return say(spot, said, share, replace(place_of(spot), line=first.line))
+
+
 PATTERNS: tuple[Find, ...] = (
     collecting,
+    useless_cache,
+    exceptions,
     linear_search,
     growing_copy,
     element_wise,
@@ -448,82 +495,3 @@ def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator
         other = spot is not first and spot.kind != "import" and spot.share >= OTHER
         if other and (found := pattern_of(document, spot, patterns)) is not None:
             yield found
-
-
-# ------------------------------------------------------------ beside a device
-
-_LOADER = "/torch/utils/data/"
-DEEPEST = 6  # callers that are looked at
-
-
-def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight | None:
-    """What the host itself computes in each step while a device waits, at the place that takes most of it.
-
-    Seconds are those of the run that recorded lines; a place that only launches is for other rules.
-    """
-    trace, idle = run.trace, idle_share(run)
-    if trace is None or idle is None or not trace.lines_of or not trace.lines:
-        return None
-    launching = {(one.file, one.line) for one in trace.lines if one.launches or one.waits or one.transfers}
-    for spot in run.document.hot_spots:
-        if spot.kind not in ("python", "library", "file", "network", "sleep", "child", "lock"):
-            continue
-        if (spot.where.file, spot.where.line) in launching:
-            continue
-        through_loader = _leads_from_step(run, spot)
-        share = min(idle, spot.seconds / trace.lines_of)
-        if through_loader is None or share < OTHER:
-            continue
-        found = pattern_of(run.document, spot, patterns) or place_alone(spot)
-        text = f"{percent_text(100 * share)} of a step"
-        if spot.code is not None:
-            text += f" is in `{spot.code.text}`"
-        text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
-        gain = Gain(share, run.time_name, "as if the host did this while the GPU works, or not at all")
-        if not through_loader:
-            calls = calls_text(spot)
-            return replace(found, evidence=f"{text}; {calls}" if calls else text, gain=gain)
-        return Insight(
-            "slow-loader",
-            f"{spot.where.function} makes the GPU wait for its data",
-            f"{text}; it runs in the process that trains",
-            "Make it faster first (whole arrays or tensors instead of single elements, work that is done once and "
-            "kept), then DataLoader(num_workers=4, persistent_workers=True) prepares batches meanwhile.",
-            place_of(spot),
-            gain,
-        )
-    return None
-
-
-def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
-    """Whether a place belongs to what is repeated: True through a loader of torch, False without; None: it does not.
-
-    It does where one of its callers is a loader, or stands among the lines of a function that use the device.
-    """
-    trace = run.trace
-    steady: dict[tuple[str | None, str | None], list[int]] = {}
-    for line in trace.lines if trace is not None else ():
-        steady.setdefault((line.file, line.function), []).append(line.line)
-    sampled = [line for one in run.document.sampled if not one.native for line in one.lines]
-    file, function, number = spot.where.file, spot.where.function, spot.where.line
-    for _ in range(DEEPEST):
-        if _LOADER in (file or "").replace("\\", "/"):
-            return True
-        around = steady.get((file, function))
-        if around is not None and number is not None and _calls_torch_only_there(file, function, trace):
-            return False if min(around) - 1 <= number <= max(around) else None
-        mine = [one for one in sampled if (one.file, one.function) == (file, function)]
-        callers = [caller for one in mine for caller in one.callers[:1]]
-        if not callers:
-            return None
-        outer = max(callers, key=lambda one: one.value)
-        file, function, number = outer.file, outer.function, outer.line
-    return None
-
-
-def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:
-    """Whether a function uses the device itself, and does not only make tensors on the host."""
-    return trace is not None and any(
-        (one.file, one.function) == (file, function) and (one.launches or one.waits or one.transfers)
-        for one in trace.lines
-    )

@@ -34,7 +34,7 @@ Bound = Literal[
 ]  # fmt: skip
 # What the functions of a profile are and what they were measured by.
 ProfileKind = Literal[
-    "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines",
+    "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines", "raises",
     "own-time", "cumulative-time", "calls", "imports", "operations",
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew

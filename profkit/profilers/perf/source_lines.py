@@ -34,6 +34,7 @@ class _Place:
     callees: dict[tuple[str, str | None], float] = field(default_factory=dict)
     threads: set[bytes] = field(default_factory=set)
     processes: set[bytes] = field(default_factory=set)
+    addresses: dict[Address, float] = field(default_factory=dict)
 
 
 Address: TypeAlias = "tuple[str, int]"  # symbol and offset
@@ -80,6 +81,10 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
         leaf = chain.leaf or ((chain.keys[0][0], None) if at else None)
         row = rows.setdefault(places.get(chain.keys[at], (chain.keys[at][0], None, None)), _Place())
         row.weight += weight
+        symbol, offset = chain.keys[at]
+        # perf unwinds a caller to the byte before the instruction to which it comes back.
+        reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
+        row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
         if leaf is None:
@@ -88,7 +93,10 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
             row.callees[leaf] = row.callees.get(leaf, 0.0) + weight
     samples = [_line_samples(*where, row) for where, row in rows.items() if row.weight >= LEAST * total]
     samples.sort(key=lambda one: -one.main_cpu)
-    return SampledTime(total, total, rest, rest, native=True, lines=tuple(samples))
+    first = max(rows.values(), key=lambda row: row.weight).addresses
+    symbol, offset = max(first, key=lambda key: first[key])
+    hottest = f"{symbol}+{offset:#x}"
+    return SampledTime(total, total, rest, rest, native=True, hottest=hottest, lines=tuple(samples))
 
 
 def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes) -> _Chain:

@@ -117,7 +117,8 @@ def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[
     since = max((moment for moment in accepted if moment <= microseconds(tonight.started)), default=-inf)
     young = [
         entry
-        for entry in history.entries(HistoryFilter(spec.name, until=tonight.started))
+        for name in filter(None, (spec.was, spec.name))
+        for entry in history.entries(HistoryFilter(name, until=tonight.started))
         if entry.commit and not entry.dirty and microseconds(entry.started) >= since
     ]
     good = [e.commit for e in reversed(young) if e.commit and e.valid and e.outcome in GOOD]
@@ -155,7 +156,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            warm_up(first, second, options.run, folder, session.progress)
+            if warm_up(first, second, options.run, folder, session.progress) is not None:
+                return replace(base, code=SAME_CODE, same=True)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:

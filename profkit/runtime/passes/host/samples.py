@@ -18,8 +18,8 @@ from time import perf_counter, sleep, thread_time
 
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames
-from .waits import waits_for
+from .values import FunctionValues, awaited_frames, cache_uses
+from .waits import block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class StackSampler:
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
         self._thread_count = 0
-        self._clocks = _thread_clock(main_native) is not None
+        self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = sys.getswitchinterval()  # of the program
         self._movers: list[int] = []  # numbers of the threads that moved last
@@ -168,7 +168,8 @@ class StackSampler:
     # ------------------------------------------------------------ the thread
 
     def _run(self, generation: object) -> None:
-        _block_signals()
+        block_signals()
+        name_thread()
         begun = thread_time()
         pause, shake, usual = PAUSE, 1, 0.0
         while self._generation is generation:
@@ -305,7 +306,7 @@ class StackSampler:
         if self._thread_count <= MOST_THREADS:
             self._news["threads"].append([number, name[:80] if number < MOST_THREADS else "[more threads]"])
         self._thread_count += 1
-        return _ThreadState(number, _thread_clock(native) if self._clocks and native > 0 else None, 0.0)
+        return _ThreadState(number, thread_clock(native) if self._clocks and native > 0 else None, 0.0)
 
     @staticmethod
     def _cpu_of(state: _ThreadState) -> float:
@@ -437,8 +438,14 @@ class StackSampler:
 
     def _values_seen(self) -> list[list[object]]:
         """By function: looks at it, how many different arguments it had (-1: unknown), and types of variables."""
+        caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
         return [
-            [one.number, seen.looks, -1 if seen.arguments is None else len(seen.arguments), seen.types]
+            [
+                one.number,
+                seen.looks,
+                -1 if seen.arguments is None else len(seen.arguments),
+                {**seen.types, **caches.get(id(one.code), {})},
+            ]
             for one in self._functions.values()
             if (seen := one.values) is not None and seen.looks
         ]
@@ -477,28 +484,3 @@ def _line_of_jump(code: CodeType, at: int) -> int:
         if line and begin < at and (not tests or begin <= tests[-1] < end):
             last = line
     return last
-
-
-def _block_signals() -> None:
-    """Leave signals to the threads of the workload: one that waits would not wake up by ours."""
-    try:
-        from _signal import SIG_BLOCK, pthread_sigmask, valid_signals  # type: ignore[import-not-found]
-
-        pthread_sigmask(SIG_BLOCK, valid_signals())
-    except (ImportError, OSError):
-        pass
-
-
-def _thread_clock(native: int) -> int | None:
-    """The clock of a thread's processor time, by Linux's numbering.
-
-    It is an error to ask it for a thread that has ended, where pthread_getcpuclockid would crash.
-    """
-    if not sys.platform.startswith("linux"):
-        return None
-    clock = ~native << 3 | 6
-    try:
-        time.clock_gettime(clock)
-    except (OSError, OverflowError):
-        return None
-    return clock
