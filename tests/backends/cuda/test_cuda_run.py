@@ -40,8 +40,7 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
     assert [result.name for result in run.passes] == [
         "timing", "trace", "stacks", "counters", "explain",
     ]  # fmt: skip
-    states = [result.state for result in run.passes][:5]
-    assert states == ["finished", "skipped", *["finished"] * 3]  # tracemalloc where it is asked for
+    assert [result.state for result in run.passes] == ["finished"] * 5
     assert run.trace is not None
     assert (run.trace.tool, run.trace.launches) == ("nsys", 39)
     occupancy = [r for r in run.readings if r.metric == "occupancy.achieved" and r.value is not None]
