@@ -14,7 +14,7 @@ from profkit.analysis.insights.evidence import (
 from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
-from profkit.analysis.summaries.kernels import STALL_MEANINGS
+from profkit.analysis.summaries.kernels import stalls
 from profkit.core.types import Insight
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
@@ -26,75 +26,13 @@ LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes t
 _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
-# What helps against each reason to wait: a title, and the change. STALL_MEANINGS says what is waited for.
-_CHANGES: dict[str, tuple[str, str]] = {
-    "long_scoreboard": (
-        "Have more loads under way at a time",
-        "Let every thread begin several independent loads before it uses the first (unrolled loop, float4, cp.async), "
-        "and keep data that is used again in shared memory.",
-    ),
-    "barrier": (
-        "Let warps wait less at __syncthreads()",
-        "Use smaller blocks, so that fewer warps wait for the slowest and other blocks run meanwhile; reduce within a "
-        "warp (__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
-    ),
-    "short_scoreboard": (
-        "Access shared memory and special functions less often",
-        "Keep values in registers, read shared memory 16 bytes at a time, use __expf, rsqrtf and the like where their "
-        "precision is enough.",
-    ),
-    "lg_throttle": (
-        "Use fewer and wider loads and stores",
-        "Load and store 16 bytes per instruction (float4), and let neighbouring threads access neighbouring addresses.",
-    ),
-    "mio_throttle": (
-        "Use fewer and wider accesses to shared memory",
-        "Read and write shared memory 16 bytes at a time, and keep values in registers.",
-    ),
-    "wait": (
-        "Give each thread independent work",
-        "Each instruction uses the result of the one before. Let a thread compute several results side by side, unroll "
-        "loops, and run more warps on a multiprocessor.",
-    ),
-    "math_pipe_throttle": (
-        "Use fewer instructions for the same arithmetic",
-        "Mix instructions of several pipes, replace divisions and special functions by cheaper ones.",
-    ),
-    "no_instruction": (
-        "Make the loop fit the instruction cache",
-        "Unroll less, and move rare cases into functions that are not inlined.",
-    ),
-    "imc_miss": (
-        "Read constants less at random",
-        "Read constant memory with the same index in the whole warp, or use global memory with __ldg.",
-    ),
-    "branch_resolving": (
-        "Use fewer branches in the inner loop",
-        "Replace short branches by arithmetic or predication, unroll the loop.",
-    ),
-    "membar": (
-        "Use fewer memory fences",
-        "Use __threadfence_block() where the block is enough, and fence once for several writes.",
-    ),
-    "sleeping": ("Spin less", "Let the host, or a kernel of its own, wait instead of a loop in this kernel."),
-    "tex_throttle": (
-        "Use fewer texture accesses at a time",
-        "Use plain loads for what needs no filtering, and spread texture accesses over the loop.",
-    ),
-    "drain": (
-        "Write less at the end of each thread",
-        "Write 16 bytes per thread to neighbouring addresses, and let each thread do more work.",
-    ),
-}
-
-
 def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
     """The kernel waits: for what, and what that reason asks for."""
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
             continue
-        waits = {name: kernel.stall_share(name) or 0.0 for name in _CHANGES}
+        waits = {name: kernel.stall_share(name) or 0.0 for name, stall in stalls().items() if stall.title}
         reason = max(waits, key=lambda name: waits[name])
         busiest = kernel.busiest or 0.0
         if waits[reason] < LEAST or _serial_atomics(kernel) or _crowded_slices(kernel):
@@ -106,9 +44,10 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
         if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
-        title, change = _CHANGES[reason]
+        stall = stalls()[reason]
+        change = stall.change
         evidence = (
-            f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {STALL_MEANINGS[reason]} for "
+            f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {stall.means} for "
             f"{percent_text(100 * waits[reason])} of the time"
         )
         occupancy = (
@@ -120,7 +59,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         yield insight_on(
             "waiting-warps",
             kernel,
-            title,
+            stall.title,
             evidence,
             change,
             bounded_gain(

@@ -25,6 +25,7 @@ LOOKS = 20  # at arguments, until their number says something
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
+RAISING = 0.05  # of a place's time
 EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
@@ -432,8 +433,12 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     rate = sum(one.own for one in here) / (here[0].calls or 1)
     count = rate * (spot.calls or here[0].calls or 0)
-    share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds, 1e-9))
-    if share < OTHER * spot.share:
+    split = (
+        document.time_split
+    )  # a program that waits for a free processor takes longer, and its exceptions do not
+    running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
+    share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
+    if share < RAISING * spot.share:
         return None
     first = here[0]
     kind = first.callee.function if first.callee is not None else "exceptions"

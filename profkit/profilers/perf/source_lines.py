@@ -81,7 +81,10 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
         leaf = chain.leaf or ((chain.keys[0][0], None) if at else None)
         row = rows.setdefault(places.get(chain.keys[at], (chain.keys[at][0], None, None)), _Place())
         row.weight += weight
-        row.addresses[chain.keys[at]] = row.addresses.get(chain.keys[at], 0.0) + weight
+        symbol, offset = chain.keys[at]
+        # perf unwinds a caller to the byte before the instruction to which it comes back.
+        reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
+        row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
         if leaf is None:

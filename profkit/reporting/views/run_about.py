@@ -14,9 +14,10 @@ from profkit.core.types import KernelInstruction, PassResult, RunDocument, Scope
 from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
 from profkit.reporting.facts import fact_text
-from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
+from profkit.reporting.forges import Case, Cases, verdict_case
 from profkit.reporting.view import (
     Block,
+    CaseState,
     Commands,
     Detail,
     Fold,
