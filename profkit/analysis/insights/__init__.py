@@ -108,7 +108,10 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
-    on_spots = (*spot_waits.rank_behind(document), *spots.spot_insights(document, _PATTERNS))
+    behind = tuple(spot_waits.rank_behind(document))
+    told = {(one.where.file, one.where.line) for one in behind}
+    patterns = spots.spot_insights(document, _PATTERNS)
+    on_spots = (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
     return (*_beside_device(evidence, ranked), *_of_nsight(evidence))

@@ -114,7 +114,8 @@ class StackSampler:
         self._nodes: dict[int, int] = {}
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
         self._waits: dict[tuple[int, int, str], float] = {}  # stack, thread, and what it waits for
-        self._awaited: dict[int, float] = {}  # stack of the only coroutine that an event loop waits for
+        # Stack of the coroutine that an event loop waits for, and whether that is its only one.
+        self._awaited: dict[tuple[int, bool], float] = {}
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
@@ -278,10 +279,12 @@ class StackSampler:
         tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
         if tasks is not None:
             known = sys.modules.get("asyncio.tasks")
-            frames = awaited_frames(getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None)))
+            frames, alone = awaited_frames(
+                getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
+            )
             if frames:
-                node = self._node_of_frames(frames)
-                self._awaited[node] = self._awaited.get(node, 0.0) + wall
+                coroutine = self._node_of_frames(frames), alone
+                self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
 
     def _count_last_stretch(self) -> None:
         """What went by since the last sample was spent where each thread was seen then."""
@@ -409,7 +412,7 @@ class StackSampler:
             for key, (wall, cpu, count) in self._sums.items()
         ]
         waits = [[*key, round(wall * 1e6)] for key, wall in self._waits.items()]
-        awaited = [[node, round(wall * 1e6)] for node, wall in self._awaited.items()]
+        awaited = [[node, int(alone), round(wall * 1e6)] for (node, alone), wall in self._awaited.items()]
         longest = [[node, round(wall * 1e6)] for node, wall in self._longest.items()]
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
