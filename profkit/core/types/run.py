@@ -289,6 +289,11 @@ class RunDocument:
     )  # versions of what its process had loaded: "torch"
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
 
+    @property
+    def is_sweep(self) -> bool:
+        """Whether its timings are cases of groups: a verdict on each is no answer."""
+        return any(timing.group is not None for timing in self.timings)
+
 
 @dataclass(frozen=True)
 class Cache:
