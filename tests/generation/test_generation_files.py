@@ -52,7 +52,7 @@ def test_a_generation_is_read_back_as_it_was(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("{", "not whole JSON"),
-        ("[1]", "not an object"),
+        ("[1]", "no object"),
         ('{"schema": "profkit.generation/9"}', "schema is"),
         ('{"schema": "profkit.generation/2", "operations": [{"attempts": 3}]}', "cannot read"),
     ],
