@@ -59,9 +59,8 @@ class RunContext:
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
     stdin: str | None = None  # the file that each process of the workload gets as its standard input
-    hidden: tuple[
-        str, ...
-    ] = ()  # secrets among the workload's arguments, which nothing that is written shows
+    # secrets among the workload's arguments, which nothing that is written shows
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,8 @@ class PassFindings:
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
-    launched: tuple[
-        KernelTime, ...
-    ] = ()  # of a recording whose times do not count: what launched each kernel
+    # of a recording whose times do not count: what launched each kernel
+    launched: tuple[KernelTime, ...] = ()
     metal: MetalTrace | None = None
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()

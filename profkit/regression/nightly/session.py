@@ -196,9 +196,8 @@ def throttling_reason(document: RunDocument) -> str | None:
             return f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
         if not process.throttled and set(process.throttle_reasons) - {_POWER}:
             return f"throttled all the time ({why})"
-    hot = [
-        fact_text(fact) for fact in throttle_reasons(replace(document, timings=()))
-    ]  # of the moments alone
+    # of the moments alone
+    hot = [fact_text(fact) for fact in throttle_reasons(replace(document, timings=()))]
     return next((f"throttled: {text}" for text in hot if text != _POWER), None)
 
 

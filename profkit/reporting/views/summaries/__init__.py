@@ -48,9 +48,8 @@ def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
             f"{format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}"
         )
         notes.append(f"Counted {told}: the declared number is wrong, or not all work was counted.")
-    readings = (
-        facts.readings if concern != "roofline" else facts.readings[::-1]
-    )  # the position below it first
+    # the position below it first
+    readings = facts.readings if concern != "roofline" else facts.readings[::-1]
     return readings_text(concern, title, readings, (), notes)
 
 
