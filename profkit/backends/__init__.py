@@ -22,7 +22,6 @@ from profkit.core.types import (
     GpuToolLines,
     GpuTrace,
     KernelInstruction,
-    KernelTime,
     Machine,
     MetalTrace,
     PassResult,
@@ -73,6 +72,7 @@ class PlanState:
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
+    hottest: str | None = None  # the address of a program of machine code that has most samples
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     failed: str | None = None  # how the workload ended where its first run failed and another plan may help
@@ -91,8 +91,7 @@ class PassFindings:
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
-    # of a recording whose times do not count: what launched each kernel
-    launched: tuple[KernelTime, ...] = ()
+    launched: GpuTrace | None = None  # whose times do not count: what launched each kernel, and lines
     metal: MetalTrace | None = None
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()

@@ -33,7 +33,7 @@ from profkit.core.types import (
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import host_command, start_up_environment
-from profkit.runtime.passes.read import read_records, read_tracemalloc
+from profkit.runtime.passes.read import read_raises, read_records, read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
@@ -262,18 +262,20 @@ class AllocationsPass(PythonPass):
         self._device = device
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One step under the host; none of a GPU's program that marks nothing, where time is short."""
+        """One step under the host; of a GPU's program only where it is asked for, or at full depth."""
         context = self.context
-        if self._device and not state.marked and context.wanted is None and context.depth != "full":
-            return self.skip(
-                Fact("no-region-marked"), "mark a step with profkit.region, or --passes tracemalloc"
-            )
+        if self._device and context.wanted is None and context.depth != "full":
+            return self.skip(Fact("memory-of-a-gpu"), "--passes tracemalloc")
         argv, reason = host_command(context.workload.command, "tracemalloc", self.folder / self.file)
         return self.one_step(state, argv, reason, 2.5)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Peaks, growth, and lines that hold most."""
-        return PassFindings(allocations=read_tracemalloc(self.folder / self.file))
+        raised = read_raises(self.folder / self.file)
+        return PassFindings(
+            allocations=read_tracemalloc(self.folder / self.file),
+            profiles=(raised,) if raised is not None else (),
+        )
 
 
 MOST_RUNS, SHORT_SECONDS = 15, 1.5  # of a program that marks nothing, and what they take together

@@ -79,6 +79,13 @@ _SYSTEM = re.compile(
 )
 
 
+def program_file(workload: Workload) -> Path | None:
+    """The file of a program that is machine code; None of any other."""
+    name = workload.command[0] if workload.command else ""
+    path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
+    return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
+
+
 def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodePlace]:
     """Function, file and line of symbols with offsets, as far as binutils and the program's own tables tell."""
     nm, addr2line = shutil.which("nm"), shutil.which("addr2line")
@@ -86,12 +93,7 @@ def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, Co
     if nm is None or addr2line is None or not wanted:
         return {}
     try:
-        listed = _output([nm, "-C", "--defined-only", str(program)])
-        starts: dict[str, int] = {}
-        for row in listed.splitlines():
-            words = row.split(maxsplit=2)
-            if len(words) == 3 and words[1] in "tTwWiu" and words[2] in wanted:
-                starts.setdefault(words[2], int(words[0], 16))
+        starts = _starts(nm, program, wanted)
         known = [key for key in keys if key[0] in starts]
         addresses = [f"{starts[symbol] + offset:#x}" for symbol, offset in known]
         if not known:
@@ -104,6 +106,27 @@ def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, Co
         if (place := _outer_place(block)) is not None:
             found[key] = place
     return found
+
+
+def address_of(program: Path, place: str) -> int | None:
+    """The address in the program's file of `symbol+0x10`; None where its table does not have it."""
+    nm, (symbol, _, offset) = shutil.which("nm"), place.rpartition("+")
+    if nm is None or symbol == UNKNOWN:
+        return None
+    try:
+        start = _starts(nm, program, {symbol}).get(symbol)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return start + int(offset, 16) if start is not None else None
+
+
+def _starts(nm: str, program: Path, wanted: set[str]) -> dict[str, int]:
+    starts: dict[str, int] = {}
+    for row in _output([nm, "-C", "--defined-only", str(program)]).splitlines():
+        words = row.split(maxsplit=2)
+        if len(words) == 3 and words[1] in "tTwWiu" and words[2] in wanted:
+            starts.setdefault(words[2], int(words[0], 16))
+    return starts
 
 
 def _outer_place(block: str) -> CodePlace | None:

@@ -59,6 +59,8 @@ HIDDEN_NOTE = (
     "--keep-arguments writes them."
 )
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
+FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
+ONE_MORE = 1.6  # plain runs: a pass that samples and traces
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -75,6 +77,8 @@ class RunCollector:
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
+        self._answer: Insight | None = None  # what is known now, and
+        self._changed_by = ""  # the pass that said so
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -144,6 +148,7 @@ class RunCollector:
                 passes=self.document.passes,
                 trace=self.document.trace,
                 import_seconds=_import_seconds(self.document),
+                hottest=next((one.hottest for one in self.document.sampled if one.native), None),
             )
             plan = self._update_plan(known)
             number += 1
@@ -326,13 +331,38 @@ class RunCollector:
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
-        if self.first_answer is None and findings.sampled is not None:
-            placed = replace(self.document, hot_spots=hot_spots(self.document))
-            self.first_answer = next(iter(find_insights(placed)), None)
-            if self.first_answer is not None:
-                self._progress.note(
-                    f"first answer: {answer_text(self.first_answer, self._context.workload.folder)}"
-                )
+        if self.first_answer is None and findings.sampled is None and not self._is_late(findings, plain):
+            return
+        before, self._answer = self._answer, self._answer_now()
+        if self.first_answer is None and self._answer is not None:
+            self.first_answer = self._answer
+            self._progress.note(f"first answer: {answer_text(self._answer, self._context.workload.folder)}")
+        elif is_another(before, self._answer):
+            self._changed_by = plan.name
+
+    def _answer_now(self) -> Insight | None:
+        """What is known to do first by what was measured so far; None where nothing is."""
+        placed = replace(self.document, hot_spots=hot_spots(self.document))
+        return next(iter(find_insights(placed)), None)
+
+    def change_text(self, last: Insight | None) -> str | None:
+        """What became of the first answer that stood on the screen; None where it is the same."""
+        if self.first_answer is None or last is None or not is_another(self.first_answer, last):
+            return None
+        by = f"because of the later pass {self._changed_by}" if self._changed_by else "by all passes together"
+        shown = (replace(one, gain=None) for one in (last, self.first_answer))
+        now, then = (answer_text(one, self._context.workload.folder) for one in shown)
+        return f"now: {now} instead of {then}, {by}"
+
+    def _is_late(self, findings: PassFindings, plain: float | None) -> bool:
+        """Whether a trace has to give the first answer, since with one run more it would come too late."""
+        runs, seconds = FIRST_ANSWER
+        gone = time.monotonic() - self._begin
+        return (
+            findings.trace is not None
+            and plain is not None
+            and gone + ONE_MORE * plain > runs * plain + seconds
+        )
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
@@ -374,6 +404,13 @@ class RunCollector:
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
         self._progress.end("measured" if peaks is not None else str(reason))
+
+
+def is_another(one: Insight | None, other: Insight | None) -> bool:
+    """Whether two answers name another pattern or another place."""
+    if one is None or other is None:
+        return one is not other
+    return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
 
 
 def _import_seconds(document: RunDocument) -> float | None:

@@ -36,7 +36,6 @@ from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
-from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.secrets import hide_values, mask_command
 
 PASSES = get_args(PassName)
@@ -124,9 +123,8 @@ def profile_workload(
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             document = replace(judge_document(collector.document, targets), state=state)
-            first, last_word = collector.first_answer, next(iter(document.insights), None)
-            if first is not None and last_word is not None and first.rule != last_word.rule:
-                progress.note(f"later passes say more: {answer_text(last_word, document.workload.folder)}")
+            if (changed := collector.change_text(next(iter(document.insights), None))) is not None:
+                document = replace(document, notes=(*document.notes, changed))
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)

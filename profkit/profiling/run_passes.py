@@ -401,6 +401,11 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
         if planned.skipped is not None:
             continue
+        if seconds > left and planned.least is not None and left >= planned.least:
+            finish = planned.steps[0].finish if planned.steps else 0.0
+            seconds = left
+            planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
+            passes[place] = planned
         if seconds <= left:
             left -= seconds
         else:

@@ -32,7 +32,8 @@ from profkit.core.types import Depth, PassName, RunDocument
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = (
-    "import sys; sys.path[0] = sys.argv.pop(1); fault_file = sys.argv.pop(1); "
+    "import sys; sys.path[0] = sys.argv.pop(1); fault_file = sys.argv.pop(1); theirs = sys.argv.pop(1).split(':'); "
+    "sys.path[1:] = [path for path in sys.path[1:] if path not in theirs]; "
     "from profkit.cli import main; main(fault_file)"
 )
 _ROOT = str(Path(__file__).resolve().parents[2])
@@ -107,7 +108,20 @@ def profile_once(
     before = _list_or_create(into)
     fault_file = into / "profkit.fault"
     fault_file.unlink(missing_ok=True)
-    argv = [sys.executable, "-c", _START, _ROOT, str(fault_file), *_options(spec, into), "--", *spec.command]
+    ours = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    # Where modules of the workload alone are looked for: one may be called as one that profkit needs.
+    theirs = ":".join(path for path in spec.env.get("PYTHONPATH", "").split(os.pathsep) if path not in ours)
+    argv = [
+        sys.executable,
+        "-c",
+        _START,
+        _ROOT,
+        str(fault_file),
+        theirs,
+        *_options(spec, into),
+        "--",
+        *spec.command,
+    ]
     env = {**spec.env, "NO_COLOR": "1"}
     log = into / "profkit.log"
     try:

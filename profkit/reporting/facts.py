@@ -11,7 +11,7 @@ from typing import Any
 from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.metrics import title_of
-from profkit.analysis.summaries.kernels import STALL_MEANINGS
+from profkit.analysis.summaries.kernels import stalls
 from profkit.core.formatting import (
     format_figures,
     format_percent,
@@ -134,7 +134,7 @@ class _Words(Formatter):
         if spec == "units":
             return joined([_texts()["units"].get(name, name) for name in value.split()])
         if spec == "stall":
-            return STALL_MEANINGS.get(value, value.replace("_", " "))
+            return stalls()[value].means if value in stalls() else value.replace("_", " ")
         if spec == "own":
             return self._own(value)
         if spec == "said":

@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from profkit.core.files.safe_folder import check_links, make_parents
-from profkit.core.types import Verdict, VerdictWord
+from profkit.core.types import Verdict
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.view import Block, View, plain_text, walk
-
-CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
+from profkit.reporting.view import Block, CaseState, Level, View, plain_text, walk
+from profkit.reporting.views.run_text import VERDICTS
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Cases(Block):
 class Annotation:
     """One message; with a `path` relative to the repository and a `line` (from 1) it stands beside that line."""
 
-    level: Literal["error", "warning", "notice"]
+    level: Level
     title: str
     message: str
     path: str = ""
@@ -68,17 +66,9 @@ class Annotations(Block):
     rows: tuple[Annotation, ...]
 
 
-_VERDICTS: dict[VerdictWord, CaseState] = {
-    "pass": "passed",
-    "fail": "failure",
-    "unknown": "unknown",
-    "not-applicable": "skipped",
-}
-
-
 def verdict_case(group: str, verdict: Verdict) -> Case:
     """A target as a test case."""
-    state = _VERDICTS[verdict.verdict]
+    state = VERDICTS[verdict.verdict].status.case
     name = f"{verdict.target} {verdict.scope.name or ''}".rstrip()
     tries = verdict.advice if state in ("failure", "unknown") else ()
     reason = fact_text(verdict.reason)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from profkit.core.formatting import shorten
-from profkit.reporting.forges import Case, Cases, CaseState
+from profkit.reporting.forges import Case, Cases
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.view import Status, Statuses, View, plain_text, walk
+from profkit.reporting.view import Statuses, View, plain_text, walk
 
 LONGEST_NAME = 250  # characters; readers make file names and columns of them
 LONGEST_MESSAGE = 2000
@@ -35,28 +35,15 @@ def suites_of(view: View) -> list[Cases]:
         return suites
     title = plain_text(view.title)
     cases = [
-        Case(title, ", ".join(row.names), _STATES[row.status], plain_text(row.reason), kind=row.word)
+        Case(title, ", ".join(row.names), row.status.case, plain_text(row.reason), kind=row.word)
         for block in blocks
         if isinstance(block, Statuses)
         for row in block.rows
     ]
     if not cases:
-        state = _STATES[view.label.status] if view.label is not None else "passed"
+        state = view.label.status.case if view.label is not None else "passed"
         cases = [Case(title, "result", state, " ".join(map(plain_text, view.headline)))]
     return [Cases(title, tuple(cases))]
-
-
-_STATES: dict[Status, CaseState] = {
-    Status.FAIL: "failure",
-    Status.REFUSED: "error",
-    Status.INVALID: "error",
-    Status.UNKNOWN: "unknown",
-    Status.CHANGED: "skipped",
-    Status.BETTER: "passed",
-    Status.NEW: "passed",
-    Status.PASS: "passed",
-    Status.NONE: "skipped",
-}
 
 
 def _document(suites: Sequence[Cases], unknown: str) -> str:

@@ -18,7 +18,6 @@ from profkit.reporting.view import (
     Items,
     Paragraph,
     Section,
-    Status,
     Statuses,
     Style,
     Text,
@@ -27,17 +26,6 @@ from profkit.reporting.view import (
     spans,
 )
 
-COLOURS: dict[Status, str] = {
-    Status.FAIL: "red",
-    Status.REFUSED: "red",
-    Status.INVALID: "yellow",
-    Status.UNKNOWN: "yellow",
-    Status.CHANGED: "yellow",
-    Status.BETTER: "green",
-    Status.NEW: "cyan",
-    Status.PASS: "green",
-    Status.NONE: "dim",
-}
 _WEIGHTS = {Style.STRONG: "bold", Style.SOFT: "dim"}
 _LABEL = 24  # columns that the names of facts take at most
 _PLOT = 100
@@ -59,7 +47,7 @@ def _parts(text: Text, weight: str = "") -> list[Part]:
     """The text for the screen; a colour needs no sign here, since signs are in the text."""
     parts: list[Part] = []
     for span in spans(text):
-        colour = COLOURS[span.status] if span.status is not None else ""
+        colour = span.status.colour if span.status is not None else ""
         words = f"{span.text} ({span.mark})" if span.mark else span.text
         parts.append((words, " ".join(filter(None, (_WEIGHTS.get(span.style, weight), colour)))))
     return parts
@@ -123,7 +111,9 @@ class _Terminal:
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
             case Charts():
-                self.charts(block)
+                width = min(self.screen.console.width - self.indent, _PLOT)
+                for part in block.as_text(width):
+                    self.block(part)
             case _:
                 for part in block.plain():
                     self.block(part)
@@ -207,12 +197,6 @@ class _Terminal:
         if table.note:
             self.line(table.note, "dim")
         self.count_left(len(table.rows) - len(rows) + table.left)
-
-    def charts(self, charts: Charts) -> None:
-        """Plots as wide as the screen; nothing of what other blocks tell."""
-        width = min(self.screen.console.width - self.indent, _PLOT)
-        for block in charts.as_text(width):
-            self.block(block)
 
     def statuses(self, statuses: Statuses) -> None:
         """A label and a name in their columns, beside them the reason, and below it what else is said."""

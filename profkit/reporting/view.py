@@ -13,39 +13,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
+Level: TypeAlias = Literal["error", "warning", "notice"]
 
 
 class Status(Enum):
-    """How something stands. A sign goes with it, so that colour never carries the meaning alone."""
+    """How something stands: its sign, so that colour never carries the meaning alone, its tone on a page, its colour.
 
-    FAIL = "fail"
-    REFUSED = "refused"
-    INVALID = "invalid"
-    UNKNOWN = "unknown"
-    CHANGED = "changed"
-    BETTER = "better"
-    NEW = "new"
-    PASS = "pass"
-    NONE = "none"
+    `case` is what it is as a test case, `level` that of an annotation, None where nobody needs to look at it.
+    """
 
-    @property
-    def sign(self) -> str:
-        """One character: `✗`, `?`, `✓`."""
-        return _SIGNS[self]
+    FAIL = ("✗", "fail", "red", "failure", "error")
+    REFUSED = ("!", "fail", "red", "error", "error")
+    INVALID = ("!", "unknown", "yellow", "error", "warning")
+    UNKNOWN = ("?", "unknown", "yellow", "unknown", "warning")
+    CHANGED = ("~", "unknown", "yellow", "skipped", None)
+    BETTER = ("▲", "pass", "green", "passed", "notice")
+    NEW = ("+", "not-applicable", "cyan", "passed", None)
+    PASS = ("✓", "pass", "green", "passed", None)
+    NONE = ("-", "not-applicable", "dim", "skipped", None)
 
-
-_SIGNS = {
-    Status.FAIL: "✗",
-    Status.REFUSED: "!",
-    Status.INVALID: "!",
-    Status.UNKNOWN: "?",
-    Status.CHANGED: "~",
-    Status.BETTER: "▲",
-    Status.NEW: "+",
-    Status.PASS: "✓",
-    Status.NONE: "-",
-}
+    def __init__(self, sign: str, tone: str, colour: str, case: CaseState, level: Level | None) -> None:
+        self.sign, self.tone, self.colour, self.case, self.level = sign, tone, colour, case, level
 
 
 class Style(Enum):

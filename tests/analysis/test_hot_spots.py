@@ -9,16 +9,21 @@ import pytest
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.core.types import (
+    RUN,
     CodeLine,
     Construct,
+    Counter,
+    Fact,
     Frame,
     Hotspot,
     Insight,
     LineCode,
     LineSamples,
     Profile,
+    Reading,
     RunDocument,
     SampledTime,
+    Source,
     TimeSplit,
     Variable,
 )
@@ -201,3 +206,68 @@ def test_what_a_compiled_program_waits_is_a_place_of_its_own() -> None:
 def test_a_compiled_line_is_what_it_calls(callee: str, rule: str) -> None:
     one = line(3, 1.0, own=0.1, code=None, callees=(CodeLine(callee, "libc.so.6", None, 0.9),))
     assert first(native(one)).rule == rule
+
+
+def test_a_cache_that_is_never_asked_again_is_useless_and_one_that_is_says_nothing() -> None:
+    def cached(hits: int) -> LineSamples:
+        return line(
+            3, 0.9, variables={"[cache hits]": Variable("int", hits), "[cache misses]": Variable("int", 9000)}
+        )
+
+    assert first(run(cached(0))).rule == "useless-cache"
+    assert first(run(cached(500))).rule == "hot-spot"
+
+
+@pytest.mark.parametrize(
+    ("raised", "seconds", "rule"), [(90_000, 1.0, "exceptions"), (90_000, 50.0, "hot-spot")]
+)
+def test_exceptions_are_named_where_raising_them_takes_a_good_part_of_the_time(
+    raised: int, seconds: float, rule: str
+) -> None:
+    where = Hotspot("work", raised, None, 100_000, "/app/work.py", 5, callee=Frame("KeyError", None))
+    counted = Hotspot("work", 0.9, 0.9, 900_000, "/app/work.py", 3)
+    profiles = (
+        Profile("", "exceptions", raised, (where,), "raises"),
+        Profile("", "s", 1.0, (counted,), "own-time"),
+    )
+    found = first(run(line(3, 0.9 * seconds), wall=seconds, profiles=profiles))
+    assert (found.rule, found.where.line) == (rule, 5 if rule == "exceptions" else 3)
+
+
+# ------------------------------------------------------------ a simulated part of a program of machine code
+
+PART = Reading(
+    "cache.l1.miss_rate", 50.0, "%", "estimated", RUN, Source("valgrind"), reason=Fact("simulated-hot-place")
+)
+
+
+@pytest.mark.parametrize(
+    ("counts", "chained", "rule"),
+    [
+        ({"Ir": 156e6, "Dr": 39e6, "DLmr": 39e6, "Bc": 39e6, "Bcm": 9e3}, 0.0, "strided-access"),
+        ({"Ir": 80e6, "Dr": 40e6, "DLmr": 20e6, "Bc": 20e6}, 20e6, "memory-latency"),
+        ({"Ir": 355e6, "Dr": 39e6, "DLmr": 2e6, "Bc": 79e6, "Bcm": 20e6}, 0.0, "mispredicted-branches"),
+        ({"Ir": 190e6, "Dr": 76e6, "DLmr": 9.5e6, "Bc": 38e6}, 0.0, "hot-spot"),  # memory is walked in order
+        ({"Ir": 1e6, "Dr": 3e5, "DLmr": 3e5}, 0.0, "hot-spot"),  # what a cache reads first is no pattern
+    ],
+)
+def test_counts_of_a_simulated_part_say_what_its_time_goes_to(
+    counts: dict[str, float], chained: float, rule: str
+) -> None:
+    here = LineSamples("walk", "/app/work.c", 7, 0.9, 0.9, own=0.9)
+    document = replace(
+        documents.empty(),
+        sampled=(SampledTime(1.0, 1.0, 0.1, 0.1, native=True, lines=(here,)),),
+        readings=(PART,),
+        counters=(Counter("chained", chained, "measured"),),
+        profiles=(
+            Profile(
+                "", "instructions", counts["Ir"],
+                (Hotspot("main", counts["Ir"], file="/app/work.c", line=7, counters=counts),), "counted-lines",
+            ),
+        ),
+    )  # fmt: skip
+    found = first(replace(document, hot_spots=hot_spots(document)))
+    assert (found.rule, found.where.line) == (rule, 7)
+    assert found.gain is not None
+    assert found.gain.at_most <= 0.91

@@ -1,4 +1,4 @@
-"""How often the trace of an unmarked program samples: perf takes seconds to read what it wrote of a long one."""
+"""The trace of a program on Linux: how often it is sampled, and in which run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from profkit.backends import PlanState, RunContext
-from profkit.backends.cpu.linux import SampledTrace, compiler_facts
+from profkit.backends.cpu.linux import RecordedStacks, SampledTrace, compiler_facts
 from profkit.backends.passes import AllocationsPass
-from profkit.core.types import Workload
+from profkit.core.types import PassResult, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.perf.probe import PerfAbility
 
@@ -31,9 +31,31 @@ PERF = PerfAbility("/usr/bin/perf", "6.1", software_ok=True, record_ok=True)
 def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, frequency):
     workload = Workload(("./work",), str(tmp_path), "work")
     context = RunContext(workload, replace(read_machine(), cores=2), tmp_path, depth, None, 0.5, 1.0)
-    (planned,) = SampledTrace(context, PERF, None).plan(PlanState(marked, plain_seconds=seconds))
+    (planned,) = SampledTrace(context, PERF, None, beside=False).plan(
+        PlanState(marked, plain_seconds=seconds)
+    )
     argv = planned.steps[0].argv
     assert argv[argv.index("-F") + 1] == str(frequency)
+
+
+def test_perf_samples_the_run_of_the_stacks_and_no_run_of_its_own(tmp_path):
+    workload = Workload((sys.executable, "work.py"), str(tmp_path), "work", sys.executable)
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    trace = SampledTrace(context, PERF, (3, 11), beside=True)
+    stacks, state = RecordedStacks(context, trace), PlanState(False, plain_seconds=2.0)
+    (recorded,), (read,) = stacks.plan(state), trace.plan(state)
+    assert recorded.steps[0].argv[0] == PERF.path
+    assert recorded.steps[0].argv[-2:] == workload.command
+    assert workload.command[0] not in read.steps[0].argv
+    (tmp_path / "artifacts").mkdir()
+    lost = replace(state, passes=(PassResult("stacks", None, "failed"),))
+    (again,) = stacks.plan(lost)[
+        1:
+    ]  # perf did not start the program: without it, and perf in a run of its own
+    (own,) = trace.plan(lost)
+    assert again.steps[0].argv == workload.command == own.steps[0].argv[-2:]
+    (marked,) = stacks.plan(replace(state, marked=True))
+    assert marked.steps[0].argv == workload.command  # its region has iterations of its own in each pass
 
 
 def test_tracemalloc_lasts_until_the_iterations_of_a_benchmark_whose_start_it_slows_down(tmp_path):

@@ -64,6 +64,14 @@ def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_wou
     assert counters.steps == ()
 
 
+def test_a_pass_that_may_be_cut_gets_what_is_left_and_no_less_than_it_needs():
+    cut = replace(PLAN.passes[5], limit=6.0, least=4.0)
+    plan = replace(PLAN, passes=(*PLAN.passes[:5], cut))
+    counters = keep_to_budget(plan, 5, 5.0, 2.0, 30.0).passes[5]
+    assert (counters.skipped, counters.limit, counters.cost) == (None, 5.0, 2.5)
+    assert keep_to_budget(plan, 5, 3.0, 2.0, 30.0).passes[5].skipped is not None
+
+
 def test_peaks_are_measured_only_where_something_is_held_against_them():
     rates = (documents.reading("cache.l1.miss_rate", 4.0), documents.reading("flops", None, "FLOP"))
     nothing = replace(documents.empty(), readings=rates)

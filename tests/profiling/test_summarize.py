@@ -136,7 +136,7 @@ def test_every_report_that_we_recorded_has_a_screen_a_page_and_a_document(file: 
 
 # What is true of some of them.
 TRUTHS = {
-    "h200.gated_mlp.nsys.sqlite": ("The GPU is busy", "60 launches"),
+    "h200.gated_mlp.nsys.sqlite": ("The GPU is busy", "Launches 60"),
     "h200.gated_mlp.full.ncu-rep": ("14.6 %", "18.8 %", "82.9 %"),
     "h200.gated_mlp.60-launches.ncu-rep": ("14.6 %", "18.8 %", "27.0 %", "127 k"),
 }

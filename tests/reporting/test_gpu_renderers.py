@@ -74,7 +74,7 @@ def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_t
     )
     order_ = [
         "Time     134 µs",
-        "GPU      The GPU is busy 90.0 % of 10.0 ms, waiting for launches 8.0 %.",
+        "GPU      The GPU is busy 90.0 % of 10.0 ms.",
         "Device   NVIDIA H200 (GH100, compute capability 9.0), 132 SMs,",
         "\nWhat to do",
         "\nKernels\n",

@@ -90,8 +90,9 @@ def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
     """Truths of the recording: active for 23.0 of 578 ms (4.0 %), 1,001 intervals of the process in 8.26 ms."""
     document = summarize_report(fixtures / "xctrace" / "m1-metal-system-trace")
     text = run_text(document, color=False, width=80)
-    assert "Traced   578 ms" in text
-    assert "23.0 ms (4.0 %) active for all" in text
+    assert re.search(r"Traced +578 ms", text)
+    assert re.search(r"The device, for all +23\.0 ms", text)
+    assert "(the whole device 4.0 % of 578 ms)" in " ".join(text.split())
     assert "8.26 ms" in text
     assert re.search(r" +8\.26 ms +1001\n", text)
     words = {v.target: v.verdict for v in document.verdicts}

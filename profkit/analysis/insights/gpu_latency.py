@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import (
+    PIPES,
     KernelEvidence,
     RunEvidence,
     bounded_gain,
@@ -14,78 +15,20 @@ from profkit.analysis.insights.evidence import (
 from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
-from profkit.analysis.summaries.kernels import STALL_MEANINGS
+from profkit.analysis.summaries.kernels import stalls
 from profkit.core.types import Insight
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
+ALWAYS, LITTLE = (
+    90.0,
+    10.0,
+)  # % of the time that a slice works, and of the peak that L2 and DRAM reach meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
 LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
 _TO_FULL = "the kernel's time until its busiest unit is full"
-
-
-# What helps against each reason to wait: a title, and the change. STALL_MEANINGS says what is waited for.
-_CHANGES: dict[str, tuple[str, str]] = {
-    "long_scoreboard": (
-        "Have more loads under way at a time",
-        "Let every thread begin several independent loads before it uses the first (unrolled loop, float4, cp.async), "
-        "and keep data that is used again in shared memory.",
-    ),
-    "barrier": (
-        "Let warps wait less at __syncthreads()",
-        "Use smaller blocks, so that fewer warps wait for the slowest and other blocks run meanwhile; reduce within a "
-        "warp (__shfl_down_sync) and meet once; give all warps the same amount of work before a barrier.",
-    ),
-    "short_scoreboard": (
-        "Access shared memory and special functions less often",
-        "Keep values in registers, read shared memory 16 bytes at a time, use __expf, rsqrtf and the like where their "
-        "precision is enough.",
-    ),
-    "lg_throttle": (
-        "Use fewer and wider loads and stores",
-        "Load and store 16 bytes per instruction (float4), and let neighbouring threads access neighbouring addresses.",
-    ),
-    "mio_throttle": (
-        "Use fewer and wider accesses to shared memory",
-        "Read and write shared memory 16 bytes at a time, and keep values in registers.",
-    ),
-    "wait": (
-        "Give each thread independent work",
-        "Each instruction uses the result of the one before. Let a thread compute several results side by side, unroll "
-        "loops, and run more warps on a multiprocessor.",
-    ),
-    "math_pipe_throttle": (
-        "Use fewer instructions for the same arithmetic",
-        "Mix instructions of several pipes, replace divisions and special functions by cheaper ones.",
-    ),
-    "no_instruction": (
-        "Make the loop fit the instruction cache",
-        "Unroll less, and move rare cases into functions that are not inlined.",
-    ),
-    "imc_miss": (
-        "Read constants less at random",
-        "Read constant memory with the same index in the whole warp, or use global memory with __ldg.",
-    ),
-    "branch_resolving": (
-        "Use fewer branches in the inner loop",
-        "Replace short branches by arithmetic or predication, unroll the loop.",
-    ),
-    "membar": (
-        "Use fewer memory fences",
-        "Use __threadfence_block() where the block is enough, and fence once for several writes.",
-    ),
-    "sleeping": ("Spin less", "Let the host, or a kernel of its own, wait instead of a loop in this kernel."),
-    "tex_throttle": (
-        "Use fewer texture accesses at a time",
-        "Use plain loads for what needs no filtering, and spread texture accesses over the loop.",
-    ),
-    "drain": (
-        "Write less at the end of each thread",
-        "Write 16 bytes per thread to neighbouring addresses, and let each thread do more work.",
-    ),
-}
 
 
 def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
@@ -94,7 +37,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
             continue
-        waits = {name: kernel.stall_share(name) or 0.0 for name in _CHANGES}
+        waits = {name: kernel.stall_share(name) or 0.0 for name, stall in stalls().items() if stall.title}
         reason = max(waits, key=lambda name: waits[name])
         busiest = kernel.busiest or 0.0
         if waits[reason] < LEAST or _serial_atomics(kernel) or _crowded_slices(kernel):
@@ -106,9 +49,10 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
         if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
-        title, change = _CHANGES[reason]
+        stall = stalls()[reason]
+        change = stall.change
         evidence = (
-            f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {STALL_MEANINGS[reason]} for "
+            f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {stall.means} for "
             f"{percent_text(100 * waits[reason])} of the time"
         )
         occupancy = (
@@ -120,7 +64,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         yield insight_on(
             "waiting-warps",
             kernel,
-            title,
+            stall.title,
             evidence,
             change,
             bounded_gain(
@@ -174,6 +118,12 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             continue
         drain = kernel.stall_share("drain") or 0.0
         signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
+        if not signs and _queues_at_slice(kernel):
+            busiest, moved = kernel.values["l2.busiest_slice"], kernel.values["bandwidth.l2.share"]
+            signs = [
+                f"a slice of L2 works for {percent_text(busiest)} of the time, and L2 moves {percent_text(moved)} "
+                "of what it can"
+            ]
         if drain >= LEAST:
             signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
         yield insight_on(
@@ -183,8 +133,11 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
             "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
             "(a histogram of its own for each block); one thread of each block does the atomic operation.",
-            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL),
+            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
+            kernel.place_of(
+                [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
+            ),
         )
 
 
@@ -195,7 +148,14 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
     waits = (kernel.stall_share("drain") or 0.0) >= LEAST
-    return kernel.bound == "latency" and stores == 0 and waits
+    return kernel.bound == "latency" and stores == 0 and (waits or _queues_at_slice(kernel))
+
+
+def _queues_at_slice(kernel: KernelEvidence) -> bool:
+    """Whether a slice of L2 works nearly all the time for next to nothing that is moved."""
+    moved = (kernel.values.get("bandwidth.l2.share"), kernel.values.get("bandwidth.dram.share"))
+    idle = all(share is not None and share < LITTLE for share in moved)
+    return idle and kernel.above("l2.busiest_slice", ALWAYS)
 
 
 def _crowded_slices(kernel: KernelEvidence) -> bool:
@@ -224,7 +184,11 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
             "Many warps read or write the same few lines, or addresses a power of two apart. Give each block a copy "
             "of what all read (shared memory, __constant__), pad rows by one line, and begin blocks at different rows.",
             bounded_gain(
-                run, kernel, 1 - kernel.values["balance.l2"] / 100, "until all slices of L2 are as busy"
+                run,
+                kernel,
+                1 - kernel.values["balance.l2"] / 100,
+                "until all slices of L2 are as busy",
+                ("L2",),
             ),
             ("balance.l2", "l2.busiest_slice"),
         )
@@ -267,6 +231,8 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             f"{percent_text(active)} of a warp's threads are active on average",
             "Sort or group the work so that neighbouring threads do the same; give each thread the same number of "
             "iterations; move rare, long cases into a second kernel.",
-            bounded_gain(run, kernel, 1 - active / 100, "as if every instruction served all 32 threads"),
+            bounded_gain(
+                run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
+            ),
             ("warp.execution_efficiency", "branch.efficiency"),
         )

@@ -5,10 +5,38 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from profkit.analysis.insights.evidence import percent_text
+from profkit.analysis.insights.host_memory import (
+    EACH_MISSES,
+    MEMORY_SECONDS,
+    MISPREDICTION_CYCLES,
+    UNDER_WAY,
+    USUAL_CLOCK,
+)
 from profkit.analysis.insights.spots import Find, Said, say
-from profkit.core.types import HotSpot, Insight, RunDocument
+from profkit.core.formatting import format_quantity
+from profkit.core.types import RUN, HotSpot, Insight, RunDocument
 
 COMPARED = 0.25  # of the samples
+LEAST_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
+EACH_CYCLE = 3.0  # instructions of code that waits for nothing
+PART_COSTS = 0.4  # of the cycles of a simulated part
+_PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
+_PART_SAYS = {
+    "mispredicted-branches": (
+        "Avoid the branch that depends on the data",
+        "arithmetic, masks, min and max or a table in its place; sort or group the data by case first",
+    ),
+    "memory-latency": (
+        "Each load waits for the one before it",
+        "elements side by side in an array instead of a list or a tree; several chains at once; smaller nodes",
+    ),
+    "strided-access": (
+        "Use all of each cache line: walk memory in order",
+        "exchange the loops, so that the inner one walks along the row, or work in blocks that fit the cache; an array "
+        "for each field of large records",
+    ),
+}
 ALLOCATING = 0.3  # of a line's time
 _ALLOCATES = re.compile(
     r"(_int_|__libc_|je_|tc_|mi_)?(malloc|free|calloc|realloc|memalign)(_consolidate|_printerr)?(\.\w+)*"
@@ -89,4 +117,59 @@ def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     return say(spot, replace(said, evidence=said.evidence.format(name=name))) if said is not None else None
 
 
-PATTERNS: tuple[Find, ...] = (allocation, tree_compare, known_callee)
+def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """What most of the time of a place goes to, by the counts of a part of the program that began there.
+
+    Nobody knows how often all of the program did it: instructions, misses and mispredictions are held against each
+    other, each with what it costs.
+    """
+    lines = next((one for one in document.profiles if one.kind == "counted-lines"), None)
+    part = any(one.reason is not None and one.reason.code == _PART for one in document.readings)
+    if lines is None or not part or spot.kind != "native" or spot.where.file is None:
+        return None
+    name = spot.where.file.rpartition("/")[2]
+    here = [one for one in lines.hotspots if (one.file or "").rpartition("/")[2] == name]
+    counts = {event: sum(one.counters.get(event, 0.0) for one in here) for event in _EVENTS}
+    chained = next((c.value or 0.0 for c in document.counters if c.name == "chained" and c.scope == RUN), 0.0)
+    if counts["Ir"] < LEAST_COUNTED:
+        return None
+    misses = counts["DLmr"]
+    follows = misses > 0 and chained >= EACH_MISSES * misses
+    clock = (document.machine.max_mhz if document.machine is not None else None) or USUAL_CLOCK / 1e6
+    cycles = {
+        "work": counts["Ir"] / EACH_CYCLE,
+        "memory": misses * MEMORY_SECONDS * clock * 1e6 / (1 if follows else UNDER_WAY),
+        "branches": counts["Bcm"] * MISPREDICTION_CYCLES,
+    }
+    kind = max(cycles, key=lambda one: cycles[one])
+    share = cycles[kind] / sum(cycles.values())
+    event = {"memory": "DLmr", "branches": "Bcm"}.get(kind, "Ir")
+    line = max(here, key=lambda one: one.counters.get(event, 0.0)).counters
+    if kind == "work" or share < PART_COSTS:
+        return None
+    if kind == "branches":
+        rule, of, text = "mispredicted-branches", "Bc", "branches are mispredicted"
+    elif follows:
+        rule, of, text = "memory-latency", "Dr", "loads miss all caches, and the next address comes with each"
+    else:
+        rule, of, text = (
+            "strided-access",
+            "Dr",
+            "loads miss all caches, and each brings 64 bytes for one value",
+        )
+    if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
+        return None  # memory is walked in order
+    title, change = _PART_SAYS[rule]
+    counted = format_quantity(line.get(of, 0.0), "count")
+    rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
+    said = Said(
+        rule,
+        title,
+        f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
+        "first time that the program came here",
+        change,
+    )
+    return say(spot, said, spot.share * share)
+
+
+PATTERNS: tuple[Find, ...] = (simulated_part, allocation, tree_compare, known_callee)

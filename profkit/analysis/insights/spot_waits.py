@@ -15,6 +15,7 @@ OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
+MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
 AHEAD = 1.5  # times the work of the others: a rank that is waited for
 _MACHINERY = re.compile(
@@ -220,6 +221,21 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
     if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind in ("python", "sleep"):
         return None
+    split = document.time_split
+    moved = (split.read or 0.0) + (split.written or 0.0) if split is not None else 0.0
+    if split is not None and split.io_calls and moved >= MUCH and moved / split.io_calls >= LARGE:
+        return say(
+            spot,
+            Said(
+                "pickling",
+                "Large objects are pickled and sent to the workers again and again",
+                f"{percent_text(100 * share)} of the processor time of all processes is spent on pickling and pipes; "
+                f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
+                "at a time",
+                "give the workers once what does not change (Pool(initializer=...), a global before the fork, "
+                "multiprocessing.shared_memory), and send keys, indices or names of files",
+            ),
+        )
     return say(
         spot,
         Said(

@@ -25,6 +25,9 @@ LOOKS = 20  # at arguments, until their number says something
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
+RAISING = 0.05  # of a place's time
+EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
+USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
@@ -392,13 +395,67 @@ def place_alone(spot: HotSpot) -> Insight:
         f"{calls_text(spot)}{called}".lstrip("; "),
         f"begin here: all other places together are {percent_text(100 * left)} of the time"
         if spot.share >= 0.5
-        else "no place takes more than this one",
+        else "no other line of the program takes more",
     )
     return say(spot, said)
 
 
+def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A cache of functools that keeps what nobody asks for again."""
+    hits, misses = (spot.variables.get(name) for name in ("[cache hits]", "[cache misses]"))
+    asked, kept = (one.length or 0 if one is not None else 0 for one in (hits, misses))
+    if kept < MANY or asked > USELESS * kept:
+        return None
+    cached = (spot.where.function or "").partition(".<locals>")[0]
+    said = Said(
+        "useless-cache",
+        f"The cache of {cached} never has what is asked for"
+        if asked == 0
+        else f"The cache of {cached} hardly ever helps",
+        f"it was asked {count_text(asked + kept)} times and had the result {count_text(asked)} times",
+        "leave out of its arguments what differs each time (the time, a counter, an object that is made anew), or take "
+        "the cache away",
+    )
+    return say(spot, said)
+
+
+def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A function that raises and catches so often that this is what takes its time."""
+    raised = next((one for one in document.profiles if one.kind == "raises"), None)
+    here = [
+        one
+        for one in (raised.hotspots if raised is not None else ())
+        if (one.function, one.file) == (spot.where.function, spot.where.file)
+        and one.calls
+        and one.callee is not None
+    ]
+    if not here or spot.kind not in ("python", "library"):
+        return None
+    rate = sum(one.own for one in here) / (here[0].calls or 1)
+    count = rate * (spot.calls or here[0].calls or 0)
+    split = (
+        document.time_split
+    )  # a program that waits for a free processor takes longer, and its exceptions do not
+    running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
+    share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
+    if share < RAISING * spot.share:
+        return None
+    first = here[0]
+    kind = first.callee.function if first.callee is not None else "exceptions"
+    said = Said(
+        "exceptions",
+        f"{spot.where.function} raises {kind} about {count_text(int(count))} times",
+        f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
+        "one and to catch it costs about as much as ten tests",
+        "test first (in, get with a default, isdigit), and leave exceptions for what is rare",
+    )
+    return say(spot, said, share, replace(place_of(spot), line=first.line))
+
+
 PATTERNS: tuple[Find, ...] = (
     collecting,
+    useless_cache,
+    exceptions,
     linear_search,
     growing_copy,
     element_wise,

@@ -12,17 +12,15 @@ from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.readings import absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.analysis.timeline.products import mfu_readings
-from profkit.core.formatting import plural
 from profkit.core.types import RUN, Fact, GpuToolLines, Reading, RunDocument, Scope, Summary
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
-    """The document with its kernels' readings marked (`doubt`) where they contradict each other, and notes on it.
+    """The document with its kernels' readings marked (`doubt`) where they contradict each other.
 
     Checked is within one kernel and one artifact: comparing reports is another matter. Doing it twice changes nothing.
     """
     doubt_by_kernel: dict[tuple[Scope, str | None], dict[str, Fact]] = {}
-    contradictions: dict[str, list[str]] = {}
     counts = _kernel_counts(document)
     for (scope, artifact, tool), readings in _readings_by_kernel(document.readings).items():
         # What another artifact counted again is of another execution, so counters come in only where there is one.
@@ -36,7 +34,6 @@ def check_consistency(document: RunDocument) -> RunDocument:
             doubted = doubt_by_kernel.setdefault((scope, artifact), {})
             for name in check.doubts:
                 doubted.setdefault(name, why)
-            contradictions.setdefault(check.says, []).append(scope.name or "?")
 
     def checked(reading: Reading) -> Reading:
         if reading.scope.kind != "kernel" or reading.value is None:
@@ -44,8 +41,7 @@ def check_consistency(document: RunDocument) -> RunDocument:
         doubt = doubt_by_kernel.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
         return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
 
-    notes = dict.fromkeys((*document.notes, *_contradiction_notes(contradictions)))
-    return replace(document, readings=tuple(map(checked, document.readings)), notes=tuple(notes))
+    return replace(document, readings=tuple(map(checked, document.readings)))
 
 
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
@@ -69,15 +65,6 @@ def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]
         if one_artifact and counter.scope.kind == "kernel" and counter.value is not None:
             counts.setdefault(counter.scope, {})[counter.name] = counter.value
     return counts
-
-
-def _contradiction_notes(contradictions: Mapping[str, Sequence[str]]) -> list[str]:
-    return [
-        f"The report contradicts itself: {says} do not agree in {plural(len(set(names)), 'kernel')} "
-        f"({', '.join(dict.fromkeys(names[:3]))}{', ...' if len(set(names)) > 3 else ''}); "
-        "these readings decide nothing"
-        for says, names in contradictions.items()
-    ]
 
 
 # 32 lanes of 4 bytes are 4 sectors. Requests of no more than that may well be of lanes that share addresses, and bytes

@@ -9,7 +9,6 @@ from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, Source
 
-NAMED = 400  # kernels that are parts of the time by their short names: ten times what a chart names
 # The parts of the time in which no kernel ran: the host had launched nothing, work was queued, nobody knows.
 HOST, QUEUED, IDLE, COPIES = "host", "queued", "idle", "copies"
 TRACE_METRICS = (
@@ -112,9 +111,8 @@ def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str,
     if not trace.span or trace.busy is None:
         return []
     idle = max(0.0, trace.span - trace.busy) / trace.span
-    starved = starved_share(trace)
+    starved = idle * (trace.starved or 0.0)
     parts = {HOST: starved, QUEUED if trace.starved is not None else IDLE: idle - starved}
-    briefs = _short_labels(rows)
     total = sum(row.time.total for row in rows if row.time is not None)
     copied = sum(copy.seconds for copy in trace.transfers)
     if total + copied > 0:
@@ -126,22 +124,6 @@ def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str,
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
-                name = BOTTLENECK_TITLES[bound] if bound != "unknown" else briefs.get(row.label, row.label)
+                name = BOTTLENECK_TITLES[bound] if bound != "unknown" else row.label
                 parts[name] = parts.get(name, 0.0) + row.time.total * busy
     return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])
-
-
-def starved_share(trace: GpuTrace) -> float:
-    """The share of the span (0..1) in which the device had nothing to do since the host had launched nothing."""
-    if not trace.span or trace.busy is None:
-        return 0.0
-    return max(0.0, trace.span - trace.busy) * (trace.starved or 0.0) / trace.span
-
-
-def _short_labels(rows: Sequence[KernelRow]) -> dict[str, str]:
-    """Short names of those whose time may be told: of 10,000 kernels most are a part that nobody is shown."""
-    unknown = [
-        row for row in rows if row.time is not None and (row.bound is None or row.bound.bound == "unknown")
-    ]
-    largest = sorted(unknown, key=lambda row: -row.time.total if row.time is not None else 0.0)
-    return {row.label: row.brief for row in largest[:NAMED]}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
 from profkit.core.formatting import shorten
+from profkit.core.tables import load_yaml
 from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
@@ -158,27 +161,17 @@ def longest_stalls(values: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(stalls, key=lambda pair: -pair[1])
 
 
-# After the "Warp Stall Reasons" of NVIDIA's Nsight Compute documentation (Profiling Guide, Metrics Reference).
-STALL_MEANINGS = {
-    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
-    "short_scoreboard": "data from shared memory, special functions or a dynamic branch",
-    "barrier": "the other warps of its block at a barrier",
-    "math_pipe_throttle": "a free arithmetic pipe",
-    "lg_throttle": "room in the queue of global and local memory instructions",
-    "mio_throttle": "room in the queue of shared memory and special instructions",
-    "tex_throttle": "room in the queue of the texture unit",
-    "wait": "the fixed latency of its own instruction before",
-    "not_selected": "its turn: another warp was chosen",
-    "selected": "nothing: it issued",
-    "no_instruction": "its next instruction to be fetched",
-    "no_instructions": "its next instruction to be fetched",
-    "imc_miss": "a constant to come into its cache",
-    "drain": "its stores to leave before it ends",
-    "membar": "a memory barrier",
-    "branch_resolving": "a branch target to be computed",
-    "dispatch_stall": "the dispatcher",
-    "sleeping": "itself: all its lanes sleep or yield",
-    "misc": "something that has no name",
-    "gmma": "an asynchronous matrix operation (tensor cores)",
-    "tma": "the tensor memory accelerator",
-}
+@dataclass(frozen=True)
+class Stall:
+    """What warps wait for, and what helps against it: a title and the change, empty where nothing is known to help."""
+
+    means: str
+    title: str = ""
+    change: str = ""
+
+
+@lru_cache(maxsize=1)
+def stalls() -> Mapping[str, Stall]:
+    """The reasons to wait of stalls.yaml, by ncu's word."""
+    table = load_yaml(Path(__file__).with_name("stalls.yaml"))
+    return {name: Stall(**row) for name, row in table.items()}

@@ -74,26 +74,14 @@ FROM_CACHE = Fact("served-by-cache")
 UNSPECIFIED, UNCHECKED, DECLARED = Fact("unknown-bandwidth"), Fact("unchecked-chip"), Fact("declared")
 AT_WORK = "mean of the samples in which the process had work on the GPU"
 APART = 1.2  # a value that could be so many times itself decides nothing
+OCCUPANCY = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
 RATES = ("bandwidth.gpu.read", "bandwidth.gpu.write")
-SHARES = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
-
-
-@dataclass(frozen=True)
-class _Value:
-    """One counter while the process worked, in the unit of its label."""
-
-    value: float
-    unit: str
-    name: str
-    quality: Quality = "measured"
-    formula: str = AT_WORK
-    doubt: Fact | None = None
 
 
 def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
     """Occupancy, limiter and bandwidth of the run; unavailable ones with the way to get them."""
     chip = chip_specification(document, metal)
-    shares = (_share_reading(metal, name) for name in SHARES)
+    shares = (_share_reading(metal, name) for name in OCCUPANCY)
     return (*shares, *_bandwidth_readings(document, metal, chip))
 
 
@@ -105,21 +93,29 @@ def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
 
 
 def _share_reading(metal: MetalTrace, name: str) -> Reading:
-    value = _counter_value(metal, name)
-    if isinstance(value, Fact):
-        return _missing_counter(metal, name, value)
-    if value.unit != "%":
-        return missing_reading(metal, name, _other_unit(value), None)
+    counter = _usable_counter(metal, name)
+    if isinstance(counter, Fact):
+        return _missing_counter(metal, name, counter)
+    if counter.unit != "%":
+        return missing_reading(metal, name, _other_unit(counter), None)
     # Two counters that stop a moment apart pass 100 by a hair.
-    return _counted_reading(metal, name, min(100.0, value.value), value)
+    return _counted_reading(metal, name, min(100.0, counter.active or 0.0), [counter])
 
 
-def _counted_reading(metal: MetalTrace, name: str, amount: float, value: _Value) -> Reading:
-    remark = Fact.of("of-counter", counter=value.name)
-    source = COUNTER_TABLES, value.formula
-    return replace(
-        metal_reading(metal, name, amount, *source, quality=value.quality, remark=remark), doubt=value.doubt
-    )
+def _counted_reading(
+    metal: MetalTrace,
+    name: str,
+    amount: float,
+    counters: Sequence[MetalCounter],
+    formula: str = AT_WORK,
+    quality: Quality = "measured",
+) -> Reading:
+    """A value out of counters; doubted where samples that are longer than the work in them could halve it."""
+    remark = Fact.of("of-counter", counter=", ".join(counter.name for counter in counters))
+    reading = metal_reading(metal, name, amount, COUNTER_TABLES, formula, quality=quality, remark=remark)
+    filled = [counter.filled for counter in counters if counter.filled is not None]
+    thin = next((share for share in filled if share * APART < 1), None)
+    return reading if thin is None else replace(reading, doubt=Fact.of("diluted-samples", share=thin))
 
 
 def _missing_counter(metal: MetalTrace, name: str, why: Fact) -> Reading:
@@ -129,93 +125,84 @@ def _missing_counter(metal: MetalTrace, name: str, why: Fact) -> Reading:
     return metal_reading(metal, name, None, COUNTER_TABLES, "", otherwise=why)
 
 
-def _other_unit(value: _Value) -> Fact:
-    return Fact.of("other-unit", counter=value.name, unit=value.unit or "no unit")
+def _other_unit(counter: MetalCounter) -> Fact:
+    return Fact.of("other-unit", counter=counter.name, unit=counter.unit or "no unit")
 
 
-def _counter_value(metal: MetalTrace, name: str) -> _Value | Fact:
-    """The counter behind a metric while the process worked, or why there is none."""
+def _usable_counter(metal: MetalTrace, name: str) -> MetalCounter | Fact:
+    """The counter behind a metric, which was counted while the process worked; or why there is none."""
     if not metal.counters:
         return NOT_RECORDED
     table = metal_counter_names()
     known = {counter.name: counter for counter in metal.counters if counter.samples}
     chosen = next((known[one] for one in table.counters[name] if one in known), None)
     if chosen is not None:
-        return _while_working(chosen)
-    none = Fact.of("no-such-counter", metric=name)
-    if name != "gpu.limiter":
-        return none
-    values = [_while_working(known[one]) for one in table.limiters(known)]
-    usable = [value for value in values if isinstance(value, _Value) and value.unit == "%"]
-    return max(usable, key=lambda value: value.value, default=none)
+        return _why_unusable(chosen) or chosen
+    limiters = [known[one] for one in table.limiters(known)] if name == "gpu.limiter" else []
+    usable = [one for one in limiters if one.unit == "%" and _why_unusable(one) is None]
+    return max(usable, key=lambda one: one.active or 0.0, default=Fact.of("no-such-counter", metric=name))
 
 
-def _while_working(counter: MetalCounter) -> _Value | Fact:
+def _why_unusable(counter: MetalCounter) -> Fact | None:
     if counter.most <= 0:
         return Fact.of("zero-in-samples", counter=counter.name, samples=counter.samples)
-    if counter.active is None:
-        return Fact.of("unknown-work", counter=counter.name)
-    doubt = None
-    if counter.filled is not None and counter.filled * APART < 1:
-        doubt = Fact.of("diluted-samples", share=counter.filled)
-    return _Value(counter.active, counter.unit, counter.name, doubt=doubt)
+    return Fact.of("unknown-work", counter=counter.name) if counter.active is None else None
 
 
 def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
     """Read, written, both and their share of the chip's; of percentages what they are of the specification."""
-    values = [_counter_value(metal, name) for name in RATES]
-    readings = [_rate_reading(metal, name, value, chip) for name, value in zip(RATES, values, strict=True)]
-    known = [value for value in values if isinstance(value, _Value)]
-    units = {value.unit for value in known}
+    counters = [_usable_counter(metal, name) for name in RATES]
+    readings = [_rate_reading(metal, name, one, chip) for name, one in zip(RATES, counters, strict=True)]
+    known = [one for one in counters if isinstance(one, MetalCounter)]
+    units = {counter.unit for counter in known}
     if len(known) < len(RATES) or not units <= {"B/s", "%"}:
         why = next((reading.reason for reading in readings if reading.value is None), None)
         return [*readings, *_declared_bandwidth(document, metal, chip, why)]
-    names, formula = ", ".join(value.name for value in known), f"read + write; each: {known[0].formula}"
-    doubt = next((value.doubt for value in known if value.doubt is not None), None)
+    formula = f"read + write; each: {AT_WORK}"
+    quality: Quality = "measured" if units == {"B/s"} else "estimated"
     rates = [reading.value for reading in readings if reading.value is not None]
     if len(rates) == len(RATES):
-        quality: Quality = "measured" if units == {"B/s"} else "estimated"
-        both = _Value(sum(rates), "B/s", names, quality, formula, doubt)
-        rate = _counted_reading(metal, "bandwidth.gpu", both.value, both)
-        part = _share_of_peak(metal, both.value, chip, quality, Fact.of("of-counter", counter=names))
-        return [*readings, rate, part if part.value is None else replace(part, doubt=doubt)]
+        both = _counted_reading(metal, "bandwidth.gpu", sum(rates), known, formula, quality)
+        return [*readings, both, _share_of_peak(metal, both, chip)]
     why, share = chip.reason or UNSPECIFIED, "bandwidth.gpu.share"
     part = missing_reading(metal, share, why, None)
     if units == {"%"}:  # of a peak that is not known here
-        both = _Value(sum(value.value for value in known), "%", names, "estimated", formula, doubt)
-        part = _counted_reading(metal, share, both.value, both)
+        whole = sum(counter.active or 0.0 for counter in known)
+        part = _counted_reading(metal, share, whole, known, formula, quality)
     return [*readings, missing_reading(metal, "bandwidth.gpu", why, None), part]
 
 
-def _rate_reading(metal: MetalTrace, name: str, value: _Value | Fact, chip: ChipSpecification) -> Reading:
+def _rate_reading(
+    metal: MetalTrace, name: str, counter: MetalCounter | Fact, chip: ChipSpecification
+) -> Reading:
     """Bytes per second as counted; of a percentage what it is of the chip's bandwidth, an estimate."""
-    if isinstance(value, Fact):
-        return _missing_counter(metal, name, value)
-    if value.unit == "B/s":
-        return _counted_reading(metal, name, value.value, value)
-    if value.unit != "%":
-        return missing_reading(metal, name, _other_unit(value), None)
+    if isinstance(counter, Fact):
+        return _missing_counter(metal, name, counter)
+    amount = counter.active or 0.0
+    if counter.unit == "B/s":
+        return _counted_reading(metal, name, amount, [counter])
+    if counter.unit != "%":
+        return missing_reading(metal, name, _other_unit(counter), None)
     if not chip.bandwidth:
         return missing_reading(metal, name, chip.reason or UNSPECIFIED, None)
-    formula = f"{value.formula}, in % of the {chip.name}'s bandwidth"
-    estimate = replace(value, formula=formula, quality="estimated")
-    return _counted_reading(metal, name, value.value / 100 * chip.bandwidth, estimate)
+    formula = f"{AT_WORK}, in % of the {chip.name}'s bandwidth"
+    return _counted_reading(metal, name, amount / 100 * chip.bandwidth, [counter], formula, "estimated")
 
 
-def _share_of_peak(
-    metal: MetalTrace, rate: float, chip: ChipSpecification, quality: Quality, remark: Fact | None
-) -> Reading:
+def _share_of_peak(metal: MetalTrace, rate: Reading, chip: ChipSpecification) -> Reading:
     """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
-    if not chip.bandwidth:
+    if not chip.bandwidth or rate.value is None:
         return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, None)
-    value = 100 * rate / chip.bandwidth
+    value, quality, remark = 100 * rate.value / chip.bandwidth, rate.quality, rate.reason
     formula = f"100 * bandwidth.gpu / {format_quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
     if not chip.checked:
         quality, remark = "estimated", UNCHECKED
     if value > BEYOND:
         remark = FROM_CACHE
-    source = COUNTER_TABLES, formula
-    return metal_reading(metal, "bandwidth.gpu.share", value, *source, quality=quality, remark=remark)
+    part = metal_reading(
+        metal, "bandwidth.gpu.share", value, COUNTER_TABLES, formula, quality=quality, remark=remark
+    )
+    return replace(part, doubt=rate.doubt)
 
 
 def _declared_bandwidth(
@@ -232,11 +219,11 @@ def _declared_bandwidth(
             reason, fix = uncounted, None
         names = ("bandwidth.gpu", "bandwidth.gpu.share")
         return [missing_reading(metal, name, Fact(TOGETHER, parts=(reason, rate)), fix) for name in names]
-    source = (INTERVALS,), "declared bytes * iterations / union of the process on the GPU"
-    return [
-        metal_reading(metal, "bandwidth.gpu", rate, *source, quality="estimated", remark=DECLARED),
-        _share_of_peak(metal, rate, chip, "estimated", DECLARED),
-    ]
+    formula = "declared bytes * iterations / union of the process on the GPU"
+    declared = metal_reading(
+        metal, "bandwidth.gpu", rate, (INTERVALS,), formula, quality="estimated", remark=DECLARED
+    )
+    return [declared, _share_of_peak(metal, declared, chip)]
 
 
 def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
@@ -282,15 +269,18 @@ def _absent(known: MetalTrace, later: MetalTrace, counters: bool) -> tuple[Metal
     return tuple(absent)
 
 
-OCCUPANCY = ("gpu.occupancy", "gpu.occupancy.total", "gpu.occupancy.target", "gpu.limiter", "gpu.alu")
-BANDWIDTH = ("bandwidth.gpu", "bandwidth.gpu.share", "bandwidth.gpu.read", "bandwidth.gpu.write")
-_STATE, _MEMORY = ("gpu.slowed",), ("memory.device_peak", "memory.device_recommended")
+# Which concern a metric belongs to, where that is not the GPU's time.
+_ELSEWHERE = {
+    "occupancy": OCCUPANCY,
+    "bandwidth": ("bandwidth.gpu", "bandwidth.gpu.share", *RATES),
+    "state": ("gpu.slowed",),
+}
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (
     ("gpu", "trace", ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest")),
     ("occupancy", "counters", ("gpu.occupancy",)),
     ("bandwidth", "counters", ("bandwidth.gpu", "bandwidth.gpu.share")),
-    ("state", "trace", _STATE),
+    ("state", "trace", ("gpu.slowed",)),
 )
 UNUSED = Fact("unused-gpu")
 USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one needs longer work'
@@ -341,13 +331,8 @@ def summarize_metal(document: RunDocument) -> list[Summary]:
     fresh = _metal_readings(document, metal)
     readings = [best_reading(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
 
-    def of(names: Sequence[str]) -> tuple[Reading, ...]:
-        return tuple(reading for reading in readings if reading.metric in names)
-
-    elsewhere = (*OCCUPANCY, *BANDWIDTH, *_STATE, *_MEMORY)
+    places = {name: what for what, names in _ELSEWHERE.items() for name in names}
     return [
-        Summary("gpu", tuple(reading for reading in readings if reading.metric not in elsewhere)),
-        Summary("occupancy", of(OCCUPANCY)),
-        Summary("bandwidth", of(BANDWIDTH)),
-        Summary("state", of(_STATE)),
+        Summary(concern, tuple(one for one in readings if places.get(one.metric, "gpu") == concern))
+        for concern in ("gpu", *_ELSEWHERE)
     ]

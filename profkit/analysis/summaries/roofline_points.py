@@ -138,16 +138,14 @@ class RooflineCeiling:
 class RooflinePoint:
     """Something that does arithmetic: `intensity` in FLOP/B, `rate` in FLOP/s, `share` of the time (0..1) or None.
 
-    `quality` is None where all of it was measured; `bound` says what limits it, `told` everything in one sentence.
+    `estimated`: not all of it was measured; `description` says everything.
     """
 
     label: str
     intensity: float
     rate: float
     share: float | None
-    under: str  # the kind of arithmetic that it does most of
-    quality: str | None
-    bound: str | None
+    estimated: bool
     description: str
 
 
@@ -206,20 +204,12 @@ def _highest(rows: Sequence[KernelRow], metric: str) -> float:
 
 
 def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
-    bound = (
-        BOTTLENECK_TITLES[row.bound.bound] if row.bound is not None and row.bound.bound != "unknown" else None
-    )
-    sentence = _point_text(row.brief, here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
-    return RooflinePoint(
-        row.label,
-        here.intensity or 0.0,
-        here.rate,
-        row.share,
-        here.kind,
-        "estimated" if here.estimated else None,
-        bound,
-        f"{sentence}; limited by {bound}" if bound else sentence,
-    )
+    description = _point_text(here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
+    if here.estimated:
+        description += "; estimated"
+    if row.bound is not None and row.bound.bound != "unknown":
+        description += f"; limited by {BOTTLENECK_TITLES[row.bound.bound]}"
+    return RooflinePoint(row.label, here.intensity or 0.0, here.rate, row.share, here.estimated, description)
 
 
 def _processor_roofline(document: RunDocument) -> Roofline | None:
@@ -238,22 +228,19 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
         for name, kind, peak in (("DRAM", "memory", limit.bandwidth), ("float32", "compute", limit.flops))
         if peak.value
     ]
+    text = _point_text(intensity, rate, attainable, "float32", None)
+    quality = readings[1].quality if readings[1] is not None else "measured"
+    text += f"; {quality}" if quality != "measured" else ""
     label = scopes[0].name or document.name
-    text = _point_text(label, intensity, rate, attainable, "float32", None)
-    rated = readings[1]
-    quality = rated.quality if rated is not None and rated.quality != "measured" else None
-    point = RooflinePoint(label, intensity, rate, 1.0, "float32", quality, None, text)
+    point = RooflinePoint(label, intensity, rate, 1.0, quality != "measured", text)
     return Roofline(tuple(ceilings), (point,))
 
 
 def _point_text(
-    name: str, intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
+    intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
 ) -> str:
-    part = f" ({format_percent(100 * share)} % of the time)" if share is not None else ""
-    of_ceiling = (
-        f", {format_percent(100 * rate / attainable)} % of what its ceiling allows" if attainable else ""
-    )
-    return (
-        f"{name}{part}: {format_quantity(rate, 'FLOP/s')} {kind} at "
-        f"{format_quantity(intensity, 'FLOP/B')}{of_ceiling}"
-    )
+    """`84.3 % of the time, 763 TFLOP/s tensor at 300 FLOP/B, 95.0 % of what its ceiling allows`."""
+    parts = [f"{format_percent(100 * share)} % of the time"] if share is not None else []
+    parts.append(f"{format_quantity(rate, 'FLOP/s')} {kind} at {format_quantity(intensity, 'FLOP/B')}")
+    parts += [f"{format_percent(100 * rate / attainable)} % of what its ceiling allows"] if attainable else []
+    return ", ".join(parts)

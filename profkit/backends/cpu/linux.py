@@ -1,10 +1,12 @@
-"""The run of a CPU on Linux: perf record, perf stat, and a simulation where there is no PMU."""
+"""The run of a CPU on Linux: perf record, perf stat, and a simulation where there is no PMU.
+
+Of a Python program perf samples the same run as the sampler inside of it; what perf wrote is read later, as the trace.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import time
 from dataclasses import replace
 from functools import cached_property
@@ -14,11 +16,11 @@ from profkit.analysis.stacks.merge import by_function, by_library, keep_python_f
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
-from profkit.backends.passes import BackendRun, Pass, head_of, leave_stacks
-from profkit.backends.source_lines import source_places
+from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks
+from profkit.backends.source_lines import program_file, source_places
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_start
-from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Workload
+from profkit.core.process import status_wrapper
+from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Step, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -40,6 +42,8 @@ MOST_SAMPLES = 5_000
 LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
 SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
+READING = 0.1  # of a plain run: 5,000 samples without their callers
+_BESIDE = "samples of the stacks' run; --depth full records whole native stacks in a run of their own"
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
@@ -48,17 +52,26 @@ class SampledTrace(Pass):
 
     name, tool = "trace", "perf"
 
-    def __init__(self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None) -> None:
+    def __init__(
+        self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, beside: bool
+    ) -> None:
+        """`beside`: perf may sample the run of the stacks pass."""
         super().__init__(context)
-        self._perf, self._frames = perf, python_frames(python)
+        self._perf, self._frames, self._beside = perf, python_frames(python), beside
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One recording, restricted to the region where the workload marks one."""
+        """One recording, restricted to the region where the workload marks one; or that of the stacks' run as text."""
         perf, frames, folder = self._perf, self._frames, self.folder
         if not perf.record_ok:
             fault = perf.record_fault or Fault("perf record does not work here")
             return self.skip(fault.reason, fault.fix)
         data, jit, text = folder / _DATA, folder / _JIT, folder / _TEXT
+        ran = any(one.name == "stacks" for one in state.passes)
+        if self.is_beside(state) and (data.is_file() or not ran):
+            step = Step(
+                "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{_TEXT}",), tool="perf"
+            )
+            return self.planned((step,), cost=READING, notes=(_BESIDE,))
         switched = Switched(self, perf, state, "trace")
         argv = record_argv(
             switched.command,
@@ -77,6 +90,23 @@ class SampledTrace(Pass):
         step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
         notes = (frames.note,) if frames.note else ()
         return self.planned((replace(step, after=tuple(after)),), cost=1.5, notes=notes)
+
+    def is_beside(self, state: PlanState) -> bool:
+        """Whether perf samples the run of the stacks pass: that of a whole program."""
+        return self._beside and self._perf.record_ok and not state.marked
+
+    def beside(self, step: Step, state: PlanState) -> Step:
+        """The step with perf around it, which notes where it is and not how it came there: that the stacks tell."""
+        status = str(self.folder / f"{step.name}.status")
+        argv = record_argv(
+            status_wrapper(step.argv, status),
+            self.folder / _DATA,
+            event="cycles" if self._perf.hardware_ok else "cpu-clock",
+            call_graph=None,
+            perf=str(self._perf.path),
+            frequency=self._frequency(state),
+        )
+        return replace(step, argv=argv, tool="perf", workload_status=status)
 
     def _frequency(self, state: PlanState) -> int:
         """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
@@ -104,6 +134,7 @@ class SampledTrace(Pass):
             return PassFindings(notes=report.warnings, facts=facts)
         stacks = report.stacks[0]
         python = keep_python_frames(stacks)
+        deep = any(len(frames) > 1 for frames in stacks.weights)
         profiles = [by_function(stacks), by_library(stacks)]
         if python is not None:
             title = f"{stacks.title} by Python function"
@@ -114,7 +145,7 @@ class SampledTrace(Pass):
             sampled=self._sampled(folder / _TEXT),
             facts=facts,
             notes=report.warnings,
-            artifacts=leave_stacks(self.context, report.stacks, "trace"),
+            artifacts=leave_stacks(self.context, report.stacks, "trace") if deep else (),
         )
 
     def _sampled(self, text: Path) -> SampledTime | None:
@@ -124,6 +155,24 @@ class SampledTrace(Pass):
         if workload.python is not None or program is None:
             return None
         return native_lines(text, program, source_places)
+
+
+class RecordedStacks(StacksPass):
+    """Python's stacks, with perf's samples of the same run beside them."""
+
+    def __init__(self, context: RunContext, trace: SampledTrace) -> None:
+        super().__init__(context)
+        self._trace = trace
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """As without perf, and once more without it where perf did not start the program."""
+        alone = super().plan(state)[0]
+        if not alone.steps or not self._trace.is_beside(state):
+            return [alone]
+        first, *more = alone.steps
+        recorded = replace(alone, steps=(self._trace.beside(first, state), *more))
+        failed = any(one.name == self.name and one.state == "failed" for one in state.passes)
+        return [recorded, alone] if failed and not (self.folder / self.file).exists() else [recorded]
 
 
 class LinuxCounters(Pass):
@@ -154,6 +203,8 @@ class LinuxRun(BackendRun):
     """The passes for one workload, by perf, and by callgrind where there is no PMU."""
 
     name = "cpu"
+    # What perf sampled in the stacks' run is read at once: it costs next to nothing.
+    order = ("timing", "stacks", "trace", "cprofile", "tracemalloc", "counters", "explain")
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -175,11 +226,20 @@ class LinuxRun(BackendRun):
         """perf record, and perf stat with the simulation."""
         if name == "counters":
             return LinuxCounters(self.context, self._perf)
-        if name != "trace":
-            return super().make_pass(name)
+        if name == "trace":
+            return self._trace
+        if name == "stacks" and "trace" in self.wanted:
+            return RecordedStacks(self.context, self._trace)
+        return super().make_pass(name)
+
+    @cached_property
+    def _trace(self) -> SampledTrace:
         python = self.context.workload.python
         version = python_version(python) if python is not None else None
-        return SampledTrace(self.context, self._perf, version[:2] if version is not None else None)
+        beside = python is not None and "stacks" in self.wanted and self.context.depth != "full"
+        return SampledTrace(
+            self.context, self._perf, version[:2] if version is not None else None, beside=beside
+        )
 
     @cached_property
     def _perf(self) -> PerfAbility:
@@ -187,13 +247,6 @@ class LinuxRun(BackendRun):
 
 
 # ------------------------------------------------------------ how a program was compiled
-
-
-def program_file(workload: Workload) -> Path | None:
-    """The file of a program that is machine code; None of any other."""
-    name = workload.command[0] if workload.command else ""
-    path = Path(workload.folder, name) if "/" in name else Path(shutil.which(name) or "")
-    return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
 
 
 _PRODUCER = re.compile(rb"GNU (?:C|C\+\+|Fortran)\d* [0-9][^\0\n]{3,300}")

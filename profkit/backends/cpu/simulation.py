@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, divide_counters, divide_profile, read_region_work
+from profkit.backends.source_lines import address_of, program_file
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import (
     Cache,
@@ -31,11 +33,13 @@ from profkit.profilers.valgrind.command import (
     callgrind_outputs,
     changed_geometries,
     combine_levels,
+    is_followed,
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
+from profkit.profilers.valgrind.window import is_window, window_argv
 from profkit.runtime.passes.command import host_command
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
@@ -70,17 +74,20 @@ class Simulation(Pass):
         valgrind, machine = self._valgrind, self.context.machine
         if not valgrind.works:
             return self.skip(valgrind.reason, valgrind.fix, simulated=True)
+        if not is_followed(self.context.workload.command[0]):
+            return self.skip(Fact("compiler-not-simulated"), simulated=True)
         first, second, third = (data_cache(machine, level) for level in (1, 2, 3))
         if first is None or second is None:
             return self.skip(Fact("unknown-caches"), simulated=True)
         inner = instruction_cache(machine)
         levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
         limit, delay = self._simulated_time(state)
+        address = self._hot_address(state, limit)
         if delay is not None and delay > LATEST:
             reason = Fact.of("mostly-imports", seconds=state.import_seconds or 0.0, factor=IMPORT_FACTOR)
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
-        steps = tuple(self._step(state, name, inner, first, last, delay) for name, last in levels)
+        steps = tuple(self._step(state, name, inner, first, last, delay, address) for name, last in levels)
         cost = COST / 6 if state.marked else COST
         if state.plain_seconds is not None and limit is not None:
             cost = min(cost, limit / state.plain_seconds)
@@ -92,6 +99,7 @@ class Simulation(Pass):
             counters=COUNTERS,
             cost=cost,
             limit=limit,
+            least=LEAST_SECONDS if address is not None else None,
             parallel=True,
             simulated=True,
             notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
@@ -110,8 +118,24 @@ class Simulation(Pass):
         delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
         return max(limit, delay + WINDOW), delay
 
+    def _hot_address(self, state: PlanState, limit: float | None) -> int | None:
+        """Where the simulation of a program of machine code begins that is too long for all of it."""
+        program = program_file(self.context.workload)
+        if limit is None or state.marked or state.plain_seconds is None or state.hottest is None:
+            return None
+        if program is None or shutil.which("vgdb") is None or COST * state.plain_seconds <= limit:
+            return None
+        return address_of(program, state.hottest)
+
     def _step(
-        self, state: PlanState, name: str, inner: Cache, first: Cache, last: Cache, delay: float | None
+        self,
+        state: PlanState,
+        name: str,
+        inner: Cache,
+        first: Cache,
+        last: Cache,
+        delay: float | None,
+        address: int | None,
     ) -> Step:
         command: Sequence[str] = self.context.workload.command
         if delay is not None:
@@ -123,11 +147,14 @@ class Simulation(Pass):
             i1=inner,
             d1=first,
             last=last,
-            region=state.marked or delay is not None,
+            region=state.marked or delay is not None or address is not None,
             instructions=name == "simulate-l2",
             valgrind=str(self._valgrind.path),
             setarch=self._valgrind.setarch,
         )
+        program, vgdb = program_file(self.context.workload), shutil.which("vgdb")
+        if address is not None and program is not None and vgdb is not None:
+            argv = window_argv(argv, str(program), address, str(self.folder / f"{name}.vgdb"), vgdb)
         iterations = _simulated_iterations(state.iteration_seconds) if state.marked else 1
         switch = Switch("valgrind") if state.marked else None
         return Step(
@@ -211,6 +238,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
 _PARTS = {
     "simulated-beginning": "beginning of the program",
     "simulated-part": "part of the program, past its start",
+    "simulated-hot-place": "part of the program, from the first time that it comes to its hottest place",
 }
 
 
@@ -218,6 +246,8 @@ def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
     """Which part of the program was simulated; None where all of it was."""
     step = plan.steps[0]
     delay = step.directive.delay if step.directive is not None else None
+    if is_window(step.argv):
+        return Fact("simulated-hot-place")
     if not step.cut or ((plan.limit is None or seconds < plan.limit) and delay is None):
         return None
     if delay is None:

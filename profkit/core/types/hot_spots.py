@@ -141,6 +141,7 @@ class SampledTime:
     collecting: float = 0.0  # the garbage collector's time in the first process
     children: int = 0  # that ran for less than half a second, where they are many: without their lines
     native: bool = False  # sampled from outside, lines of machine code
+    hottest: str | None = None  # of machine code the address of most samples: `main+0x80`
     import_code: LineCode | None = None  # of the line that imports most
     lines: tuple[LineSamples, ...] = ()
 

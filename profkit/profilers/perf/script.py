@@ -15,6 +15,8 @@ from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import MergedEvents, frame_of
 
 CHUNK = 1 << 20
+# The thread of our own sampler in a Python program (runtime/passes/host/samples.py): no part of that program.
+OWN_THREAD = b"profkit-sampler"
 MOST_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is another kind of file
 
 
@@ -367,9 +369,13 @@ def read_script(path: Path) -> Report:
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)
+    own = 0
     with reading(path, named=False), open_regular(path) as file:
         for match, ids in reader.samples(file):
             comm, period, event = match.group("comm", "period", "event")
+            if comm == OWN_THREAD:
+                own += 1
+                continue
             events.add(event or b"", None if period is None else int(period), comm, ids)
     if not events.samples:
         if reader.lost:
@@ -386,8 +392,14 @@ def read_script(path: Path) -> Report:
         {**reader.facts, **events.facts()},
         profiles=profiles,
         stacks=stacks,
-        warnings=(*reader.warnings(), *events.warnings()),
+        warnings=(*reader.warnings(), *events.warnings(), *_own_text(own, events.samples)),
     )
+
+
+def _own_text(own: int, others: int) -> list[str]:
+    if own == 0:
+        return []
+    return [f"{100 * own / (own + others):.1f} % of perf's samples were of profkit's own sampler: left out"]
 
 
 def _decode_text(data: bytes) -> str:

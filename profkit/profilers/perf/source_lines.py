@@ -34,6 +34,7 @@ class _Place:
     callees: dict[tuple[str, str | None], float] = field(default_factory=dict)
     threads: set[bytes] = field(default_factory=set)
     processes: set[bytes] = field(default_factory=set)
+    addresses: dict[Address, float] = field(default_factory=dict)
 
 
 Address: TypeAlias = "tuple[str, int]"  # symbol and offset
@@ -59,15 +60,18 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
     stay samples' periods else. Raises UnreadableReport.
     """
     chains: dict[_Chain, float] = {}
+    others: dict[str, float] = {}  # programs that it starts
     total = rest = 0.0
     for process, thread, period, frames in _samples(path):
         total += period
         chain = _chain_of(frames, program.name.encode(), thread, process)
         if chain.keys:
             chains[chain] = chains.get(chain, 0.0) + period
+        elif (other := _program_of(frames)) is not None:
+            others[other] = others.get(other, 0.0) + period
         else:
             rest += period
-    if not chains:
+    if not chains and not others:
         return None
     weights: dict[Address, float] = {}
     for chain, weight in chains.items():
@@ -80,15 +84,32 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
         leaf = chain.leaf or ((chain.keys[0][0], None) if at else None)
         row = rows.setdefault(places.get(chain.keys[at], (chain.keys[at][0], None, None)), _Place())
         row.weight += weight
+        symbol, offset = chain.keys[at]
+        # perf unwinds a caller to the byte before the instruction to which it comes back.
+        reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
+        row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
         if leaf is None:
             row.own += weight
         else:
             row.callees[leaf] = row.callees.get(leaf, 0.0) + weight
+    rows |= {(name, None, None): _Place(weight, weight) for name, weight in others.items()}
     samples = [_line_samples(*where, row) for where, row in rows.items() if row.weight >= LEAST * total]
     samples.sort(key=lambda one: -one.main_cpu)
-    return SampledTime(total, total, rest, rest, native=True, lines=tuple(samples))
+    first = max(rows.values(), key=lambda row: row.weight).addresses
+    symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
+    hottest = f"{symbol}+{offset:#x}" if symbol else None
+    return SampledTime(total, total, rest, rest, native=True, hottest=hottest, lines=tuple(samples))
+
+
+def _program_of(frames: list[bytes]) -> str | None:
+    """The program in whose process a sample is, by the first of its frames that is in no library."""
+    for line in frames:
+        file = line.rpartition(b" (")[2].removesuffix(b")").removesuffix(b" (deleted)")
+        if file.startswith(b"/") and b".so" not in file:
+            return file.rpartition(b"/")[2].decode("utf-8", "replace")
+    return None
 
 
 def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes) -> _Chain:

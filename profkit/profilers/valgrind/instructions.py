@@ -26,6 +26,7 @@ class Instruction:
     flop: int = 0
     bits: int = 0
     width: int = 0
+    chained: bool = False  # loads the address that it will load from next
 
 
 OTHER = Instruction()
@@ -38,6 +39,7 @@ _X87 = re.compile(r"(?:fi?(?:add|sub|subr|mul|div|divr)p?|fsqrt)$")
 _X86_PACKED_INT = re.compile(
     r"(?:v?p(?!ush|op|refetch|extr|insr|ause)|vbroadcasti|vinserti|vextracti)[a-z0-9]+$"
 )
+_X86_CHAINED = re.compile(r"(r\w+), qword ptr \[\1(?: [+-] (?:0x)?[0-9a-f]+)?\]")
 _X86_BITS = {"s": 32, "d": 64}
 _X86_WIDTHS = (("ymm", 256), ("xmm", 128), ("mm", 64))
 
@@ -57,6 +59,8 @@ def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
         return Instruction("fp", 1, 80)
     if width and _X86_PACKED_INT.match(mnemonic):
         return Instruction("simd-int", width=width)
+    if mnemonic == "mov" and _X86_CHAINED.fullmatch(operands):
+        return Instruction(chained=True)
     return OTHER
 
 
@@ -141,6 +145,7 @@ class InstructionCounts:
     scalar: int = 0  # floating-point instructions on one value, and
     packed: int = 0  # on more than one
     simd_int: int = 0  # packed integer, logic and shuffle instructions
+    chained: int = 0  # loads that give the address of the next one
 
     def __add__(self, other: InstructionCounts) -> InstructionCounts:
         return InstructionCounts(
@@ -156,6 +161,7 @@ class InstructionCounts:
             "FPinstr": self.scalar + self.packed,
             "SIMDfp": self.packed,
             "SIMDint": self.simd_int,
+            "chained": self.chained,
         }
         share = self.undecoded / self.executed if self.executed else 0.0
         if share > UNDECODED_LIMIT:
@@ -224,6 +230,8 @@ def _instruction_counts(counts: Executed, decoded: dict[int, Instruction]) -> In
             sums["packed" if instruction.width >= 128 else "scalar"] += count
         elif instruction.kind == "simd-int":
             sums["simd_int"] += count
+        elif instruction.chained:
+            sums["chained"] += count
     return InstructionCounts(**sums)
 
 

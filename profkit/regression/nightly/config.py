@@ -59,6 +59,7 @@ class WorkloadSpec(ProfileRequest):
     gates: tuple[Metric, ...] | None = None  # None: as the rules say; time.median must be there
     watches: tuple[Metric, ...] = DEFAULT_WATCHES
     floors: Floors = field(default_factory=dict)
+    was: str | None = None  # its name before: the nights under that name are its past
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -105,6 +106,7 @@ class NightConfig:
         None  # the commit that each night is held against; None: that of the last good night
     )
     pairs: PairsSpec = PairsSpec()
+    retired: tuple[str, ...] = ()  # workloads that are gone on purpose, though they had regressed
 
 
 VERSION = 1

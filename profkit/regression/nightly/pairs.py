@@ -20,7 +20,6 @@ from pathlib import Path
 
 from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
-from profkit.core.formatting import format_figures
 from profkit.core.inference import Interval, decide
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
@@ -57,6 +56,7 @@ from profkit.regression.paired.checkout import (
     resolve_commit,
     version_of,
 )
+from profkit.regression.paired.compare_versions import what_would_decide as decided_by
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MEMORY,
@@ -117,7 +117,8 @@ def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[
     since = max((moment for moment in accepted if moment <= microseconds(tonight.started)), default=-inf)
     young = [
         entry
-        for entry in history.entries(HistoryFilter(spec.name, until=tonight.started))
+        for name in filter(None, (spec.was, spec.name))
+        for entry in history.entries(HistoryFilter(name, until=tonight.started))
         if entry.commit and not entry.dirty and microseconds(entry.started) >= since
     ]
     good = [e.commit for e in reversed(young) if e.commit and e.valid and e.outcome in GOOD]
@@ -155,7 +156,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 for name in (base.base, None)
             )
             began = time.monotonic()
-            warm_up(first, second, options.run, folder, session.progress)
+            if warm_up(first, second, options.run, folder, session.progress) is not None:
+                return replace(base, code=SAME_CODE, same=True)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
@@ -333,8 +335,10 @@ def what_would_decide(outcomes: Sequence[MetricOutcome], pairs: NightPairs) -> s
         return pairs.fix
     for one in open_ones:
         if one.code == PAIRED and one.change is not None and pairs.pairing is not None:
-            budget, larger = 2 * math.ceil(pairs.pairing.budget), format_figures(200 * one.change.floor, 2)
-            return f"pairs: {{budget: {budget}}} or more; or floors: {{{one.metric}: {larger} %}}"
+            wanted = decided_by(one.change, pairs.pairing).numbers
+            keys = [f"pairs: {{budget: {wanted['seconds']:.0f}}}"] if "seconds" in wanted else []
+            keys += [f"floors: {{{one.metric}: {100 * wanted['floor']:.3g} %}}"] if "floor" in wanted else []
+            return ", or ".join(keys)
     return None
 
 

@@ -18,7 +18,7 @@ from profkit.regression import profile_process
 from profkit.regression.compare.machine import throttle_reasons
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.paired.checkout import locked
+from profkit.regression.paired.checkout import Version, locked, repository_of
 from profkit.regression.profile_process import Ending, ProfileResult
 from profkit.reporting.facts import fact_text
 
@@ -153,13 +153,21 @@ def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> N
         session.save(replace(session.state, done={**session.state.done, spec.name: done}))
 
 
+def _variables(spec: WorkloadSpec) -> Mapping[str, str]:
+    """Its variables as the pairs set them: Python finds the modules of the repository."""
+    root = repository_of(spec.cwd) if spec.on is None else None
+    return Version(spec.name, spec.command, spec.cwd, spec.env, root).environment()
+
+
 def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadState:
     budget = min(spec.budget, session.left)
     if budget <= 0:
         return WorkloadState("budget-spent", fix="budget: ...")
     into = session.folder / "runs" / clean_name(spec.name)
     try:
-        ran = profile_process.profile_once(replace(spec, budget=budget), into, session.progress.tick)
+        ran = profile_process.profile_once(
+            replace(spec, budget=budget, env=_variables(spec)), into, session.progress.tick
+        )
     except ProfkitError as fault:  # the disk is full: the next may need less
         return WorkloadState("machine", fault.message, fault.fix)
     run, log = (_relative_path(path, session.folder) for path in (ran.folder, into / "profkit.log"))

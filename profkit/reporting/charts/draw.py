@@ -22,7 +22,6 @@ from profkit.reporting.charts.marks import (
     Line,
     Point,
     Points,
-    Rectangle,
     places,
 )
 from profkit.reporting.plain_text import without_control_characters
@@ -102,11 +101,6 @@ class _Drawing:
                 upper = [(self.x(x), self.y(high)) for x, _, high in mark.edges]
                 lower = [(self.x(x), self.y(low)) for x, low, _ in reversed(mark.edges)]
                 yield self._group(curve([*upper, *lower], mark.style, closed=True), mark.hover)
-            case Rectangle():
-                left, right = sorted(map(self.x, mark.x))
-                top, low = sorted(map(self.y, mark.y))
-                drawn = rect(left, top, max(0.8, right - left), max(0.8, low - top), mark.style)
-                yield self._group(drawn, mark.hover)
             case AxisRule():
                 x = self.x(mark.x)
                 yield self._group(line(x, self.top, x, self.bottom, mark.style), mark.hover)
@@ -258,11 +252,6 @@ def text(at: tuple[float, float], words: str, kind: str | None = None, hover_tex
     """Words whose baseline begins at `at`; `kind` names classes: `e` ends there, `m` has its middle there."""
     body = escaped(words) + (hover(hover_text) if hover_text else "")
     return tag("text", body, x=at[0], y=at[1], class_=kind)
-
-
-def rect(x: float, y: float, w: float, h: float, kind: str) -> str:
-    """A rectangle; a negative size is none and is drawn as 0."""
-    return tag("rect", x=x, y=y, width=max(0.0, w), height=max(0.0, h), class_=kind)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

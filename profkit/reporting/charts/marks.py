@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple, TypeAlias
 
@@ -15,7 +14,6 @@ from profkit.reporting.view import Block, Paragraph
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
 _LARGEST = 1e300  # beyond it differences overflow
-_DAY = 86400.0
 
 
 class Tick(NamedTuple):
@@ -127,40 +125,6 @@ def _whole(label: str) -> str:
     return f"{float(number):g} {unit}".strip() if number.replace(".", "").isdigit() else label
 
 
-# ---------------------------------------------------------------- dates
-
-
-def _seconds(started: str) -> float | None:
-    """Seconds since 1970 of a time as ISO 8601, in UTC where it names no zone; None where it is none."""
-    try:
-        moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def in_order(started: Sequence[str]) -> list[float] | None:
-    """All of them as seconds; None where one is no time, or comes before the one before it, or all are the same."""
-    found: list[float] = []
-    for one in started:
-        at = _seconds(one)
-        if at is None or (found and at < found[-1]):
-            return None
-        found.append(at)
-    return found if len(found) > 1 and found[-1] > found[0] else None
-
-
-def date_ticks(first: float, last: float, most: int = 4) -> tuple[Tick, ...]:
-    """Days, evenly apart; hours of a range of less than `most` days."""
-    begin, days = datetime(1970, 1, 1, tzinfo=timezone.utc), (last - first) / _DAY
-    if days < most:
-        at = [first + (last - first) * n / (most - 1) for n in range(most)]
-        return tuple(Tick(one, f"{begin + timedelta(seconds=one):%m-%d %H:%M}") for one in at)
-    stride, midnight = ceil(days / most), ceil(first / _DAY)
-    numbers = range(midnight, floor(last / _DAY) + 1, stride)
-    return tuple(Tick(n * _DAY, f"{begin + timedelta(days=n):%Y-%m-%d}") for n in numbers)
-
-
 # ---------------------------------------------------------------- marks
 
 
@@ -179,16 +143,6 @@ class Area:
 
     edges: tuple[tuple[float, float, float], ...]
     style: str = "area"
-    hover: str = ""
-
-
-@dataclass(frozen=True)
-class Rectangle:
-    """A bar from one corner to the other."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    style: str = "band"
     hover: str = ""
 
 
@@ -228,7 +182,7 @@ class Points:
     hover: str = ""
 
 
-AnyMark: TypeAlias = Line | Area | Rectangle | AxisRule | Points
+AnyMark: TypeAlias = Line | Area | AxisRule | Points
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -243,9 +197,6 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
             case Area():
                 across += [x for x, _, _ in mark.edges]
                 up += [y for _, low, high in mark.edges for y in (low, high)]
-            case Rectangle():
-                across += mark.x
-                up += mark.y
             case AxisRule():
                 across.append(mark.x)
             case Points():
@@ -255,17 +206,11 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 
 @dataclass(frozen=True)
-class Legend:
-    """A line below a chart: a name, a value, and small print."""
-
-    name: str
-    value: str = ""
-    small: str = ""
-
-
-@dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name."""
+    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name.
+
+    `legend` are names and small print below it.
+    """
 
     kind: str
     title: str
@@ -275,11 +220,12 @@ class Chart(Block):
     marks: tuple[AnyMark, ...]
     of: str = ""
     height: float = 190.0
-    legend: tuple[Legend, ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
     note: str = ""
 
 
-ROWS = 10
+ROWS = 5
+_BARS = "▁▂▃▄▅▆▇█"
 _PLOT = 76  # characters of a plot where the width of the screen is not known
 
 
@@ -313,50 +259,19 @@ class Charts(Block):
 
 
 def text_plot(chart: Chart, width: int) -> list[str]:
-    """The chart as lines of at most `width` characters; [] of several series, or of no more than one value.
+    """The last values as bars side by side, in lines of at most `width`; [] of several series, or of less than two.
 
-    `●` is a value, `▲` marks a change, `┊` a line down.
+    `▲` stands before a change, `┊` where a segment begins.
     """
-    across, up = places(chart.marks)
-    points = [mark for mark in chart.marks if isinstance(mark, Points)]
-    if any(mark.letter for mark in points) or len({p.x for mark in points for p in mark.points}) < 2:
+    series = [mark for mark in chart.marks if isinstance(mark, Points)]
+    points = [point for mark in series for point in mark.points]
+    if any(mark.letter for mark in series) or len({point.x for point in points}) < 2:
         return []
-    y = chart.y.scale(up, ROWS - 1, 0)
-    names = {round(y(tick.value)): tick.label for tick in reversed(chart.y.marked(y))}
-    margin = max(map(len, names.values()), default=0)
-    room = max(12, width - margin - 2)
-    x = chart.x.scale(across, 0, room - 1, room=False)
-    cells = {place: sign for mark in chart.marks for place, sign in _cells(mark, x, y, room)}
-    lines = [shorten(chart.y.title, width)]
-    for row in range(ROWS):
-        body = "".join(cells.get((row, column), " ") for column in range(room))
-        lines.append(f"{names.get(row, ''):>{margin}} {'┤' if row in names else '│'}{body}".rstrip())
-    under = "".join(cells.get((ROWS, column), " ") for column in range(room))
-    below = (under, _labels(chart.x.marked(x), x, room), shorten(chart.x.title, room))
-    return [*lines, *(" " * (margin + 2) + line.rstrip() for line in below if line.strip())]
-
-
-def _cells(mark: object, x: Scale, y: Scale, room: int) -> Iterator[tuple[tuple[int, int], str]]:
-    """What a mark puts where, as ((row, column), sign); signs of changes stand below the last row."""
-    if isinstance(mark, AxisRule):
-        rows = (ROWS,) if mark.style == "change" else range(ROWS)
-        yield from (((row, round(x(mark.x))), "▲" if mark.style == "change" else "┊") for row in rows)
-    elif isinstance(mark, Line):
-        for (x1, y1), (x2, y2) in zip(mark.points, mark.points[1:], strict=False):
-            first, steps = x(x1), max(1, round(abs(x(x2) - x(x1))))
-            for n in range(steps + 1):
-                share = n / steps
-                yield (round(y(y1 + (y2 - y1) * share)), round(first + (x(x2) - first) * share)), "·"
-    elif isinstance(mark, Points):
-        yield from (((round(y(p.y)), min(room - 1, round(x(p.x)))), "●") for p in mark.points)
-
-
-def _labels(ticks: Sequence[Tick], x: Scale, room: int) -> str:
-    """Values below the axis, as many as stand apart; both ends first."""
-    below = [" "] * room
-    for tick in [*ticks[:1], *ticks[:0:-1][:1], *ticks[1:-1]]:
-        begin = max(0, min(room - len(tick.label), round(x(tick.value)) - len(tick.label) // 2))
-        end = begin + len(tick.label)
-        if x.holds(tick.value) and set(below[max(0, begin - 1) : end + 1]) == {" "}:
-            below[begin:end] = tick.label
-    return "".join(below)
+    height = chart.y.scale(places(chart.marks)[1], 0, len(_BARS) - 1)
+    signs = [(point.x, _BARS[round(height(point.y))]) for point in points]
+    rules = [mark for mark in chart.marks if isinstance(mark, AxisRule)]
+    signs += [(rule.x, "▲" if rule.style == "change" else "┊") for rule in rules]
+    drawn = "".join(sign for _, sign in sorted(signs))[-ROWS * width :]
+    ends = (format_quantity(end(point.y for point in points), chart.y.unit) for end in (min, max))
+    title = f"{chart.y.title}: {' to '.join(ends)}"
+    return [shorten(title, width), *(drawn[at : at + width] for at in range(0, len(drawn), width))]

@@ -17,7 +17,7 @@ from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import RunDocument, Stacks
-from profkit.reporting.charts.marks import Axis, Chart, Charts, FlameGraph, Legend, Line, Point, Points
+from profkit.reporting.charts.marks import Axis, Chart, Charts, FlameGraph, Line, Point, Points
 from profkit.reporting.view import Section
 
 # ---------------------------------------------------------------- roofline
@@ -41,16 +41,17 @@ def roofline_chart(roofline: Roofline) -> Chart:
     lines = (_ceiling(one, (low, bottom, high, top), memory, compute) for one in ceilings)
     points = Points(tuple(_spot(number, spot) for number, spot in enumerate(roofline.points, 1)))
     peaks = ", ".join(map(_named, roofline.ceilings))
-    first = [f"{spot.description}{_quality(spot)}." for spot in roofline.points[:5]]
+    named = [f"{number}  {spot.label}" for number, spot in enumerate(roofline.points, 1)]
+    told = [f"{name}: {spot.description}." for name, spot in zip(named, roofline.points, strict=True)]
     return Chart(
         "roofline",
         "Roofline",
-        " ".join([f"Ceilings: {peaks}.", *first, _not_placed(roofline)]).strip(),
+        " ".join([f"Ceilings: {peaks}.", *told[:5], _not_placed(roofline)]).strip(),
         Axis("FLOP per byte of memory traffic", "", low, high, log=True),
         Axis("Roofline", "FLOP/s", bottom, top, log=True),
         (*filter(None, lines), points),
         height=300,
-        legend=tuple(_spot_row(number, spot) for number, spot in enumerate(roofline.points, 1)),
+        legend=tuple(zip(named, (spot.description for spot in roofline.points), strict=True)),
         note=f"Lines: {peaks}. {_not_placed(roofline)}".strip(),
     )
 
@@ -82,25 +83,11 @@ def _spot(number: int, spot: RooflinePoint) -> Point:
     return Point(
         spot.intensity,
         spot.rate,
-        f"{number}: {spot.description}{_quality(spot)}",
+        f"{number}: {spot.label}, {spot.description}",
         label=str(number),
-        style="dot hollow" if spot.quality else "dot",
+        style="dot hollow" if spot.estimated else "dot",
         size=3.5 + 6.5 * sqrt(min(1.0, spot.share or 0.0)),
     )
-
-
-def _spot_row(number: int, spot: RooflinePoint) -> Legend:
-    """Its name and share of the time, and below it its rate and what limits it."""
-    known = spot.share is not None and spot.share < 1
-    share = f"{format_percent(100 * (spot.share or 0))} % of the time" if known else ""
-    facts = [f"{format_quantity(spot.rate, 'FLOP/s')} {spot.under}"]
-    facts += [f"limited by {spot.bound}"] if spot.bound else []
-    facts += [spot.quality] if spot.quality else []
-    return Legend(f"{number}  {spot.label}", share, small="; ".join(facts))
-
-
-def _quality(spot: RooflinePoint) -> str:
-    return f" ({spot.quality})" if spot.quality else ""
 
 
 def _not_placed(roofline: Roofline) -> str:

@@ -1,4 +1,4 @@
-"""A series over time: its values with their intervals, its segments and its changes, on an axis of dates."""
+"""A series over time: its values with their intervals, its segments and its changes, night by night."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from profkit.reporting.charts.marks import (
     Line,
     Point,
     Points,
-    Rectangle,
     Tick,
-    date_ticks,
-    in_order,
     linear,
 )
 
@@ -47,16 +44,15 @@ def short_machine(machine: str) -> str:
 def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: str | None = None) -> Chart:
     """The series; `band` is what counts as no change (in the series' unit), drawn behind it.
 
-    Points that decide nothing (throttled, interrupted) are hollow and off the line. Where times of day are not known or
-    not in order the nights are numbered. Without marks where no night is stored.
+    Points that decide nothing (throttled, interrupted) are hollow and off the line. Nights stand side by side, however
+    much time lies between them. Without marks where no night is stored.
     """
     points, unit, key = trend.series.points, trend.series.unit, trend.series.key
     where = f" of {key.scope.name}" if key.scope.name and key.scope.name != key.workload else ""
     named = title or f"{title_of(key.metric)}{where}{f', {key.workload}' if key.workload else ''}"
     if not points:
         return Chart("trend", named, "No night is stored.", Axis(), Axis(named, unit), ())
-    times = in_order([point.started for point in points])
-    at = times or [float(index) for index in range(len(points))]
+    at = [float(index) for index in range(len(points))]
     values = [point.value for point in points]
     # The band belongs to the picture, but one that is far wider than the values would flatten them.
     reach = (max(values) - min(values)) * _BEYOND or abs(max(values)) or 1.0
@@ -66,14 +62,14 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
     marks: list[AnyMark] = []
     if band is not None:
         words = f"no change: {format_quantity(min(band), unit)} to {format_quantity(max(band), unit)}"
-        marks.append(Rectangle((at[0], at[-1]), band, "band", words))
+        marks.append(Area(((at[0], *band), (at[-1], *band)), "band", words))
     marks += [*_lines(trend, at), _points(points, at, unit), *_events(trend, at)]
     firsts = (Tick(at[0], points[0].started[:10]), Tick(at[-1], points[-1].started[:10]))
     return Chart(
         "trend",
         named,
         _description(trend),
-        Axis(ticks=date_ticks(at[0], at[-1]) if times else firsts[: len(points)]),
+        Axis(ticks=firsts[: len(points)]),
         Axis(named, unit, up.low, up.high),
         tuple(marks),
     )

@@ -18,6 +18,7 @@ from profkit.reporting.html.elements import (
     link,
     sortable_html,
     table_head,
+    table_row,
     text,
     together,
 )
@@ -33,7 +34,6 @@ from profkit.reporting.view import (
     Paragraph,
     Section,
     Span,
-    Status,
     Style,
     Text,
     View,
@@ -41,17 +41,6 @@ from profkit.reporting.view import (
     spans,
 )
 
-TONES: dict[Status, str] = {
-    Status.FAIL: "fail",
-    Status.REFUSED: "fail",
-    Status.INVALID: "unknown",
-    Status.UNKNOWN: "unknown",
-    Status.CHANGED: "unknown",
-    Status.BETTER: "pass",
-    Status.PASS: "pass",
-    Status.NEW: "not-applicable",
-    Status.NONE: "not-applicable",
-}
 _TAGS = {Style.STRONG: "b", Style.CODE: "code", Style.COMMAND: "code"}
 
 
@@ -82,7 +71,7 @@ class PageBlocks:
         return together(map(self._span, spans(text)))
 
     def _span(self, span: Span) -> Html:
-        tone = TONES[span.status] if span.status is not None else None
+        tone = span.status.tone if span.status is not None else None
         marks = [
             element("small", mark, class_="mark doubt" if mark == "doubted" else "mark")
             for mark in span.mark.split()
@@ -116,7 +105,7 @@ class PageBlocks:
         if view.label is not None:
             word = element("b", f"{view.label.sign} {view.label.word}")
             reason = self.text(headline[0]) if headline else ""
-            parts.append(element("p", word, " ", reason, class_=f"state {TONES[view.label.status]}"))
+            parts.append(element("p", word, " ", reason, class_=f"state {view.label.status.tone}"))
             headline = headline[1:]
         parts += [element("p", element("b", self.text(line)), class_="time") for line in headline]
         if view.facts:
@@ -205,14 +194,7 @@ class PageBlocks:
         return element("dl", *rows, class_="facts")
 
     def _table(self, table: DataTable) -> Html:
-        rows = []
-        for row in table.rows:
-            cells = [element("th", self.text(row[0]), scope="row", class_="name")]
-            cells += [
-                element("td", self.text(cell), class_="num" if column.numeric else None)
-                for column, cell in zip(table.columns[1:], row[1:], strict=True)
-            ]
-            rows.append(element("tr", *cells))
+        rows = [table_row(table, row, self.text) for row in table.rows]
         caption = element("caption", table.title) if table.title else ""
         head = table_head(table)
         note = element("p", self.text(table.note), class_="note") if table.note else ""
@@ -267,8 +249,8 @@ def _legend(chart: Chart) -> Html:
     if not (chart.legend or chart.note):
         return Html("")
     rows = [
-        element("li", element("b", row.name), f" {row.value} ", element("span", row.small, class_="soft"))
-        for row in chart.legend
+        element("li", element("b", name), " ", element("span", small, class_="soft"))
+        for name, small in chart.legend
     ]
     listed = element("ul", *rows, class_="legend") if rows else ""
     return element("figcaption", listed, chart.note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 from urllib.parse import quote
 
@@ -98,52 +98,54 @@ def table_head(table: DataTable) -> Html:
     return element("thead", element("tr", *heads))
 
 
+def table_row(
+    table: DataTable,
+    row: Sequence[Text],
+    text: Callable[[Text], Html],
+    values: Sequence[CellValue] | None = None,
+    **attributes: str,
+) -> Html:
+    """A row: its name, then its cells, with the `values` that they are sorted by."""
+    cells = [element("th", text(row[0]), scope="row", class_="name", title=attributes.get("data_name"))]
+    for place, (column, cell) in enumerate(zip(table.columns[1:], row[1:], strict=True), 1):
+        value = _sorted_by(values[place]) if values is not None and column.numeric else None
+        cells.append(element("td", text(cell), class_="num" if column.numeric else None, data_v=value))
+    return element("tr", *cells, **attributes)
+
+
 def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
     """The table, and the field by which a script filters it."""
     table = block.table
-    rows = []
-    for place, (row, name) in enumerate(zip(table.rows, block.names, strict=True)):
-        cells = [element("th", text(row[0]), scope="row", class_="name", title=name)]
-        cells += [
-            element(
-                "td",
-                _reached(text(cell), place),
-                class_="num" if column.numeric else None,
-                data_v=_sorted_by(values[place]) if column.numeric else None,
-            )
-            for column, cell, values in zip(table.columns[1:], row[1:], block.values[1:], strict=True)
-        ]
-        rows.append(element("tr", *cells, data_row=str(place), data_name=name))
-    tools = element(
-        "div",
-        element("label", "Filter", for_="kernel-filter"),
-        element(
-            "input",
-            type="search",
-            id="kernel-filter",
-            autocomplete="off",
-            spellcheck="false",
-            placeholder=block.hint,
-            aria_controls="kernel-table",
-        ),
-        element("span", id="kernel-count", role="status"),
-        class_="tools",
-        id="kernel-tools",
-        hidden="",
+    rows = [
+        _reached(table_row(table, row, text, values, data_row=str(place), data_name=name), place)
+        for place, (row, name, values) in enumerate(
+            zip(table.rows, block.names, zip(*block.values, strict=True), strict=True)
+        )
+    ]
+    search = element(
+        "input",
+        type="search",
+        id="kernel-filter",
+        autocomplete="off",
+        spellcheck="false",
+        placeholder=block.hint,
+        aria_controls="kernel-table",
     )
+    count = element("span", id="kernel-count", role="status")
+    label = element("label", "Filter", for_="kernel-filter")
+    tools = element("div", label, search, count, class_="tools", id="kernel-tools", hidden="")
     caption = element("caption", table.title, class_="hidden")
-    made = element(
-        "table", caption, table_head(table), element("tbody", *rows), id="kernel-table", class_="kernels"
-    )
+    inside = (caption, table_head(table), element("tbody", *rows))
+    made = element("table", *inside, id="kernel-table", class_="kernels")
     left = f"{table.left} more stand in the JSON document. " if table.left else ""
     note = element("p", left, text(table.note), class_="note")
     grid = element("div", made, class_="grid", tabindex="0", role="region", aria_label=table.title)
     return Html(tools + grid + (note if left or table.note else ""))
 
 
-def _reached(cell: Html, place: int) -> Html:
-    """The cell; below the first row the keyboard passes over its links, or nobody would come to the end."""
-    return Html(cell.replace("<a ", '<a tabindex="-1" ')) if place else cell
+def _reached(row: Html, place: int) -> Html:
+    """The row; below the first row the keyboard passes over its links, or nobody would come to the end."""
+    return Html(row.replace("<a ", '<a tabindex="-1" ')) if place else row
 
 
 def _sorted_by(value: CellValue) -> str | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from profkit.core.formatting import format_duration, format_figures, format_quantity, format_utc_time, signed
 from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
 from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState, verdict_case
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, verdict_case
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -56,19 +55,6 @@ BESIDE_BASE = (PAIRED, EXACTLY)  # codes whose reason begins with the size of th
 # Codes whose reason begins with the value, and with what it is compared with.
 _WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
-_CASES: dict[Outcome, CaseState] = {
-    "regressed": "failure",
-    "missing": "error",
-    "invalid": "error",
-    "ambiguous": "unknown",
-}  # all else passed
-_LEVELS: dict[Outcome, Literal["error", "warning", "notice"]] = {
-    "regressed": "error",
-    "missing": "error",
-    "invalid": "warning",
-    "ambiguous": "warning",
-    "improved": "notice",
-}
 _SHADED = "Shaded: the control limits. Around the line: the 95 % interval of each night."
 _LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
 
@@ -165,6 +151,9 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
     lines: list[str] = []
     for workload in workloads:
         if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
+            continue
+        if workload.code == "vanished":
+            lines.append(workload.fix or "")
             continue
         worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
         good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
@@ -264,7 +253,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     reason = workload_reason(workload, interrupted=night.interrupted)
     cases = [_metric_case(group, workload, metric) for metric in workload.metrics]
     cases += [verdict_case(f"{group}.targets", verdict) for verdict in workload.verdicts]
-    state = _CASES.get(workload.outcome, "passed")
+    state = OUTCOMES[workload.outcome].case
     if not any(case.state == state for case in cases):
         detail = f"{reason}\nfix: {workload.fix}" if workload.fix else reason
         words = (group, "workload", state, short_reason(reason), detail, workload.seconds, workload.code)
@@ -284,7 +273,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
 
 
 def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -> Case:
-    state = _CASES.get(metric.outcome, "passed")
+    state = OUTCOMES[metric.outcome].case
     state = state if metric.gates or state == "passed" else "skipped"
     message = why_of(metric, workload.pairs)
     return Case(group, name_of(metric), state, message, message, kind=metric.code)
@@ -293,7 +282,7 @@ def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -
 def _annotations(night: Night) -> Iterator[Annotation]:
     """Each workload that somebody must look at: the reason, the metrics and the fix, a line each."""
     for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
-        level = _LEVELS.get(workload.outcome)
+        level = OUTCOMES[workload.outcome].level
         if level is None:
             continue
         loud = alarming(workload)

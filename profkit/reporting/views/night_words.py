@@ -117,6 +117,10 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
         more = sum(m.gates and m.outcome == deciding.outcome for m in workload.metrics) - 1
         others = f" (and {more} more)" if more and deciding.outcome != "pass" else ""
         return f"{name_of(deciding)}: {reason_of(deciding, workload.pairs)}{others}"
+    if workload.code == "vanished":
+        return (
+            f"it was worse{f' by {workload.message}' if workload.message else ''} and is no longer declared"
+        )
     if workload.ending == "absent" and interrupted:
         return "the night was interrupted before it was measured"
     if deciding is not None and deciding.code == "not-measured":

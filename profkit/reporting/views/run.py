@@ -39,7 +39,7 @@ from profkit.reporting.views.hot_spots import spots_section
 from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import more_on_screen, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
-    WORDS,
+    VERDICTS,
     command_line,
     common_causes,
     count_verdicts,
@@ -56,12 +56,6 @@ from profkit.reporting.views.summaries.parts import SummaryText
 
 Texts = Mapping[str, SummaryText]  # by concern
 
-STATUSES: dict[VerdictWord, Status] = {
-    "fail": Status.FAIL,
-    "unknown": Status.UNKNOWN,
-    "pass": Status.PASS,
-    "not-applicable": Status.NONE,
-}
 _STATES = {
     "running": "This run goes on, or its process died: what was finished stands below.",
     "interrupted": "This run was interrupted: what was finished stands below.",
@@ -161,7 +155,7 @@ _OUTCOME_WORDS: dict[VerdictWord, str] = {
 def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     """`✗ 2 targets missed` of the run, and behind it which, how many others there are, and misses in its parts."""
     whole = [v for v in verdicts if v.scope.kind in ("run", "region")]
-    by_word = {word: [v for v in whole if v.verdict == word] for word in WORDS}
+    by_word = {word: [v for v in whole if v.verdict == word] for word in VERDICTS}
     worst = next((word for word, group in by_word.items() if group), None)
     missed = {v.target for v in by_word["fail"]}
     inner = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
@@ -181,7 +175,9 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     reason = joined(*between("; ", (part for part in parts)))
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")
-    return Label(STATUSES[worst], f"{plural(len(by_word[worst]), 'target')} {_OUTCOME_WORDS[worst]}"), reason
+    return Label(
+        VERDICTS[worst].status, f"{plural(len(by_word[worst]), 'target')} {_OUTCOME_WORDS[worst]}"
+    ), reason
 
 
 def _blocks(
@@ -258,7 +254,9 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
         elif same[0] is verdict:
             names = tuple(dict.fromkeys(one.target for one in same))
             advice = tuple(dict.fromkeys(one.advice[0] for one in same if one.advice))
-            yield StatusRow(Status.UNKNOWN, WORDS["unknown"], names, fact_text(verdict.cause), below=advice)
+            yield StatusRow(
+                Status.UNKNOWN, VERDICTS["unknown"].word, names, fact_text(verdict.cause), below=advice
+            )
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
@@ -271,8 +269,8 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
     elif verdict.value is not None:
         value = verdict_span(verdict)
     return StatusRow(
-        STATUSES[word],
-        WORDS[word],
+        VERDICTS[word].status,
+        VERDICTS[word].word,
         (verdict.target,),
         fact_text(verdict.reason),
         value,

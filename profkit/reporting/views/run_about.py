@@ -14,9 +14,10 @@ from profkit.core.types import KernelInstruction, PassResult, RunDocument, Scope
 from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
 from profkit.reporting.facts import fact_text
-from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
+from profkit.reporting.forges import Case, Cases, verdict_case
 from profkit.reporting.view import (
     Block,
+    CaseState,
     Commands,
     Detail,
     Fold,
@@ -70,7 +71,7 @@ def passes_section(document: RunDocument, extras: Extras) -> Block | None:
         items = tuple(_trouble(results, extras) for results in alike.values())
         failed = any(result.state == "failed" for result in unfinished)
         names = ", ".join(dict.fromkeys(result.name for result in unfinished))
-        brief = Paragraph(soft(f"Not finished: {names}. Why: profkit summarize RUN --details"))
+        brief = Paragraph(soft(f"Not finished: {names}. Why: report.md"))
         blocks.append(Items(items) if failed else Detail((Items(items),), (brief,)))
     finished = len(document.passes) - len(unfinished)
     headline = f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."

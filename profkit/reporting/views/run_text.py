@@ -18,12 +18,13 @@ from profkit.core.types import (
     VerdictWord,
 )
 from profkit.reporting.facts import fact_text
+from profkit.reporting.view import Label, Status
 
-WORDS: dict[VerdictWord, str] = {
-    "fail": "FAIL",
-    "unknown": "UNKNOWN",
-    "pass": "PASS",
-    "not-applicable": "N/A",
+VERDICTS: dict[VerdictWord, Label] = {
+    "fail": Label(Status.FAIL, "FAIL"),
+    "unknown": Label(Status.UNKNOWN, "UNKNOWN"),
+    "pass": Label(Status.PASS, "PASS"),
+    "not-applicable": Label(Status.NONE, "N/A"),
 }
 NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
@@ -43,7 +44,7 @@ class Action:
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """fail, unknown, pass, not-applicable; within a word as the judge gave them."""
-    order = list(WORDS)
+    order = list(VERDICTS)
     return sorted(verdicts, key=lambda verdict: order.index(verdict.verdict))
 
 
@@ -58,7 +59,7 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[Fact, list[Verdict]]:
 
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
-    numbers = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
+    numbers = [(sum(v.verdict == word for v in verdicts), VERDICTS[word].word) for word in VERDICTS]
     return ", ".join(f"{number} {word}" for number, word in numbers if number)
 
 

@@ -17,8 +17,11 @@ from profkit.core.types import (
     AllocationLine,
     Allocations,
     Fact,
+    Frame,
+    Hotspot,
     MemoryGrowth,
     PassPlan,
+    Profile,
     SampleSet,
     Timing,
 )
@@ -126,6 +129,25 @@ def read_tracemalloc(path: Path) -> Allocations:
         return _parse_allocations(data)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
+
+
+def read_raises(path: Path) -> Profile | None:
+    """What the program's functions raised in the part of the run that was looked at; None where that is nothing.
+
+    A hotspot has the function's calls, its own value is how often it raised its callee there.
+    """
+    try:
+        rows = json.loads(read_bounded_text(path, MOST_RESULT_BYTES)).get("raises", ())
+        spots = tuple(
+            Hotspot(
+                str(name), float(count), None, int(calls), str(file), int(line), callee=Frame(str(kind), None)
+            )
+            for name, file, line, kind, count, calls in rows
+        )
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+    total = sum(spot.own for spot in spots)
+    return Profile("raised exceptions", "exceptions", total, spots, "raises") if total > 0 else None
 
 
 def _parse_allocations(data: dict[str, Any]) -> Allocations:

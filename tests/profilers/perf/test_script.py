@@ -239,6 +239,16 @@ EVENTS = (
 )
 
 
+def test_samples_of_our_own_thread_are_left_out_and_counted(tmp_path: Path):
+    lines = [
+        f"{name} 7 1.00000{n}: 1000 cpu-clock: 55 f (/bin/x)"
+        for n, name in enumerate(["x", "x", "x", "profkit-sampler"])
+    ]
+    report = read(tmp_path, "\n".join(lines) + "\n")
+    assert report.profiles[0].total == pytest.approx(3e-6)
+    assert report.warnings == ("25.0 % of perf's samples were of profkit's own sampler: left out",)
+
+
 def test_an_event_of_user_space_only_says_so(tmp_path: Path):
     for events, user_only in zip(EVENTS.split("|"), (True, False), strict=True):
         for event in events.split():

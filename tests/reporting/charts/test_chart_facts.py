@@ -29,9 +29,9 @@ def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
     roofs = {roof.name: roof for roof in found.ceilings}
     assert set(roofs) == {"DRAM", "FP32", "FP64", "FP16"}
     by_name = {one.label: one for one in found.points}
-    assert by_name["fma32"].under == "FP32"
     assert 0.85 < by_name["fma32"].rate / roofs["FP32"].peak < 1
-    assert by_name["fma32"].bound == "FP32 pipe"
+    assert "FLOP/s FP32 at" in by_name["fma32"].description
+    assert by_name["fma32"].description.endswith("limited by FP32 pipe")
     assert len(found.points) + found.left_out == len(kernel_rows(document))
 
 
@@ -42,7 +42,8 @@ def test_a_run_on_a_processor_is_one_point_and_names_the_threads_of_each_roof() 
         enrich(replace(run, readings=(*(r for r in run.readings if r.metric != "dram.bytes"), bytes_)))
     )
     assert found is not None
-    assert found.points[0].quality == "estimated"
+    assert found.points[0].estimated
+    assert found.points[0].description.endswith("; estimated")
     assert found.points[0].intensity == pytest.approx(54e6 / 6e6)
     assert {roof.kind for roof in found.ceilings} == {"memory", "compute"}
     assert len(found.points) == 1

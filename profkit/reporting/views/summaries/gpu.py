@@ -11,7 +11,6 @@ from profkit.analysis.summaries.gpu_time import (
     QUEUED,
     has_only_copies,
     lacks_timeline,
-    starved_share,
     time_by_limit,
 )
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
@@ -27,13 +26,12 @@ from profkit.reporting.views.summaries.parts import (
     named_table,
     share_text,
     summary_text,
+    timeline_table,
     unknown_text,
 )
 
-_LARGE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 _MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
-_TOLD = 0.001  # of the traced time: less is nothing to speak of
 # The parts of the time in which no kernel ran.
 _WITHOUT_KERNELS = {
     HOST: "idle: the host had launched nothing",
@@ -49,9 +47,8 @@ def gpu_text(facts: ConcernFacts) -> SummaryText | None:
     if trace is None or (lacks_timeline(trace) and not trace.transfers and not trace.api):
         is_run = facts.document.plan is not None or facts.document.passes
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings) if is_run else None
-    timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(trace)), words=("value",))
     tables = [
-        timeline,
+        timeline_table(facts.readings, _further_times(trace)),
         _limit_table(trace, facts.rows),
         _copies_table(trace),
         _range_table(trace),
@@ -63,39 +60,22 @@ def gpu_text(facts: ConcernFacts) -> SummaryText | None:
 
 
 def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
-    if trace.span is None or trace.busy is None:
-        if not trace.kernels:
-            return "No kernel is in the report."
+    total = format_quantity(sum(kernel.total for kernel in trace.kernels), "s")
+    if has_only_copies(trace) or not (trace.kernels or trace.busy):
+        return "No kernel is in the report."
+    if not trace.span or trace.busy is None:
         counted = plural(len(trace.kernels), "launch configuration")
-        total = format_quantity(sum(kernel.total for kernel in trace.kernels), "s")
         return f"{counted}, {total} in all; how busy the GPU was is not in the report."
-    if has_only_copies(trace):
-        moved = format_quantity(sum(copy.seconds for copy in trace.transfers), "s")
-        return f"No kernel is in the report, only copies and memsets: {moved} of them."
-    if not trace.kernels and trace.busy == 0:
-        return f"No kernel ran in the {format_quantity(trace.span, 's')} that were traced."
-    if trace.span <= 0:
-        return "How busy the GPU was is not known: the trace spans no time."
     busy = f"{share_text(min(trace.span, trace.busy), trace.span)} of {format_quantity(trace.span, 's')}"
-    text = f"The GPU is busy {busy}"
+    text = f"The GPU is busy {busy}."
     if trace.device_busy:
-        text = f"The {len(trace.device_busy)} GPUs are busy {busy} ({_device_shares(trace)})"
+        text = f"The {len(trace.device_busy)} GPUs are busy {busy} ({_device_shares(trace)})."
     parts = time_by_limit(trace, rows) if trace.kernels else []
-    if not parts:
-        return f"{text}."
-    name, part = parts[0]
-    lost = [
-        ("waiting for launches", starved_share(trace) if name != HOST else 0.0),
-        ("only copying", (trace.copying or 0.0) / trace.span if name != COPIES else 0.0),
-    ]
-    told = "".join(f", {what} {format_percent(100 * one)} %" for what, one in lost if one >= _TOLD)
-    return f"{text}{told}. {_largest_text(name, part)}"
+    return f"{text} {_largest_text(*parts[0])}" if parts else text
 
 
 def _largest_text(name: str, part: float) -> str:
     share = f"{format_percent(100 * part)} %"
-    if part < _LARGE:
-        return f"No single cause: the largest part, {name}, is {share}."
     words = {
         HOST: f"Host-bound: {share} of the time no work was queued.",
         QUEUED: f"For {share} of the time it waits although work is queued: for copies, events or other streams.",
@@ -106,39 +86,16 @@ def _largest_text(name: str, part: float) -> str:
     return words.get(name, f"{kernels} the largest part of it, {share}.")
 
 
-def _timeline_rows(trace: GpuTrace) -> Iterator[tuple[str, str]]:
-    span, busy = trace.span, trace.busy
-    if span is not None and busy is not None:
-        idle = max(0.0, span - busy)
-        yield "Traced", format_quantity(span, "s")
-        if trace.device_busy:
-            yield "Devices", f"{len(trace.device_busy)}, busy {_device_shares(trace)}; below, their mean"
-        copying = ""
-        if trace.copying is not None and trace.kernels and trace.copying >= _TOLD * span:
-            copying = f"; only copying {share_text(trace.copying, span)}"
-        yield "Busy", f"{format_quantity(busy, 's')} ({share_text(busy, span)}{copying})"
-        longest = trace.largest_gap
-        gap = f"; longest gap {format_quantity(longest, 's')}" if longest is not None else ""
-        yield "Idle", f"{format_quantity(idle, 's')} ({share_text(idle, span)}){gap}"
-        if trace.starved is not None and idle > 0:
-            starved = format_percent(100 * trace.starved)
-            yield "Starved", f"{starved} % of the idle time: the host had launched nothing"
-    launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
-    if launches:
-        total = format_quantity(sum(kernel.total for kernel in trace.kernels), "s")
-        each = f", {launches / trace.repeats:.0f} in each repetition" if trace.repeats else ""
-        yield "Kernels", f"{plural(launches, 'launch', 'launches')} in {total}{each}"
-    if span is not None and trace.repeats:
-        yield "A repetition", f"{format_quantity(span / trace.repeats, 's')} (mean, under the tracer)"
-    if trace.launch_latency is not None:
-        working = span and busy is not None and busy >= span / 2
-        late = trace.launch_latency > _AHEAD * (trace.launch_call or 0.0)
-        ahead = ": the host is that far ahead, no latency" if working and late else ""
-        yield "Launch to start", f"{format_quantity(trace.launch_latency, 's')} (median){ahead}"
-    if trace.launch_call is not None:
-        yield "A launch call", f"{format_quantity(trace.launch_call, 's')} on the host (median)"
-    if trace.setup_seconds:
-        yield "Set-up", f"{format_quantity(trace.setup_seconds, 's')} of kernels before it, left out"
+def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:
+    """What no reading holds, in seconds."""
+    yield "Traced", trace.span
+    yield "Longest gap", trace.largest_gap
+    yield "A launch call on the host, median", trace.launch_call
+    yield (
+        "A repetition under the tracer, mean",
+        trace.span / trace.repeats if trace.span and trace.repeats else None,
+    )
+    yield "Kernels before it (set-up), left out", trace.setup_seconds or None
 
 
 def _device_shares(trace: GpuTrace) -> str:
@@ -205,8 +162,11 @@ def _copies_table(trace: GpuTrace) -> DataTable:
 
 
 def _notes(trace: GpuTrace) -> Iterator[str]:
-    if trace.span is None:
+    if not trace.span:
         return
+    late = (trace.launch_latency or 0.0) > _AHEAD * (trace.launch_call or 0.0)
+    if late and trace.busy is not None and trace.busy >= trace.span / 2:
+        yield "Kernels start late since the host is that far ahead: no latency."
     if trace.marked:
         yield "Only what the marked region launched is counted."
     elif trace.repeats is not None:

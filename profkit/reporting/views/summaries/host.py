@@ -203,9 +203,8 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
         )
         headline = f"The process holds {held} at most." if held else ""
         notes: tuple[str, ...] = ()
-        if not (
-            held and missing and all(r.reason is not None and r.reason.code == "not-python" for r in missing)
-        ):
+        looked = any(r.reason is not None and r.reason.code != "not-python" for r in missing)
+        if facts.document.workload.python is not None or looked:  # else Python holds nothing
             reason = first_reason(missing, "there is no tracemalloc result")
             headline = f"{headline} What Python holds is not known: {reason}.".strip()
             notes = absence_notes(missing)

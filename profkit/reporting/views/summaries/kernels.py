@@ -13,21 +13,19 @@ from profkit.analysis.summaries.gpu_time import lacks_timeline
 from profkit.analysis.summaries.kernels import (
     BOTTLENECK_TITLES,
     FULL,
-    STALL_MEANINGS,
     KernelRow,
     longest_stalls,
     occupancy_limiters,
     range_rows,
+    stalls,
 )
 from profkit.analysis.summaries.roofline_points import (
     TENSOR_PEAK,
-    RooflinePlace,
     has_hidden_tensor_work,
-    place_kernel,
     tensor_rate,
 )
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, format_quantity, plural, shorten
+from profkit.core.formatting import format_percent, plural, shorten
 from profkit.core.tables import load_yaml
 from profkit.core.types import (
     Fact,
@@ -297,13 +295,12 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     tables = [_table(spec.title, rows, (_NAME, *spec.columns))]
     notes: list[str] = []
     if concern == "arithmetic":
-        tables.append(_roofline_table(rows))
         notes += _arithmetic_notes(rows)
     if concern == "cache" and tables[0].rows:
         notes += filter(None, [_CACHES.get(facts.document.facts.get("cache control", ""))])
     if concern == "stalls":
         named = {name for row in rows[:5] for name, _ in longest_stalls(row.values)[:3]}
-        notes += [f"{word}: {meaning}." for word, meaning in STALL_MEANINGS.items() if word in named]
+        notes += [f"{word}: {stall.means}." for word, stall in stalls().items() if word in named]
     headline = f"{spec.what} not known: {first_reason(facts.readings)}."
     for row in rows:
         known = [f"{c.title} {plain_text(c.cell(row))}" for c in spec.columns if _is_known(c, row)]
@@ -314,29 +311,13 @@ def counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
     return summary_text(concern, headline, facts.readings, tables, notes)
 
 
-def _roofline_table(rows: Sequence[KernelRow]) -> DataTable:
-    places = {row.scope: found for row in rows if (found := place_kernel(row)) is not None}
-
-    def column(title: str, value: Callable[[RooflinePlace], CellValue], unit: str = "text") -> KernelColumn:
-        return Column(title, lambda row: value(places[row.scope]), unit)
-
-    columns = (
-        _NAME,
-        column("arithmetic", lambda place: place.kind),
-        column("FLOP/B", lambda place: place.intensity, "count"),
-        column("FLOP/s", lambda place: place.rate, "FLOP/s"),
-        column("ceiling", lambda place: f"{place.ceiling} {format_quantity(place.attainable, 'FLOP/s')}"),
-        column("of the ceiling", lambda place: 100 * place.rate / place.attainable, "%"),
-    )
-    return _table("Roofline", [row for row in rows if row.scope in places], columns)
-
-
 def _arithmetic_notes(rows: Sequence[KernelRow]) -> Iterator[str]:
     hidden = [row.brief for row in rows if has_hidden_tensor_work(row)]
     if hidden:
         where = "are in no counter of this report; those shown are of the CUDA cores"
         yield f"{', '.join(hidden[:3])}: FLOPs of the tensor cores {where}."
-    if any(place.estimated for row in rows if (place := place_kernel(row)) is not None):
+    reasons = [share.reason for row in rows if (share := row.readings.get("roofline.share")) is not None]
+    if any(reason is not None and reason.code == TENSOR_PEAK.code for reason in reasons):
         yield note_text(TENSOR_PEAK)
 
 

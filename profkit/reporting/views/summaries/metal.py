@@ -10,7 +10,6 @@ from profkit.analysis.summaries.metal_readings import (
     TOOL,
     IdleCause,
     idle_causes,
-    idle_of,
     percent_of,
     window_of,
 )
@@ -23,10 +22,6 @@ from profkit.core.types import (
     Reading,
     Source,
     Spread,
-)
-from profkit.reporting.facts import (
-    fact_text,
-    note_text,
 )
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
@@ -42,6 +37,7 @@ from profkit.reporting.views.summaries.parts import (
     remarks,
     share_text,
     summary_text,
+    timeline_table,
     unknown_text,
 )
 
@@ -72,65 +68,40 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
             " included (profkit.region marks what counts)."
         )
     notes += absence_notes(facts.readings)
-    timeline = named_table("Timeline", ("what", "value"), list(_timeline_rows(metal)), words=("value",))
+    timeline = timeline_table(facts.readings, _further_times(metal))
     tables = [timeline, _buffer_table(metal), _process_table(metal)]
     return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
     window, whole = window_of(metal), percent_of(metal.device_busy, metal.span)
-    device = ""
-    if whole is not None:
-        of = "" if metal.span == window else f" of {format_quantity(metal.span, 's')}"
-        device = f"the whole device {format_percent(whole)} %{of}"
+    device = (
+        f" (the whole device {format_percent(whole)} % of {format_quantity(metal.span, 's')})"
+        if whole
+        else ""
+    )
     if metal.process_busy is None or not window:
-        return f"What the process had of the GPU is not known{f'; {device}' if device else ''}."
+        return f"What the process had of the GPU is not known{device}."
     if metal.process_busy == 0:
-        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{f'; {device}' if device else ''}."
+        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{device}."
     share = format_percent(percent_of(metal.process_busy, window) or 0.0)
-    busy = f"The process keeps the GPU busy {share} % of {format_quantity(window, 's')}"
-    if (
-        metal.window_busy is not None and not metal.marked
-    ):  # of the same time: only then the two can be compared
-        busy += f" (the whole device {format_percent(percent_of(metal.window_busy, window) or 0.0)} %)"
-    elif device:
-        busy += f" ({device})"
+    busy = f"The process keeps the GPU busy {share} % of {format_quantity(window, 's')}{device}."
     causes = idle_causes(metal)
     part = percent_of(causes[0][1], window) or 0.0 if causes else 0.0
     if part < _LARGE:
-        return f"{busy}."
-    cause = causes[0][0]
-    idle = f"{format_percent(part)} % of the time {IDLE[cause]}"
-    if cause == "unsubmitted":
-        return f"{busy}. It is host-bound: {idle}."
-    alone = ", one command buffer at a time" if metal.queue_most == 1 and cause == "queued" else ""
-    return f"{busy}. {idle}{alone}."
+        return busy
+    host = "It is host-bound: " if causes[0][0] == "unsubmitted" else ""
+    return f"{busy} {host}{format_percent(part)} % of the time {IDLE[causes[0][0]]}."
 
 
-def _timeline_rows(metal: MetalTrace) -> Iterator[tuple[str, str]]:
-    span, window, idle = metal.span, window_of(metal), idle_of(metal)
-    if span is not None:
-        yield "Traced", format_quantity(span, "s") + (", the marked region" if metal.marked else "")
-    if window is not None and metal.window is not None and not metal.marked:
-        yield "Window", f"{format_quantity(window, 's')}, from the first work of the process to its last"
-    if metal.process_busy is not None:
-        yield "Process", f"{_part_text(metal.process_busy, window)} busy"
-    if metal.device_busy is not None:
-        yield "Device", f"{_part_text(metal.device_busy, span)} active for all"
-    if idle is not None:
-        gap = f"; longest gap {format_quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
-        yield "Idle", f"{_part_text(idle, window)} without the process{gap}"
-        for cause, seconds in idle_causes(metal):
-            yield "", f"{format_quantity(seconds, 's')}: {IDLE[cause]}"
-    if metal.queue_depth is not None:
-        most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
-        yield "Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}"
-
-
-def _part_text(part: float, whole: float | None) -> str:
-    """`23.0 ms (4.0 %)`."""
-    value = percent_of(part, whole)
-    return format_quantity(part, "s") + (f" ({format_percent(value)} %)" if value is not None else "")
+def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
+    """What no reading holds, in seconds."""
+    yield "Traced", metal.span
+    yield "The process on the GPU", metal.process_busy
+    yield "The device, for all", metal.device_busy
+    yield "Longest gap", metal.longest_gap or None
+    for cause, seconds in idle_causes(metal):
+        yield f"Idle: {IDLE[cause]}", seconds
 
 
 def _buffer_table(metal: MetalTrace) -> DataTable:
@@ -198,27 +169,41 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
 # ---------------------------------------------------------------- counters and states
 
 
-def metal_counted_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """How full the GPU was and how near to its limits; or what it moved."""
+def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
+    """How full the GPU was and how near to its limits, what it moved, or how long heat and power held it down."""
     metal, readings = facts.document.metal, list(facts.readings)
-    full = concern == "occupancy"
-    title = "Occupancy and limits, while the process had work on the GPU" if full else "GPU bandwidth"
-    what = "Threadgroup occupancy" if full else "What the GPU moves"
+    title, what = _TITLES[concern]
     if metal is None:
         return readings_text(concern, title, readings, what=what)
     wanted = ("bandwidth.gpu", "bandwidth.gpu.share")
-    if not full:
+    if concern == "bandwidth":
         readings = [r for r in readings if r.value is not None or r.metric in wanted]
-    notes = remarks(readings)
+    notes, tables = remarks(readings), []
     chip = chip_specification(facts.document, metal)
-    if full and metal.counters:
+    if concern == "state":
+        tables = [
+            _state_table("Performance states of the GPU", metal.performance),
+            _state_table("Thermal states", metal.thermal),
+        ]
+    elif concern == "occupancy" and metal.counters:
+        tables = [_counter_table(metal)]
         notes.append(
             "Counters speak of the whole device: what other programs did on the GPU then is in them."
         )
-    elif chip.bandwidth is not None:
+    elif concern == "bandwidth" and chip.bandwidth is not None:
         notes.append(f"Specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}.")
-    tables = [_counter_table(metal)] if full else []
     return readings_text(concern, title, readings, tables, notes, what)
+
+
+# Of each concern the title of its table, and what the headline calls it where it is not known.
+_TITLES = {
+    "occupancy": (
+        "Occupancy and limits, while the process had work on the GPU",
+        "Threadgroup occupancy",
+    ),
+    "bandwidth": ("GPU bandwidth", "What the GPU moves"),
+    "state": ("State of the GPU", "Whether heat or power slowed the GPU down"),
+}
 
 
 def _counter_table(metal: MetalTrace) -> DataTable:
@@ -241,32 +226,14 @@ def _counter_table(metal: MetalTrace) -> DataTable:
 
 
 def _counted(counter: MetalCounter) -> Reading:
-    """The mean while the process had work on the GPU, with its source."""
-    formula = "mean by sample duration, while the process worked on the GPU"
-    source = Source(TOOL, counter.name, formula=formula)
+    source = Source(
+        TOOL, counter.name, formula="mean by sample duration, while the process worked on the GPU"
+    )
     return Reading(counter.name, counter.active or 0.0, counter.unit, "measured", RUN, source)
 
 
 def _number_cell(value: float | None, unit: str) -> str:
     return NOTHING if value is None else format_quantity(value, unit) if unit else format_figures(value)
-
-
-def metal_state_text(facts: ConcernFacts) -> SummaryText:
-    """Performance and thermal states with how long each was held."""
-    metal, slowed = facts.document.metal, facts.readings[0]
-    if metal is None or slowed.value is None:
-        headline = f"Whether heat or power slowed the GPU down is not known: {fact_text(slowed.reason)}."
-    elif slowed.value == 0 and metal.thermal:
-        headline = "Nothing slowed the GPU down."
-    else:
-        headline = note_text(slowed.reason)
-    if metal is None:
-        return summary_text("state", headline, facts.readings, (), absence_notes(facts.readings))
-    tables = [
-        _state_table("Performance states of the GPU", metal.performance),
-        _state_table("Thermal states", metal.thermal),
-    ]
-    return summary_text("state", headline, facts.readings, tables, absence_notes(facts.readings))
 
 
 def _state_table(title: str, states: Sequence[MetalState]) -> DataTable:

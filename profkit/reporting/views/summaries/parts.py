@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.metrics import metric
@@ -88,6 +88,15 @@ def readings_table(title: str, readings: Sequence[Reading], note: str = "") -> D
     """One row for each reading with a value, which leads to its source."""
     rows = [(metric(r.metric).title, reading_span(r)) for r in readings if r.value is not None]
     return named_table(title, ("what", "value"), rows, note) if rows else None
+
+
+def timeline_table(
+    readings: Sequence[Reading], further: Iterable[tuple[str, float | None]]
+) -> DataTable | None:
+    """What is known of a GPU's time: the readings, then times in seconds that are none."""
+    known = [(metric(r.metric).title, reading_span(r)) for r in readings if r.value is not None]
+    times = [(what, format_quantity(value, "s")) for what, value in further if value is not None]
+    return named_table("Timeline", ("what", "value"), [*known, *times])
 
 
 def named_table(

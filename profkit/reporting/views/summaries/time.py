@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.summaries.host import scope_of, time_readings
+from profkit.analysis.summaries.host import scope_of
 from profkit.core import statistics
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Reading, SampleSet, Timing
+from profkit.core.types import Reading, RunDocument, SampleSet, Timing
+from profkit.reporting.views.run_text import time_line
 from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
     SummaryText,
@@ -20,7 +21,6 @@ from profkit.reporting.views.summaries.parts import (
 _SIDES_APART = 0.1
 _CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
 _APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
-_PIECES = {"process": "whole process", "region": "entry"}
 # Fastest to slowest, then what is said in per cent of the median.
 _ORDER = (
     *("time.minimum", "time.median", "time.mean", "time.p95", "time.p99", "time.maximum", "time.first"),
@@ -35,47 +35,29 @@ def time_text(facts: ConcernFacts) -> SummaryText:
         table = readings_table("Times in the report", facts.readings)
         headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
         return summary_text("time", headline, facts.readings, [table], absence_notes(facts.readings))
-    pairs = [(timing, _own(timing, facts.readings)) for timing in document.timings]
+    pairs = [(one, [r for r in facts.readings if r.scope == scope_of(one)]) for one in document.timings]
     tables = [
         readings_table(f"Time of {timing.name}", [r for name in _ORDER for r in own if r.metric == name])
         for timing, own in pairs
     ]
     notes = [note for pair in pairs for note in _notes(*pair)]
-    return summary_text("time", _headline(*pairs[0]), facts.readings, tables, notes)
-
-
-def _own(timing: Timing, readings: Sequence[Reading]) -> Sequence[Reading]:
-    """The readings of one timing; a stored run that does not hold them has its samples."""
-    scope = scope_of(timing)
-    return [r for r in readings if r.scope == scope] or time_readings(timing)
-
-
-def piece_of(timing: Timing) -> str:
-    """What a time of it is of: an iteration, an entry of a region, the whole process."""
-    return _PIECES.get(timing.kind, "iteration")
+    return summary_text("time", _headline(document), facts.readings, tables, notes)
 
 
 def _value_of(readings: Sequence[Reading], name: str) -> float | None:
     return next((r.value for r in readings if r.metric == name), None)
 
 
-def _headline(timing: Timing, readings: Sequence[Reading]) -> str:
-    median, half = _value_of(readings, "time.median"), _value_of(readings, "time.interval")
-    if median is None:
+def _headline(document: RunDocument) -> str:
+    timing, line = document.timings[0], time_line(document)
+    if line is None:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
-    spread = " (precision not known)"
-    if half is not None:  # beyond half of the value there is no centre to speak of
-        spread = f" ±{format_percent(half)} %" if half <= 50 else f" ±{half:.0f} % (very noisy)"
     processes = plural(len(timing.processes), "process", "processes")
-    device = ""
-    if sets := _on_device(timing):
-        clock = "GPU waited for" if _is_mps(sets) else "CUDA events"
-        device = f" ({clock}{', with cold caches' if any(one.cache == 'cold' for one in sets) else ''})"
-    return (
-        f"{timing.name} takes {format_quantity(median, 's')}{spread} per {piece_of(timing)}{device}:"
-        f" {plural(count, 'sample')} in {processes}."
-    )
+    sets = _on_device(timing)
+    device = f" ({'GPU waited for' if _is_mps(sets) else 'CUDA events'})" if sets else ""
+    unsure = "" if "±" in line else " (precision not known)"
+    return f"{timing.name} takes {line}{unsure}{device}: {plural(count, 'sample')} in {processes}."
 
 
 def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import time
 import tracemalloc
 from array import array
 
+from .raises import RaiseCounter
 from .session import is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
@@ -48,11 +49,13 @@ class AllocationTracer:
         self._last: bytes | None = None
         self._base_at = self._last_at = 0
         self._collect_seconds = 0.0
+        self._raises = RaiseCounter()
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
         self._begin = time.perf_counter()
         tracemalloc.start(1)
+        self._raises.start()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
@@ -96,6 +99,7 @@ class AllocationTracer:
     def forget(self) -> None:
         """In a forked child: trace nothing."""
         self._ended = True
+        self._raises.stop()
         tracemalloc.stop()
 
     def end_early(self, reason: str) -> None:
@@ -106,6 +110,7 @@ class AllocationTracer:
 
     def finish(self) -> None:
         """Write what was seen; raises RuntimeError where the workload stopped the tracing."""
+        self._raises.stop()
         if not tracemalloc.is_tracing():
             raise RuntimeError("the workload stopped tracemalloc")
         self._note_peak(region=self._depth > 0)
@@ -128,6 +133,7 @@ class AllocationTracer:
                 "points": [[self._points[2 * i], self._points[2 * i + 1]] for i in range(self._count)],
                 "top": _largest_lines(last),
                 "growth": _largest_lines(_find_growth(base, last)) if marked else [],
+                "raises": self._raises.rows(),
                 "notes": [
                     *self.notes,
                     *(

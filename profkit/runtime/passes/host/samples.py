@@ -18,8 +18,8 @@ from time import perf_counter, sleep, thread_time
 
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames
-from .waits import waits_for
+from .values import FunctionValues, awaited_frames, cache_uses
+from .waits import block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_CALLS = 20
 MOST_WAITERS = 9  # threads that are asked what they wait for
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
-ROOT = 0  # of the tree
+ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
 # numbers of frames: the import system, and what came after the bounds; REST is a node, too
 IMPORT, REST = 0, 1
 FIXED = ("[import]", "[more functions]")  # their names
@@ -53,6 +53,11 @@ _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 _TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
 _RELATIVE = sys.version_info >= (3, 11)  # their targets
+# What the companion of torch does for itself waits for the device: it is no part of the program.
+_COMPANION = (
+    f"{os.sep}operation_lines.py",
+    ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
+)
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 
@@ -60,13 +65,16 @@ _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file
 class _Function:
     """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
 
-    __slots__ = ("code", "fixed", "hidden", "lines", "number", "users", "values")
+    __slots__ = ("code", "companion", "fixed", "hidden", "lines", "number", "users", "values")
 
     def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
         self.code, self.number = code, number
         # the frame of all its lines
         self.fixed = IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
         self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
+        self.companion = (
+            self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
+        )
         self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
         self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
         self.values = FunctionValues() if self.users else None
@@ -103,7 +111,8 @@ class StackSampler:
         self._nodes: dict[int, int] = {}
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
         self._waits: dict[tuple[int, int, str], float] = {}  # stack, thread, and what it waits for
-        self._awaited: dict[int, float] = {}  # stack of the only coroutine that an event loop waits for
+        # Stack of the coroutine that an event loop waits for, and whether that is its only one.
+        self._awaited: dict[tuple[int, bool], float] = {}
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
@@ -116,7 +125,7 @@ class StackSampler:
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
         self._thread_count = 0
-        self._clocks = _thread_clock(main_native) is not None
+        self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = sys.getswitchinterval()  # of the program
         self._movers: list[int] = []  # numbers of the threads that moved last
@@ -157,7 +166,8 @@ class StackSampler:
     # ------------------------------------------------------------ the thread
 
     def _run(self, generation: object) -> None:
-        _block_signals()
+        block_signals()
+        name_thread()
         begun = thread_time()
         pause, shake, usual = PAUSE, 1, 0.0
         while self._generation is generation:
@@ -205,10 +215,13 @@ class StackSampler:
             seen[native] = state
             cpu = self._cpu_of(state)
             ran_now = state.clock is None or cpu != state.cpu
-            if ran_now or state.node == ROOT:
+            if ran_now or state.node in (ROOT, OURS):
                 state.node = self._node_of(frame)
             if ran_now:
                 self._look_at(frame)
+            if state.node == OURS:
+                state.cpu = cpu
+                continue
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
@@ -263,15 +276,17 @@ class StackSampler:
         tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
         if tasks is not None:
             known = sys.modules.get("asyncio.tasks")
-            frames = awaited_frames(getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None)))
+            frames, alone = awaited_frames(
+                getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
+            )
             if frames:
-                node = self._node_of_frames(frames)
-                self._awaited[node] = self._awaited.get(node, 0.0) + wall
+                coroutine = self._node_of_frames(frames), alone
+                self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
 
     def _count_last_stretch(self) -> None:
         """What went by since the last sample was spent where each thread was seen then."""
         wall = perf_counter() - self._last
-        for state in (state for state in self._threads.values() if state.node != ROOT):
+        for state in (state for state in self._threads.values() if state.node not in (ROOT, OURS)):
             sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
             cpu = self._cpu_of(state)
             sums[0] += wall
@@ -291,7 +306,7 @@ class StackSampler:
         if self._thread_count <= MOST_THREADS:
             self._news["threads"].append([number, name[:80] if number < MOST_THREADS else "[more threads]"])
         self._thread_count += 1
-        return _ThreadState(number, _thread_clock(native) if self._clocks and native > 0 else None, 0.0)
+        return _ThreadState(number, thread_clock(native) if self._clocks and native > 0 else None, 0.0)
 
     @staticmethod
     def _cpu_of(state: _ThreadState) -> float:
@@ -330,6 +345,8 @@ class StackSampler:
             function = functions.get(id(code))
             if function is None:
                 function = self._add_function(code)
+            if function.companion:
+                return OURS
             if function is not last and not function.hidden:
                 number = function.fixed
                 if number is None:
@@ -392,7 +409,7 @@ class StackSampler:
             for key, (wall, cpu, count) in self._sums.items()
         ]
         waits = [[*key, round(wall * 1e6)] for key, wall in self._waits.items()]
-        awaited = [[node, round(wall * 1e6)] for node, wall in self._awaited.items()]
+        awaited = [[node, int(alone), round(wall * 1e6)] for (node, alone), wall in self._awaited.items()]
         longest = [[node, round(wall * 1e6)] for node, wall in self._longest.items()]
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
@@ -421,8 +438,14 @@ class StackSampler:
 
     def _values_seen(self) -> list[list[object]]:
         """By function: looks at it, how many different arguments it had (-1: unknown), and types of variables."""
+        caches = cache_uses(lambda file: not _is_installed(file) and not is_own(file))
         return [
-            [one.number, seen.looks, -1 if seen.arguments is None else len(seen.arguments), seen.types]
+            [
+                one.number,
+                seen.looks,
+                -1 if seen.arguments is None else len(seen.arguments),
+                {**seen.types, **caches.get(id(one.code), {})},
+            ]
             for one in self._functions.values()
             if (seen := one.values) is not None and seen.looks
         ]
@@ -461,28 +484,3 @@ def _line_of_jump(code: CodeType, at: int) -> int:
         if line and begin < at and (not tests or begin <= tests[-1] < end):
             last = line
     return last
-
-
-def _block_signals() -> None:
-    """Leave signals to the threads of the workload: one that waits would not wake up by ours."""
-    try:
-        from _signal import SIG_BLOCK, pthread_sigmask, valid_signals  # type: ignore[import-not-found]
-
-        pthread_sigmask(SIG_BLOCK, valid_signals())
-    except (ImportError, OSError):
-        pass
-
-
-def _thread_clock(native: int) -> int | None:
-    """The clock of a thread's processor time, by Linux's numbering.
-
-    It is an error to ask it for a thread that has ended, where pthread_getcpuclockid would crash.
-    """
-    if not sys.platform.startswith("linux"):
-        return None
-    clock = ~native << 3 | 6
-    try:
-        time.clock_gettime(clock)
-    except (OSError, OverflowError):
-        return None
-    return clock

@@ -10,11 +10,14 @@ import sys
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType
 
 MOST_LOOKS = 400  # at the arguments of a function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
 MOST_NAMES = 24
+MOST_TASKS = 64
+CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variables of a function with a cache
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections")  # modules whose types say something
@@ -90,23 +93,50 @@ def _is_plain(value: object) -> bool:
     return type(value) in _PLAIN and not (type(value) in (str, bytes) and len(value) > _LONGEST)  # type: ignore[arg-type]
 
 
-def awaited_frames(loop_tasks: object) -> list[FrameType]:
-    """The frames of the one coroutine that an event loop waits for, innermost first; none where there are several.
+def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[object]]]:
+    """How often functools' caches of the program's functions were asked: by the address of each one's code.
 
-    `loop_tasks` is asyncio's own set of its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on).
+    Those of modules and of classes in them. What is defined inside of a cached function belongs to it.
     """
-    references = getattr(loop_tasks, "data", ())
-    pending = [
-        task for task in [one() for one in list(references)[:8]] if task is not None and not task.done()
-    ]
-    if len(pending) != 1 or len(references) > 8:
-        return []
+    kind = getattr(sys.modules.get("functools"), "_lru_cache_wrapper", None)
+    found: dict[int, dict[str, list[object]]] = {}
+    for name, module in list(sys.modules.items()) if kind is not None else ():
+        file = getattr(module, "__file__", None)
+        if name != "__main__" and not is_users(str(file or "<")):  # a script has lost its file at its end
+            continue
+        held = list(vars(module).values())
+        held += [one for each in held if type(each) is type for one in list(vars(each).values())]
+        for one in held:
+            code = getattr(getattr(one, "__wrapped__", None), "__code__", None) if type(one) is kind else None
+            if code is None:
+                continue
+            info = one.cache_info()
+            told: dict[str, list[object]] = {
+                CACHE_HITS: ["int", info.hits],
+                CACHE_MISSES: ["int", info.misses],
+            }
+            found |= {id(each): told for each in (code, *code.co_consts) if type(each) is type(code)}
+    return found
+
+
+def awaited_frames(loop_tasks: object) -> tuple[list[FrameType], bool]:
+    """The frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
+
+    Of several it is the one that the loop was started with. `loop_tasks` is asyncio's own set of its tasks
+    (`_all_tasks`, or `_scheduled_tasks` from 3.12 on).
+    """
+    references = list(getattr(loop_tasks, "data", ()))[:MOST_TASKS]
+    pending = [task for task in [one() for one in references] if task is not None and not task.done()]
+    alone = len(pending) == 1
+    first = [task for task in pending if alone or task.get_name() == "Task-1"]
+    if len(first) != 1:
+        return [], False
     frames: list[FrameType] = []
-    waits = pending[0].get_coro()
+    waits = first[0].get_coro()
     for _ in range(50):
         frame = getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)
         if frame is None:
             break
         frames.append(frame)
         waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
-    return frames[::-1]
+    return frames[::-1], alone

@@ -1,8 +1,14 @@
-"""What a thread of this process waits for, by its system call. Linux on x86-64 and ARM; else nobody knows."""
+"""A thread of this process: its name, its clock, its signals, and what it waits for, by its system call.
+
+The last is known on Linux on x86-64 and ARM.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+import time
+from _thread import get_native_id
 
 # kind -> numbers of its calls: x86-64, and ARM of 64 bits
 _KINDS = {
@@ -45,3 +51,42 @@ def _read(path: str) -> str:
         return os.read(descriptor, 256).decode("ascii", "replace")
     finally:
         os.close(descriptor)
+
+
+def block_signals() -> None:
+    """Leave signals to the threads of the workload: one that waits would not wake up by ours."""
+    try:
+        from _signal import SIG_BLOCK, pthread_sigmask, valid_signals  # type: ignore[import-not-found]
+
+        pthread_sigmask(SIG_BLOCK, valid_signals())
+    except (ImportError, OSError):
+        pass
+
+
+def name_thread() -> None:
+    """The name by which perf's reader knows our thread; Linux cuts names after 15 bytes."""
+    try:
+        descriptor = os.open(f"/proc/self/task/{get_native_id()}/comm", os.O_WRONLY)
+    except OSError:
+        return
+    try:
+        os.write(descriptor, b"profkit-sampler")
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def thread_clock(native: int) -> int | None:
+    """The clock of a thread's processor time, by Linux's numbering.
+
+    It is an error to ask it for a thread that has ended, where pthread_getcpuclockid would crash.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    clock = ~native << 3 | 6
+    try:
+        time.clock_gettime(clock)
+    except (OSError, OverflowError):
+        return None
+    return clock
