@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
+from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, Source
 
@@ -124,6 +124,6 @@ def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str,
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
-                name = BOTTLENECK_TITLES[bound] if bound != "unknown" else row.label
+                name = bound if bound != "unknown" else row.label
                 parts[name] = parts.get(name, 0.0) + row.time.total * busy
     return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])

@@ -209,7 +209,7 @@ class PageBlocks:
         others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
         plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
         boxes = [
-            element("figure", Html(svg), _legend(chart), class_="chart-box")
+            element("figure", svg, _legend(chart), class_="chart-box")
             for chart in plots
             if (svg := draw(chart)) is not None
         ]

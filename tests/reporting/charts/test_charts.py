@@ -53,7 +53,7 @@ def noisy(count: int) -> list[float]:
 
 
 def spot(intensity: float, rate: float, share: float | None = 0.5, **more: object) -> RooflinePoint:
-    made = RooflinePoint("gemm", intensity, rate, share, False, "told")
+    made = RooflinePoint("gemm", intensity, rate, share, 2 * rate, "FP32")
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -198,7 +198,7 @@ def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
 def test_strange_places_are_drawn(
     intensity: float, rate: float, ceilings: tuple[RooflineCeiling, ...]
 ) -> None:
-    hostile = spot(intensity, rate, None, label=HOSTILE, description=HOSTILE)
+    hostile = spot(intensity, rate, None, label=HOSTILE, kind=HOSTILE)
     drawn = svg(roofline_chart(Roofline(ceilings, (hostile,) * 3, 5, 0.3, 9_000)))
     assert overlaps(drawn) == outside(drawn) == []
     assert "<script" not in drawn
