@@ -121,8 +121,6 @@ class PageBlocks:
         match block:
             case Section():
                 return self._section(block)
-            case Paragraph(pre=True):
-                return _lines(plain_text(block.text).split("\n"))
             case Paragraph():
                 return element("p", self.text(block.text))
             case Items():
