@@ -55,7 +55,9 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
         reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
         reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times"),
         reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
-        reading("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
+        reading(
+            "gpu.starved", 100 * trace.starved if trace.starved is not None else None, waited, no_span, fix
+        ),
         *_copying_readings(trace, reading),
         reading(
             "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
@@ -95,10 +97,6 @@ def has_only_copies(trace: GpuTrace) -> bool:
 def lacks_timeline(trace: GpuTrace) -> bool:
     """Whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
     return trace.span is None and trace.busy is None and bool(trace.kernels)
-
-
-def _as_percent(share: float | None) -> float | None:
-    return 100 * share if share is not None else None
 
 
 def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:

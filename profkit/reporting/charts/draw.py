@@ -113,7 +113,7 @@ class _Drawing:
         if mark.joined and len(mark.points) > 1:
             body.append(curve([(self.x(p.x), self.y(p.y)) for p in mark.points], f"line l{colour}"))
         alone = not mark.hover and len(mark.points) <= FOCUSED
-        for point in mark.points if len(mark.points) <= FOCUSED else self._apart(mark.points):
+        for point in mark.points:
             drawn = self._point(point, mark, "" if alone else point.hover)
             if alone:
                 yield self._group(drawn, point.hover)
@@ -121,13 +121,6 @@ class _Drawing:
                 body.append(drawn)
         if body:
             yield self._group(together(body), mark.hover or mark.name or plural(len(mark.points), "value"))
-
-    def _apart(self, points: Sequence[Point]) -> Iterable[Point]:
-        """Of many points that would cover each other one."""
-        found: dict[tuple[int, int], Point] = {}
-        for point in points:
-            found.setdefault((round(self.x(point.x)), round(self.y(point.y))), point)
-        return found.values()
 
     def _point(self, point: Point, mark: Points, words: str) -> Html:
         x, y, colour = self.x(point.x), self.y(point.y), mark.number % SERIES + 1
@@ -141,7 +134,11 @@ class _Drawing:
         return together((*drawn, tag("circle", title, cx=x, cy=y, r=point.size, class_=point.style)))
 
     def _group(self, body: Html, words: str) -> Html:
-        return focusable(body, words) if words else body
+        """What the keyboard reaches, with its hover text as its name; without one as it is."""
+        if not words:
+            return body
+        label = clean(shorten(words, LONGEST))
+        return element("g", hover(words), body, tabindex="0", role="img", aria_label=label)
 
     # ---------------------------------------------------------------- words beside marks
 
@@ -253,12 +250,6 @@ def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = Fa
     """A line through points, or the area inside of it."""
     body = " ".join(f"{number(x)} {number(y)}" for x, y in points)
     return tag("path", d=f"M{body}{'z' if closed else ''}", class_=kind)
-
-
-def focusable(body: Html, hover_text: str) -> Html:
-    """A group that the keyboard reaches, with its hover text as its name."""
-    label = clean(shorten(hover_text, LONGEST))
-    return element("g", hover(hover_text), body, tabindex="0", role="img", aria_label=label)
 
 
 def frame(kind: str, height: float, title: str, description: str, body: Sequence[Html]) -> Html:
