@@ -22,7 +22,6 @@ from profkit.core.types import (
     GpuToolLines,
     GpuTrace,
     KernelInstruction,
-    KernelTime,
     Machine,
     MetalTrace,
     PassResult,
@@ -93,9 +92,7 @@ class PassFindings:
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
-    launched: tuple[
-        KernelTime, ...
-    ] = ()  # of a recording whose times do not count: what launched each kernel
+    launched: GpuTrace | None = None  # whose times do not count: what launched each kernel, and lines
     metal: MetalTrace | None = None
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()

@@ -59,7 +59,8 @@ class _Process:
     threads: dict[int, str] = field(default_factory=dict)
     sums: dict[tuple[int, int, bool], tuple[float, float]] = field(default_factory=dict)
     waits: dict[tuple[int, int, str], float] = field(default_factory=dict)  # by stack, thread and what for
-    awaited: dict[int, float] = field(default_factory=dict)  # stack of the coroutine that a loop waits for
+    # Stack of the coroutine that a loop waits for, and whether that is the only one.
+    awaited: dict[tuple[int, bool], float] = field(default_factory=dict)
     longest: dict[int, float] = field(default_factory=dict)
     values: dict[int, SeenValues] = field(default_factory=dict)  # by function
     rank: str = ""
@@ -142,8 +143,8 @@ def _add_lines(
         for (node, thread, kind), seconds in process.waits.items():
             bare, role = _bare_sample(process, first, node, thread)
             lines.add_wait(bare, role, kind, seconds)
-        for node, seconds in process.awaited.items() if process is first else ():
-            lines.move_wait(_bare_sample(process, first, node, main)[0], seconds)
+        for (node, alone), seconds in process.awaited.items() if process is first else ():
+            lines.move_wait(_bare_sample(process, first, node, main)[0], seconds, alone=alone)
     return first.collecting, children
 
 
@@ -266,8 +267,9 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
     for node, thread, kind, wall in line.get("waits", ()):
         known = (int(node), int(thread), str(kind)[:20])
         process.waits[known] = process.waits.get(known, 0.0) + max(0.0, float(wall)) * 1e-6
-    for node, wall in line.get("awaited", ()):
-        process.awaited[int(node)] = process.awaited.get(int(node), 0.0) + max(0.0, float(wall)) * 1e-6
+    for node, alone, wall in line.get("awaited", ()):
+        coroutine = int(node), bool(alone)
+        process.awaited[coroutine] = process.awaited.get(coroutine, 0.0) + max(0.0, float(wall)) * 1e-6
     for node, wall in line.get("longest", ()):
         process.longest[int(node)] = max(process.longest.get(int(node), 0.0), float(wall) * 1e-6)
     for number, looks, arguments, types in line.get("values", ()):

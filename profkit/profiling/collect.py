@@ -59,6 +59,8 @@ HIDDEN_NOTE = (
     "--keep-arguments writes them."
 )
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
+FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
+ONE_MORE = 1.6  # plain runs: a pass that samples and traces
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -329,7 +331,7 @@ class RunCollector:
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
-        if self.first_answer is None and findings.sampled is None:
+        if self.first_answer is None and findings.sampled is None and not self._is_late(findings, plain):
             return
         before, self._answer = self._answer, self._answer_now()
         if self.first_answer is None and self._answer is not None:
@@ -351,6 +353,16 @@ class RunCollector:
         shown = (replace(one, gain=None) for one in (last, self.first_answer))
         now, then = (answer_text(one, self._context.workload.folder) for one in shown)
         return f"now: {now} instead of {then}, {by}"
+
+    def _is_late(self, findings: PassFindings, plain: float | None) -> bool:
+        """Whether a trace has to give the first answer, since with one run more it would come too late."""
+        runs, seconds = FIRST_ANSWER
+        gone = time.monotonic() - self._begin
+        return (
+            findings.trace is not None
+            and plain is not None
+            and gone + ONE_MORE * plain > runs * plain + seconds
+        )
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from profkit.analysis.insights import RULES
-from tests.answers.trial import PROGRAMS, answers, marked_lines, source_of, try_program
+from tests.answers.trial import marked_lines, truth_set, try_program
 from tests.conftest import ROOT
 
 INSIGHTS = ROOT / "profkit" / "analysis" / "insights"
@@ -17,17 +17,22 @@ KNOWN = {rule.name for rule in RULES} | {
 }
 # Patterns that an expert may name, and that no rule looks for.
 UNSEEN = {
+    "none", "device-sync", "graph-breaks", "written-out-attention", "written-out-norm", "slow-loader", "optimizer-loop",
     "spot", "one-slow-call", "interpreted-loop", "nested-loop", "hashing",
 }  # fmt: skip
 
 
-def test_each_program_has_an_answer_and_each_answer_a_program_with_a_marked_line() -> None:
-    assert {path.stem for path in PROGRAMS.iterdir() if path.is_file()} == set(answers())
-    assert [name for name in answers() if not marked_lines(source_of(name))] == []
+@pytest.mark.parametrize("gpu", [False, True])
+def test_each_program_has_an_answer_and_each_answer_a_program_with_a_marked_line(gpu: bool) -> None:
+    truths = truth_set(gpu)
+    assert {path.stem for path in truths.programs.iterdir() if path.is_file()} == set(truths.answers)
+    assert [name for name in truths.answers if not marked_lines(truths.source_of(name))] == []
 
 
-def test_the_patterns_of_the_answers_are_rules() -> None:
-    named = {rule for answer in answers().values() for rule in (*answer["accepts"], *answer["forbids"])}
+@pytest.mark.parametrize("gpu", [False, True])
+def test_the_patterns_of_the_answers_are_rules(gpu: bool) -> None:
+    answers = truth_set(gpu).answers.values()
+    named = {rule for answer in answers for rule in (*answer["accepts"], *answer["forbids"])}
     assert named - KNOWN - UNSEEN == set()
 
 
@@ -35,7 +40,7 @@ def test_the_patterns_of_the_answers_are_rules() -> None:
     ("name", "changed"), [("shop_db", "because of the later pass cprofile"), ("lock_held", "")]
 )
 def test_the_first_insight_is_that_of_the_expert(name: str, changed: str) -> None:
-    outcome = try_program(name, answers()[name], ["--passes", "timing,stacks,cprofile"])
+    outcome = try_program(truth_set(), name, ["--passes", "timing,stacks,cprofile"])
     assert outcome is not None
     assert outcome.word == "right", outcome
     assert outcome.changed.endswith(changed)

@@ -1,10 +1,12 @@
 """Runs profkit on programs with a known problem and holds its first insight against an expert's answer.
 
-    python -m tests.answers.trial [NAME...] [--runs 5] [--profkit "ARGUMENT..."]
+    python -m tests.answers.trial [NAME...] [--runs 5] [--profkit "ARGUMENT..."] [--gpu]
+        [--keep FOLDER] [--recorded FOLDER]
 
-Prints a table: is the place right, is the pattern right, is anything forbidden said. The answers stand in
-`answers.yaml` and were written before profkit was run on the programs. Of several runs each, it also says whether the
-first insight is the same in all.
+Prints a table: is the place right, is the pattern right, is anything forbidden or absurd said, how long did it take
+(s), and how long does the program take alone (T). The answers stand in `answers.yaml` and were written before profkit
+was run on the programs. `--gpu` takes those of `gpu/`; `--keep` keeps what each run recorded, and `--recorded` judges
+that again, on any machine. Of several runs each, it also says whether the first insight is the same in all.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import argparse
 import ast
 import importlib.util
 import json
+import lzma
 import re
 import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,8 +30,18 @@ import yaml
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-COMPILERS = {".c": "gcc", ".cpp": "g++", ".rs": "rustc"}
-NEAR = 0  # lines between the expert's and profkit's
+COMPILERS = {".c": "gcc", ".cpp": "g++", ".rs": "rustc", ".cu": "nvcc"}
+ALLOWED = (5.0, 20.0)  # a run on a GPU: times the program's own, and seconds
+KEPT = (
+    "run.json",
+    "artifacts/trace.sqlite",
+    "artifacts/operations.sqlite",
+    "artifacts/stacks.jsonl.operations",
+)
+RAW = (  # of a document, from which the rest is made again
+    "state", "name", "backend", "workload", "gpus", "sampled", "profiles", "counters", "readings", "instructions",
+    "facts", "time_split",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,27 +56,39 @@ class Outcome:
     where: str
     seconds: float
     plain: float
+    absurd: str = ""
+    first: float | None = None  # seconds until the first answer was printed
     changed: str = ""  # what became of the first answer that stood on the screen
 
     @property
     def word(self) -> str:
         """right, place (the pattern is not seen), wrong or absent."""
         if not self.rule:
-            return "absent"
-        if self.forbidden or not self.place:
+            return "right" if self.pattern else "absent"
+        if self.forbidden or self.absurd or not self.place:
             return "wrong"
         return "right" if self.pattern else "place"
 
 
-def answers() -> dict[str, dict[str, Any]]:
-    """What the expert says, by program."""
-    loaded: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "answers.yaml").read_text())
-    return loaded
+@dataclass(frozen=True)
+class TruthSet:
+    """Programs and what an expert says of them; `everywhere`: words that are absurd in any insight."""
+
+    programs: Path
+    answers: dict[str, dict[str, Any]]
+    everywhere: tuple[str, ...] = ()
+
+    def source_of(self, name: str) -> Path:
+        """The file of a program."""
+        return next(self.programs.glob(f"{name}.*"))
 
 
-def source_of(name: str) -> Path:
-    """The file of a program."""
-    return next(PROGRAMS.glob(f"{name}.*"))
+def truth_set(gpu: bool = False) -> TruthSet:
+    """The programs of CPUs, or those of GPUs."""
+    folder = HERE / "gpu" if gpu else HERE
+    loaded: dict[str, Any] = yaml.safe_load((folder / "answers.yaml").read_text())
+    known = loaded["programs"] if gpu else loaded
+    return TruthSet(folder / "programs", known, tuple(loaded["everywhere"]) if gpu else ())
 
 
 def marked_lines(source: Path) -> set[int]:
@@ -86,13 +111,13 @@ def marked_lines(source: Path) -> set[int]:
     return marked | heads
 
 
-def command_of(name: str, answer: dict[str, Any], folder: Path) -> list[str] | None:
+def command_of(truths: TruthSet, name: str, folder: Path) -> list[str] | None:
     """The command that runs a program; None where what it needs is not here."""
-    source = source_of(name)
+    source, answer = truths.source_of(name), truths.answers[name]
     if "needs" in answer and importlib.util.find_spec(answer["needs"]) is None:
         return None
     if "command" in answer:
-        words = [str(PROGRAMS / word) if word.endswith(".py") else word for word in answer["command"]]
+        words = [str(truths.programs / word) if word.endswith(".py") else word for word in answer["command"]]
         return words if shutil.which(words[0]) else None
     if source.suffix == ".py":
         return [sys.executable, source.name]
@@ -105,37 +130,108 @@ def command_of(name: str, answer: dict[str, Any], folder: Path) -> list[str] | N
     return [str(program)]
 
 
-def try_program(name: str, answer: dict[str, Any], arguments: list[str]) -> Outcome | None:
-    """Profile one program."""
+def try_program(
+    truths: TruthSet, name: str, arguments: list[str], keep: Path | None = None, *, alone: bool = False
+) -> Outcome | None:
+    """Profile one program; `alone`: run it once without profkit before, to know how long that takes."""
     with TemporaryDirectory() as folder:
-        command = command_of(name, answer, Path(folder))
+        command = command_of(truths, name, Path(folder))
         if command is None:
             return None
-        argv = [
-            sys.executable,
-            "-m",
-            "profkit",
-            "profile",
-            "--output",
-            folder,
-            "--format",
-            "json",
-            *arguments,
-        ]
+        plain = _seconds(command, truths.programs) if alone else None
+        output = Path(folder) / "run"
+        own = [sys.executable, "-m", "profkit", "profile", "--output", str(output), "--format", "json"]
+        argv = [*own, *arguments, "--", *command]
         begin = time.monotonic()
-        done = subprocess.run([*argv, "--", *command], cwd=PROGRAMS, capture_output=True, text=True)
-        seconds = time.monotonic() - begin
+        first = None
+        with (
+            (Path(folder) / "stdout").open("w+") as printed,
+            subprocess.Popen(
+                argv, cwd=truths.programs, stdout=printed, stderr=subprocess.PIPE, text=True
+            ) as process,
+        ):
+            said = []
+            for line in process.stderr or ():
+                said.append(line)
+                if "first answer" in line and first is None:
+                    first = time.monotonic() - begin
+            code = process.wait()
+            seconds = time.monotonic() - begin
+            printed.seek(0)
+            text = printed.read()
+        if keep is not None:
+            _keep(output, keep / name, "".join(said))
         try:
-            document = json.loads(done.stdout)
+            document = json.loads(text)
         except ValueError:
-            print(done.stderr[-2000:])
-            return Outcome(name, False, False, "", "", f"exit {done.returncode}", seconds, 0.0)
-    return judge(name, answer, document, seconds)
+            print("".join(said)[-2000:])
+            return Outcome(name, False, False, "", "", f"exit {code}", seconds, plain or 0.0)
+    outcome = judge(truths, name, document, seconds)
+    return replace(outcome, plain=plain if plain is not None else outcome.plain, first=first)
 
 
-def judge(name: str, answer: dict[str, Any], document: dict[str, Any], seconds: float) -> Outcome:
+def _seconds(command: list[str], folder: Path) -> float:
+    begin = time.monotonic()
+    subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    return time.monotonic() - begin
+
+
+def _keep(output: Path, folder: Path, said: str) -> None:
+    """Keep what an answer can be made of again."""
+    run = next(iter(sorted(output.rglob("run.json"))), None)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "said.txt").write_text(said)
+    for name in KEPT if run is not None else ():
+        if run is not None and (run.parent / name).is_file():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes((run.parent / name).read_bytes())
+
+
+def judge_recorded(truths: TruthSet, name: str, folder: Path) -> Outcome:
+    """Hold what profkit says today of a recorded run against the answer: its traces are read again."""
+    with TemporaryDirectory() as unpacked:
+        return _judge_unpacked(truths, name, _unpack(folder, Path(unpacked)))
+
+
+def _unpack(folder: Path, target: Path) -> Path:
+    """What was recorded, as a run leaves it: it may be compressed."""
+    (target / "artifacts").mkdir()
+    for path in folder.rglob("*"):
+        if path.suffix == ".log" or path.is_dir():
+            continue
+        name = path.name.removesuffix(".xz")
+        content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        (target / name if name == "run.json" else target / "artifacts" / name).write_bytes(content)
+    return target
+
+
+def _judge_unpacked(truths: TruthSet, name: str, folder: Path) -> Outcome:
+    from profkit.analysis.timeline.origins import with_operations
+    from profkit.backends import PassFindings
+    from profkit.backends.cuda.definitions import with_definitions
+    from profkit.backends.cuda.run import add_launchers
+    from profkit.core.run_folder import SCHEMA, run_from_json, run_to_json
+    from profkit.profilers.registry import recognise_format
+    from profkit.profiling.summarize import judge_document, targets_for
+
+    recorded = json.loads((folder / "run.json").read_text())
+    raw = {key: value for key, value in recorded.items() if key in RAW}
+    document = run_from_json({**raw, "schema": SCHEMA})
+    sqlite = folder / "artifacts" / "trace.sqlite"
+    if sqlite.is_file():
+        trace = recognise_format(sqlite).read(sqlite).trace
+        found = add_launchers(PassFindings(), folder)
+        profiles = (*document.profiles, *found.profiles)
+        workload = replace(document.workload, folder=str(truths.programs))
+        placed = with_definitions(with_operations(trace, found.launched), workload)
+        document = replace(document, trace=placed, profiles=profiles)
+    judged = judge_document(document, targets_for("cuda"))
+    return judge(truths, name, run_to_json(judged), 0.0)
+
+
+def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float) -> Outcome:
     """Hold a run's insights against the answer."""
-    source = source_of(name)
+    source, answer = truths.source_of(name), truths.answers[name]
     insights = document["insights"]
     first = insights[0] if insights else None
     spots = [spot for spot in document["hot_spots"] if spot["kind"] != "rest"]
@@ -148,16 +244,19 @@ def judge(name: str, answer: dict[str, Any], document: dict[str, Any], seconds: 
     accepted = {"hot-spot" if one == "spot" else one for one in answer["accepts"]}
     said = [one["rule"] for one in insights[:3]]
     split = document.get("time_split") or {}
+    texts = "\n".join(f"{one['title']}\n{one['evidence']}\n{one['change']}" for one in insights)
+    absurd = [word for word in (*answer.get("absurd", ()), *truths.everywhere) if re.search(word, texts)]
     return Outcome(
         name,
-        right_place,
-        rule in accepted,
+        right_place or (first is None and "none" in accepted),
+        rule in accepted or (first is None and "none" in accepted),
         ", ".join(one for one in said if one in answer["forbids"]),
         rule,
         f"{Path(place.get('file') or '?').name}:{place.get('line')} {place.get('function')}",
         seconds,
         split.get("wall") or 0.0,
-        next((note for note in document["notes"] if note.startswith("now: ")), ""),
+        absurd=", ".join(absurd),
+        changed=next((note for note in document["notes"] if note.startswith("now: ")), ""),
     )
 
 
@@ -165,7 +264,9 @@ def functions_of(source: Path, marked: set[int]) -> set[str]:
     """The names of the functions of a compiled program that hold marked lines."""
     found, name = set(), ""
     for number, line in enumerate(source.read_text().splitlines(), 1):
-        if match := re.match(r"(?:static |void |long |int |double |fn |struct \w+ |\*)*(\w+)\(", line):
+        if match := re.match(
+            r"(?:__global__ |static |void |long |int |double |fn |struct \w+ |\*)*(\w+)\(", line
+        ):
             name = match[1]
         if number in marked:
             found.add(name)
@@ -179,21 +280,25 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*")
     parser.add_argument("--profkit", default="", help="more arguments of profkit profile")
+    parser.add_argument("--gpu", action="store_true", help="the programs of GPUs")
+    parser.add_argument("--keep", type=Path, help="a folder for what each run recorded")
+    parser.add_argument("--recorded", type=Path, help="judge what --keep kept, and run nothing")
     parser.add_argument("--runs", type=int, default=1, help="of each program")
     options = parser.parse_args()
-    known = answers()
+    truths = truth_set(options.gpu)
+    arguments = [*(("--backend", "cuda") if options.gpu else ()), *options.profkit.split()]
     outcomes = []
-    for name in [name for name in options.names or known for _ in range(options.runs)]:
-        outcome = try_program(name, known[name], options.profkit.split())
+    for name in [name for name in options.names or truths.answers for _ in range(options.runs)]:
+        if options.recorded is not None:
+            folder = options.recorded / name
+            outcome = judge_recorded(truths, name, folder) if any(folder.glob("run.json*")) else None
+        else:
+            outcome = try_program(truths, name, arguments, options.keep, alone=options.gpu)
         if outcome is None:
             print(f"{name:16} skipped: what it needs is not here")
             continue
         outcomes.append(outcome)
-        shown = f"{outcome.rule:22} {outcome.where:40} {outcome.forbidden}"
-        print(
-            f"{outcome.name:16} {outcome.word:7} {outcome.seconds:6.1f} s {outcome.plain:5.2f} s  {shown}",
-            flush=True,
-        )
+        print(_row(outcome, options.gpu), flush=True)
     firsts: dict[str, list[str]] = {}
     for one in [one for one in outcomes if one.rule]:
         firsts.setdefault(one.name, []).append(f"{one.rule} {one.where}")
@@ -202,7 +307,22 @@ def main() -> None:
         print(f"{name:16} the same first insight in {found.count(most)} of {options.runs} runs")
     words = [outcome.word for outcome in outcomes]
     counts = ", ".join(f"{word} {words.count(word)}" for word in ("right", "place", "wrong", "absent"))
-    print(f"{len(outcomes)} programs: {counts}; place right {sum(one.place for one in outcomes)}")
+    absurd = sum(bool(one.absurd) for one in outcomes)
+    print(
+        f"{len(outcomes)} programs: {counts}; place right {sum(one.place for one in outcomes)}; absurd {absurd}"
+    )
+
+
+def _row(outcome: Outcome, gpu: bool) -> str:
+    shown = f"{outcome.rule:22} {outcome.where:40} {outcome.forbidden}"
+    if outcome.absurd:
+        shown += f" absurd: {outcome.absurd}"
+    times = f"{outcome.seconds:6.1f} s {outcome.plain:5.2f} s"
+    if gpu:
+        first = f"{outcome.first:5.1f} s" if outcome.first is not None else "      -"
+        late = outcome.seconds > ALLOWED[0] * outcome.plain + ALLOWED[1]
+        times += f" {first} {'late' if late else '    '}"
+    return f"{outcome.name:16} {outcome.word:7} {times}  {shown}"
 
 
 if __name__ == "__main__":

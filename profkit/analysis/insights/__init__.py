@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from profkit.analysis.insights import (
     gpu_devices,
+    gpu_host,
     gpu_latency,
     gpu_launch,
+    gpu_lines,
     gpu_memory,
     gpu_timeline,
     gpu_units,
@@ -34,6 +36,10 @@ RULES: tuple[Rule, ...] = (
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
+    Rule("device-sync", gpu_lines.device_sync),
+    Rule("graph-breaks", gpu_lines.graph_breaks),
+    Rule("growing-memory", gpu_lines.growing_device_memory),
+    Rule("written-out-attention", gpu_lines.written_out_attention),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
     Rule("host-pauses", gpu_timeline.host_pauses),
@@ -63,11 +69,18 @@ GPU_RULES = frozenset(
     rule.name
     for rule in RULES
     if not rule.find.__module__.rpartition(".")[2].startswith("host")
-    and rule.find not in (gpu_timeline.late_launches, gpu_timeline.host_pauses, gpu_launch.small_kernels)
+    and rule.find
+    not in (
+        gpu_lines.device_sync,
+        gpu_lines.growing_device_memory,
+        gpu_timeline.late_launches,
+        gpu_timeline.host_pauses,
+        gpu_launch.small_kernels,
+    )
 )
 COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.endswith("host_memory"))
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
-BUSY = 0.4  # of the time a device works: then the host's own work is not what the program waits for
+MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
 _PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *host_native.PATTERNS)
@@ -95,14 +108,31 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
-    on_spots = (*spot_waits.rank_behind(document), *spots.spot_insights(document, _PATTERNS))
+    behind = tuple(spot_waits.rank_behind(document))
+    told = {(one.where.file, one.where.line) for one in behind}
+    patterns = spots.spot_insights(document, _PATTERNS)
+    on_spots = (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
-    if evidence.busy is not None and evidence.busy <= BUSY:
-        ranked = sorted(
-            (*ranked, *on_spots), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0)
-        )
-    return (*ranked, *_of_nsight(evidence))
+    return (*_beside_device(evidence, ranked), *_of_nsight(evidence))
+
+
+def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
+    """What the host does while a device waits says more than that it waits; memory that soon is full comes first."""
+    explained = gpu_host.explain_idle_device(run, _PATTERNS)
+    if explained is not None and explained.gain is not None:
+        gain = explained.gain.at_most
+        waits = ("late-launches", "host-pauses", "small-kernels")
+        rest = [
+            one
+            for one in ranked
+            if one.rule not in waits or one.gain is None or gain < MOSTLY * one.gain.at_most
+        ]
+        ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
+    if not ranked and (alone := gpu_lines.largest_kernel(run)) is not None:
+        ranked = [alone]
+    first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
+    return tuple(sorted(ranked, key=lambda one: one.rule != first))
 
 
 def _by_spots(

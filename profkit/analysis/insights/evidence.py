@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from profkit.analysis.insights.languages import Language, change_in
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
@@ -52,7 +53,27 @@ class KernelEvidence:
     def place(self) -> Place:
         """The kernel as a place, with the line of the program that launched it where that is known."""
         launched = launch_place(self.row.time) if self.row.time is not None else Place()
+        if self.owner == "user" and launched.file is None:
+            launched = replace(launched, function=self.row.brief)
         return replace(launched, kernel=self.row.scope.name, label=self.row.brief, share=self.row.share)
+
+    @property
+    def language(self) -> Language:
+        """What it was written in, by who wrote it, its name, and the file of its source."""
+        if self.owner == "inductor" or self.owner == "xla":
+            return self.owner
+        name, time = self.row.scope.name or "", self.row.time
+        if self.owner != "user":
+            return "cuda"
+        if "[abi:" in name or "::array(" in name.lower() or "Array<" in name:
+            return "numba"
+        file = (time.file if time is not None else None) or self.source_file or ""
+        return "triton" if file.endswith(".py") and name.isidentifier() else "cuda"
+
+    @property
+    def source_file(self) -> str | None:
+        """The file of its source, by the line table of its code."""
+        return next((one.file for one in self.instructions if one.file is not None), None)
 
     @property
     def operation(self) -> str | None:
@@ -65,7 +86,7 @@ class KernelEvidence:
         if not lines:
             return self.place
         file, line = max(lines, key=lines.count)
-        return replace(self.place, file=file, line=line, function=None)
+        return replace(self.place, file=file, line=line, function=self.row.brief)
 
     @property
     def bound(self) -> Bound:
@@ -214,6 +235,15 @@ def _kernel_time_share(trace: GpuTrace | None) -> float | None:
     return min(1.0, max(0.0, trace.busy - (trace.copying or 0.0)) / own)
 
 
+def idle_share(run: RunEvidence) -> float | None:
+    """The share of the time in which a device has no work; None where nobody knows."""
+    trace = run.trace
+    if trace is None or not trace.span or trace.busy is None:
+        return None
+    slowed = instrument_seconds(trace)
+    return max(0.0, trace.span - trace.busy - slowed) / max(trace.busy, trace.span - slowed)
+
+
 def instrument_seconds(trace: GpuTrace) -> float:
     """What writing each operation as a range cost the host of one device: so much of the idle time may be due to it."""
     return trace.operations * OPERATION_SECONDS / max(1, len(trace.device_busy))
@@ -269,16 +299,39 @@ def insight_on(
         rule,
         title,
         evidence,
-        change,
+        change_in(kernel.language, rule, change),
         where or kernel.place,
         gain,
         readings=kernel.readings(*metrics),
     )
 
 
-def bounded_gain(run: RunEvidence, kernel: KernelEvidence, fraction: float, bound: str) -> Gain:
-    """At most `fraction` (0..1) of the kernel's own time, as a share of the whole (Amdahl's law)."""
+MEMORY_UNITS = ("DRAM", "L2", "L1", "shared memory", "the load/store pipe", "instruction issue")
+PIPES = (
+    "the tensor cores", "the FP64 pipe", "the FP32 pipe", "the FP16 pipe", "the integer pipe",
+    "the special function pipe", "instruction issue",
+)  # fmt: skip
+
+
+def next_roof(kernel: KernelEvidence, relieves: Collection[str]) -> tuple[str, float]:
+    """The unit that is busiest of those whose work a change leaves as it is, and how busy it is (0..1)."""
+    units = {title: busy for title, busy in unit_utilization(kernel).items() if title not in relieves}
+    title = max(units, key=lambda one: units[one], default="")
+    return title, min(1.0, units.get(title, 0.0) / 100)
+
+
+def bounded_gain(
+    run: RunEvidence, kernel: KernelEvidence, fraction: float, bound: str, relieves: Collection[str] = ()
+) -> Gain:
+    """At most `fraction` (0..1) of the kernel's own time, as a share of the whole (Amdahl's law), and no more than the
+    next unit leaves of it: one that the change does not `relieve`."""
     part = kernel.share * run.gpu_share
+    title, busy = next_roof(kernel, relieves)
+    if fraction > 1 - busy:
+        fraction, bound = (
+            1 - busy,
+            f"until {title} is what limits it, at {percent_text(100 * busy)} of its peak now",
+        )
     return Gain(part * min(1.0, max(0.0, fraction)), run.time_name, bound)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import (
+    PIPES,
     KernelEvidence,
     RunEvidence,
     bounded_gain,
@@ -19,6 +20,10 @@ from profkit.core.types import Insight
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
+ALWAYS, LITTLE = (
+    90.0,
+    10.0,
+)  # % of the time that a slice works, and of the peak that L2 and DRAM reach meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
@@ -113,6 +118,12 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             continue
         drain = kernel.stall_share("drain") or 0.0
         signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
+        if not signs and _queues_at_slice(kernel):
+            busiest, moved = kernel.values["l2.busiest_slice"], kernel.values["bandwidth.l2.share"]
+            signs = [
+                f"a slice of L2 works for {percent_text(busiest)} of the time, and L2 moves {percent_text(moved)} "
+                "of what it can"
+            ]
         if drain >= LEAST:
             signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
         yield insight_on(
@@ -122,8 +133,11 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
             "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
             "(a histogram of its own for each block); one thread of each block does the atomic operation.",
-            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL),
+            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
+            kernel.place_of(
+                [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
+            ),
         )
 
 
@@ -134,7 +148,14 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
     waits = (kernel.stall_share("drain") or 0.0) >= LEAST
-    return kernel.bound == "latency" and stores == 0 and waits
+    return kernel.bound == "latency" and stores == 0 and (waits or _queues_at_slice(kernel))
+
+
+def _queues_at_slice(kernel: KernelEvidence) -> bool:
+    """Whether a slice of L2 works nearly all the time for next to nothing that is moved."""
+    moved = (kernel.values.get("bandwidth.l2.share"), kernel.values.get("bandwidth.dram.share"))
+    idle = all(share is not None and share < LITTLE for share in moved)
+    return idle and kernel.above("l2.busiest_slice", ALWAYS)
 
 
 def _crowded_slices(kernel: KernelEvidence) -> bool:
@@ -163,7 +184,11 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
             "Many warps read or write the same few lines, or addresses a power of two apart. Give each block a copy "
             "of what all read (shared memory, __constant__), pad rows by one line, and begin blocks at different rows.",
             bounded_gain(
-                run, kernel, 1 - kernel.values["balance.l2"] / 100, "until all slices of L2 are as busy"
+                run,
+                kernel,
+                1 - kernel.values["balance.l2"] / 100,
+                "until all slices of L2 are as busy",
+                ("L2",),
             ),
             ("balance.l2", "l2.busiest_slice"),
         )
@@ -206,6 +231,8 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             f"{percent_text(active)} of a warp's threads are active on average",
             "Sort or group the work so that neighbouring threads do the same; give each thread the same number of "
             "iterations; move rare, long cases into a second kernel.",
-            bounded_gain(run, kernel, 1 - active / 100, "as if every instruction served all 32 threads"),
+            bounded_gain(
+                run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
+            ),
             ("warp.execution_efficiency", "branch.efficiency"),
         )

@@ -8,7 +8,7 @@ from math import ceil
 from profkit.analysis.insights.evidence import RunEvidence, bounded_gain, insight_on, percent_text
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Insight
+from profkit.core.types import Gain, Insight
 
 LEAST_LOST = 0.1  # of the time: the end of every kernel costs some
 MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
@@ -91,8 +91,8 @@ def small_kernels(run: RunEvidence) -> Iterator[Insight]:
         f"{plural(len(small), 'such kernel')}, {percent_text(100 * share)} of the GPU time",
         "Do the work of several such kernels in one (torch.compile, a larger batch, a loop inside the kernel). Where "
         "they cannot be joined, capture them in a CUDA graph. What is inside a kernel of this size hardly matters.",
-        None
-        if run.busy is None
-        else bounded_gain(run, first, share / first.share, "all such kernels together"),
+        Gain(share * run.gpu_share, run.time_name, "all such kernels together")
+        if run.busy is not None
+        else None,
         ("time.kernel",),
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import (
+    MEMORY_UNITS,
     KernelEvidence,
     RunEvidence,
     bounded_gain,
@@ -13,6 +14,7 @@ from profkit.analysis.insights.evidence import (
     percent_text,
     unit_utilization,
 )
+from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
@@ -20,6 +22,8 @@ IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 3
 # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
 WASTED = 20
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
+_ISSUE = ("instruction issue",)
+_SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 
 
@@ -28,11 +32,7 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
     whose warps wait for it."""
     for kernel in run.kernels:
         used = kernel.values.get("memory.coalescing")
-        if (
-            used is None
-            or used > 100 - WASTED
-            or kernel.owner in ("cublas", "cudnn", "flash-attention", "random")
-        ):
+        if used is None or used > 100 - WASTED or kernel.owner not in (*OWN_CODE, "cub"):
             continue
         level = _limiting_level(kernel)
         if level is None:
@@ -52,10 +52,12 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
         yield insight_on(
             "wasted-sectors",
             kernel,
-            "Let neighbouring threads access neighbouring addresses",
+            "Let neighbouring threads access neighbouring addresses"
+            if kernel.language != "triton"
+            else "Let neighbouring elements of a block be neighbouring addresses",
             f"{evidence}; {level[0]}",
             _access_change(per_request),
-            bounded_gain(run, kernel, level[1] * _wasted_share(kernel, used, excess), level[2]),
+            bounded_gain(run, kernel, level[1] * _wasted_share(kernel, used, excess), level[2], MEMORY_UNITS),
             ("memory.coalescing", "memory.sectors_per_request.load", "memory.sectors_per_request.store"),
             kernel.place_of(wasteful),
         )
@@ -160,7 +162,11 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
             f"{percent_text(max(rest, 1.0))} ({nearest}): {_again_text(kernel, loads)}",
             _REUSE[kernel.bound if kernel.bound in _REUSE else "l1"],
             bounded_gain(
-                run, kernel, 1 - rest / top, f"the kernel's time until {nearest} is the unit that limits it"
+                run,
+                kernel,
+                1 - rest / top,
+                f"the kernel's time until {nearest} is the unit that limits it",
+                near + _ISSUE,
             ),
             ("bandwidth.l1.share", "bandwidth.l2.share", "pipe.lsu.utilization", "pipe.fp32.utilization"),
         )
@@ -216,7 +222,7 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
             evidence,
             "Pad the rows of shared arrays by one element (tile[32][33]) or swizzle the index, so that the 32 threads "
             "of a warp meet 32 banks.",
-            bounded_gain(run, kernel, part * share / 100, "the passes that only conflicts need"),
+            bounded_gain(run, kernel, part * share / 100, "the passes that only conflicts need", _SHARED),
             ("shared.bank_conflicts.share", "shared.bank_conflicts.excess"),
         )
 
@@ -258,7 +264,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             "Arrays in a kernel stay in registers only where every index is known when it is compiled: unroll the loop "
             "(#pragma unroll). Otherwise use fewer live values, or allow more registers (__launch_bounds__, "
             "maxrregcount).",
-            bounded_gain(run, kernel, part, why) if part else None,
+            bounded_gain(run, kernel, part, why, ("L2", *_SHARED)) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
         )
 

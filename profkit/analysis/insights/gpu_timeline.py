@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place, percent_text
+from profkit.analysis.insights.gpu_lines import (
+    is_elementwise,
+    looping_place,
+    place_of_line,
+    times_text,
+    works_on_attention,
+)
 from profkit.analysis.timeline.origins import operation_name
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuTrace, Insight, MemoryKind, Place, Transfer
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, MemoryKind, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
-# Kernels of ATen that only move elements or apply a function to each.
-_ELEMENTWISE = re.compile(
-    r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel"
-)
 _CONVERSIONS = ("aten::to", "aten::_to_copy")
+_CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
+OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
 LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
 _PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
@@ -25,8 +32,27 @@ _HOST_COPIES = ("host to device", "device to host")
 
 
 def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
-    """Copies between host and device while no kernel runs. Overlap hides no more than kernels run
-    meanwhile."""
+    """Copies between host and device while no kernel runs, at the line that copies most."""
+    for insight in _exposed_copies(run):
+        trace = run.trace
+        lines = trace.lines if trace is not None else ()
+        line = max(lines, key=_copy_seconds, default=None)
+        if trace is None or line is None or not _copy_seconds(line):
+            yield insight
+            continue
+        copies = [one for one in line.transfers if one.kind in _HOST_COPIES]
+        count, size = sum(one.count for one in copies), sum(one.bytes for one in copies)
+        each = f"{format_quantity(size / count, 'B')} each"
+        text = f"{insight.evidence}; this line copies {times_text(trace, count)}, {each}"
+        yield replace(insight, where=place_of_line(line), evidence=text)
+
+
+def _copy_seconds(line: GpuLine) -> float:
+    return sum(one.seconds for one in line.transfers if one.kind in _HOST_COPIES)
+
+
+def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
+    """Overlap hides no more than kernels run meanwhile."""
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or not trace.copying:
         return
@@ -154,15 +180,45 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
     slowed_text = _slowed_text(trace, slowed)
+    line = _launching_line(trace)
+    place = place_of_line(line) if line is not None else looping_place(run)
+    of_line = ""
+    if line is not None:
+        part = line.launches / sum(one.launches for one in trace.lines)
+        of_line = (
+            f"; this line launches {percent_text(100 * part)} of them, {times_text(trace, line.launches)}"
+        )
     yield Insight(
         "late-launches",
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
-        f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{slowed_text}",
+        f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
         'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-        "batch, no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",
+        "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop. CUDA: capture the "
+        "loop's body in a graph."
+        if not _steps_optimizer(run, place)
+        else "An optimizer that handles all parameters in few kernels: fused=True or foreach=True; or compile the step "
+        "(torch.compile of optimizer.step, a CUDA graph of the whole training step).",
+        place,
         gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
     )
+
+
+def _launching_line(trace: GpuTrace) -> GpuLine | None:
+    """The line that launches most; None where it is one of many, or where lines are not known."""
+    line = max(trace.lines, key=lambda one: one.launches, default=None)
+    every = sum(one.launches for one in trace.lines)
+    return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
+
+
+def _steps_optimizer(run: RunEvidence, place: Place) -> bool:
+    texts = (
+        line.code.text
+        for sampled in run.document.sampled
+        for line in sampled.lines
+        if line.code is not None and (line.file, line.line) == (place.file, place.line)
+    )
+    return place.file is not None and any(re.search(r"\bopt\w*\.step\(", text) for text in texts)
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
@@ -207,15 +263,19 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     own = [
         one
         for one in trace.kernels
-        if "at::native" in one.kernel.name
-        and "distribution" not in one.kernel.name
-        and _ELEMENTWISE.search(one.kernel.name)
+        if is_elementwise(one)
+        and not works_on_attention(run, one)
+        and not _CONVERTING.search(one.kernel.name)
     ]
     launches = sum(one.launches for one in own)
     share = sum(one.total for one in own) / total if total > 0 else 0.0
     if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
         return
-    largest = max(own, key=lambda one: one.total)
+    by_line: Counter[tuple[str | None, int | None]] = Counter()
+    for one in own:
+        by_line[one.file, one.line] += one.total  # type: ignore[assignment]
+    most = by_line.most_common(1)[0][0]
+    largest = max((one for one in own if (one.file, one.line) == most), key=lambda one: one.total)
     yield Insight(
         "unfused-operations",
         "Fuse the elementwise operations (torch.compile)",
@@ -234,13 +294,15 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span:
         return
-    ranges = {
-        name: [one for one in trace.ranges if operation_name(one.name) == name] for name in _CONVERSIONS
-    }
-    name, largest = max(ranges.items(), key=lambda item: sum(one.gpu_seconds for one in item[1]))
-    kernels = sum(one.kernels for one in largest)
     total = sum(one.total for one in trace.kernels)
-    share = sum(one.gpu_seconds for one in largest) / total if total > 0 else 0.0
+    converting = [one for one in trace.kernels if _CONVERTING.search(one.kernel.name)]
+    name, kernels, spent = _converting_ranges(trace)
+    place = Place(operation=name)
+    if sum(one.total for one in converting) > spent:
+        spent, kernels = sum(one.total for one in converting), sum(one.launches for one in converting)
+        largest = max(converting, key=lambda one: one.total)
+        place, name = launch_place(largest), "conversion to 16 bits or less"
+    share = spent / total if total > 0 else 0.0
     if share * run.gpu_share < LEAST or kernels < MANY_LAUNCHES:
         return
     yield Insight(
@@ -249,6 +311,15 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
         f"{plural(kernels, 'kernel')} of {name} take {percent_text(100 * share)} of the kernel time",
         "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), convert inputs once "
         "before the loop, and let autocast keep its cache (no weight that changes within the step).",
-        Place(operation=name),
+        place,
         Gain(share * run.gpu_share, run.time_name, "the time of all conversions"),
     )
+
+
+def _converting_ranges(trace: GpuTrace) -> tuple[str, int, float]:
+    """The operation that converts most, its kernels, and their seconds; where operations were recorded beside."""
+    ranges = {
+        name: [one for one in trace.ranges if operation_name(one.name) == name] for name in _CONVERSIONS
+    }
+    name, largest = max(ranges.items(), key=lambda item: sum(one.gpu_seconds for one in item[1]))
+    return name, sum(one.kernels for one in largest), sum(one.gpu_seconds for one in largest)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.insights.evidence import (
+    MEMORY_UNITS,
+    PIPES,
     KernelEvidence,
     RunEvidence,
     bounded_gain,
@@ -30,6 +32,7 @@ _FP64_RATE = {
 # Dense TF32 over FP32 FLOP/s of the chips where that is worth it (NVIDIA's data sheets of A100, H100, B200); on
 # 8.6, 8.9 and 12.0 both are about the same.
 _TF32_SPEED = {"8.0": 8.0, "9.0": 7.4, "10.0": 14.0}
+_FP64 = ("the FP64 pipe", "instruction issue")
 SLOW_FP64 = 1 / 8  # of the FP32 rate: below it a few instructions in FP64 are enough to limit a kernel
 _OF_FP32 = re.compile(
     r"(^|_|::)sgemm|simt_sgemm|_f32f32_f32f32_f32_(?!.*tf32)|gemm_f32f32_f32_f32|ffma|magma_sgemm",
@@ -65,7 +68,7 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
             "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal makes a whole "
             "expression double. Keep double where its digits are needed.",
             bounded_gain(
-                run, kernel, (busy - floor) / 100, "the kernel's time until the next unit is as busy"
+                run, kernel, (busy - floor) / 100, "the kernel's time until the next unit is as busy", _FP64
             ),
             ("pipe.fp64.utilization", "flops.share.f64"),
         )
@@ -81,28 +84,39 @@ def fp64_rate(kernel: KernelEvidence) -> float | None:
 
 
 def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
-    """A library's matrix product in FP32 on a chip where TF32 on tensor cores is several times as fast."""
-    for kernel in run.kernels:
-        name = kernel.row.scope.name or ""
-        speed = _TF32_SPEED.get(kernel.gpu.capability or "") if kernel.gpu is not None else None
-        if speed is None or not is_matrix_product(name) or not _OF_FP32.search(name) or _OF_TF32.search(name):
-            continue
-        if kernel.above("tensor.utilization", 10.0):
-            continue
-        moving = max(
-            kernel.values.get("bandwidth.dram.share", 0.0), kernel.values.get("bandwidth.l2.share", 0.0)
-        )
-        floor = max(1 / speed, moving / 100)
-        yield insight_on(
-            "no-tensor-cores",
-            kernel,
-            "Let FP32 matrix products use the tensor cores (TF32), or use bfloat16",
-            "a matrix product in FP32 without tensor cores",
-            'PyTorch: torch.set_float32_matmul_precision("high"), or torch.autocast with bfloat16; CUDA: '
-            "CUBLAS_TF32_TENSOR_OP_MATH. TF32 keeps 10 bits of the mantissa: check the results.",
-            bounded_gain(run, kernel, 1 - floor, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
-            ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
-        )
+    """A library's matrix products in FP32 on a chip where TF32 on tensor cores is several times as fast, all in one."""
+    kernels = [kernel for kernel in run.kernels if _is_plain_fp32(kernel)]
+    speed = (
+        _TF32_SPEED.get(kernels[0].gpu.capability or "") if kernels and kernels[0].gpu is not None else None
+    )
+    if speed is None:
+        return
+    first = max(kernels, key=lambda kernel: (kernel.place.line is not None, kernel.share))
+    left = sum(kernel.share * (1 - _tf32_floor(kernel, speed)) for kernel in kernels)
+    share = sum(kernel.share for kernel in kernels)
+    yield insight_on(
+        "no-tensor-cores",
+        first,
+        "Let FP32 matrix products use the tensor cores (TF32), or use bfloat16",
+        f"{plural(len(kernels), 'matrix product')} in FP32 without tensor cores, {percent_text(100 * share)} of the "
+        "GPU time",
+        'PyTorch: torch.set_float32_matmul_precision("high"), or torch.autocast with bfloat16; CUDA: '
+        "CUBLAS_TF32_TENSOR_OP_MATH. TF32 keeps 10 bits of the mantissa: check the results.",
+        Gain(left * run.gpu_share, run.time_name, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
+        ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
+    )
+
+
+def _is_plain_fp32(kernel: KernelEvidence) -> bool:
+    name = kernel.row.scope.name or ""
+    fp32 = is_matrix_product(name) and _OF_FP32.search(name) and not _OF_TF32.search(name)
+    return bool(fp32) and not kernel.above("tensor.utilization", 10.0)
+
+
+def _tf32_floor(kernel: KernelEvidence, speed: float) -> float:
+    """The share of its time that the product needs at least on tensor cores, 0..1."""
+    moving = max(kernel.values.get("bandwidth.dram.share", 0.0), kernel.values.get("bandwidth.l2.share", 0.0))
+    return min(1.0, max(1 / speed, moving / 100))
 
 
 def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
@@ -114,7 +128,7 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
     kernels = [
         kernel
         for kernel in run.kernels
-        if kernel.owner in ("cublas", "cutlass", "cudnn") and _ALIGNMENT.search(kernel.row.scope.name or "")
+        if kernel.owner in ("cublas", "cutlass", "cudnn") and _is_unaligned(kernel)
     ]
     if not kernels:
         return
@@ -146,6 +160,15 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
         ),
         ("tensor.utilization", "bandwidth.dram.share"),
     )
+
+
+def _is_unaligned(kernel: KernelEvidence) -> bool:
+    """By its name, and by its shapes where those are known; kernels without tensor cores are all called align1."""
+    name = kernel.row.scope.name or ""
+    if _ALIGNMENT.search(name) is None or re.search(r"simt|sgemm|dgemm", name):
+        return False
+    sizes = [int(size) for pair in _MATRIX.findall(kernel.operation or "") for size in pair]
+    return " x " not in (kernel.operation or "") or any(map(_is_odd, sizes))
 
 
 def _odd_dimension(kernels: Sequence[KernelEvidence]) -> int | None:
@@ -201,6 +224,7 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
                 kernel,
                 min(FLASH_GAIN, 1 - (reached or 0.0)),
                 "FlashAttention-3 is 1.5 to 2 times as fast on an H100 (arXiv 2407.08608)",
+                (*MEMORY_UNITS, *PIPES),
             ),
             ("tensor.utilization",),
         )

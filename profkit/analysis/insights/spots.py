@@ -395,7 +395,7 @@ def place_alone(spot: HotSpot) -> Insight:
         f"{calls_text(spot)}{called}".lstrip("; "),
         f"begin here: all other places together are {percent_text(100 * left)} of the time"
         if spot.share >= 0.5
-        else "no place takes more than this one",
+        else "no other line of the program takes more",
     )
     return say(spot, said)
 

@@ -6,7 +6,17 @@ import re
 from typing import Literal
 
 KernelOwner = Literal[
-    "user", "cublas", "cudnn", "cutlass", "flash-attention", "aten", "nccl", "inductor", "random", "cub"
+    "user",
+    "cublas",
+    "cudnn",
+    "cutlass",
+    "flash-attention",
+    "aten",
+    "nccl",
+    "inductor",
+    "xla",
+    "random",
+    "cub",
 ]
 # In this order: a random initialiser of ATen is first of all that.
 _PATTERNS: tuple[tuple[KernelOwner, str], ...] = (
@@ -17,6 +27,7 @@ _PATTERNS: tuple[tuple[KernelOwner, str], ...] = (
         r"|curand_?(Philox|XORWOW|MRG|MTGP)?.*gen_|fused_dropout",
     ),
     ("inductor", r"^triton_(poi|per|red|tem|for|mm|spl)_"),
+    ("xla", r"^(\w+_fusion\w*|fusion(_\d+)?|wrapped_\w+|triton_(softmax|gemm)\w*|gemm_fusion\w*)$"),
     ("flash-attention", r"flash_(fwd|bwd)|fmha_|FlashAttn|attention_kernel_batched|pytorch_flash"),
     (
         "cudnn",
@@ -48,6 +59,7 @@ _TITLES: dict[KernelOwner, str] = {
     "aten": "PyTorch (ATen)",
     "nccl": "NCCL",
     "inductor": "torch.compile (Inductor)",
+    "xla": "XLA",
     "random": "a random number generator",
     "cub": "CUB or Thrust",
 }

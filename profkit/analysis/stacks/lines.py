@@ -15,6 +15,7 @@ from profkit.core.types import Frame, LineSamples, SampledTime, Variable
 
 MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _WORKERS = "/multiprocessing/process.py"
 Role: TypeAlias = Literal["main", "thread", "process"]
 Place: TypeAlias = tuple[Frame, int]
@@ -60,12 +61,13 @@ class LineTally:
         if None in sample.frames:
             return
         places = places_of(sample, role)
-        at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
-        if at is None:
+        found = _line_in(places)
+        if found is None:
             self._rest_cpu += sample.cpu
             self._rest_wall += sample.wall if role == "main" else 0.0
             return
-        line = self._lines.setdefault(places[at], _Line())
+        place, outer, at = found
+        line = self._lines.setdefault(place, _Line())
         line.sources.add((role, source))
         if role == "main":
             line.main_wall += sample.wall
@@ -80,8 +82,8 @@ class LineTally:
                 (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
             )
             _add(line.callees, places[inner], sample.wall)
-        if at > 0:
-            _add(line.callers, places[at - 1], sample.wall)
+        if outer > 0:
+            _add(line.callers, places[outer - 1], sample.wall)
         if rank:
             line.ranks[rank] = line.ranks.get(rank, 0.0) + sample.cpu
             line.rank_waits[rank] = line.rank_waits.get(rank, 0.0) + max(0.0, sample.wall - sample.cpu)
@@ -93,21 +95,22 @@ class LineTally:
             waits = line.waits if role == "main" else line.other_waits
             waits[kind] = waits.get(kind, 0.0) + seconds
 
-    def move_wait(self, awaited: PythonSample, seconds: float) -> None:
-        """What an event loop waited for one coroutine belongs to the line of that coroutine, not to the loop's."""
+    def move_wait(self, awaited: PythonSample, seconds: float, *, alone: bool) -> None:
+        """What an event loop waited belongs to the line of its first coroutine; `alone`: it had no other to run."""
         waiting = sorted(self._lines.values(), key=lambda line: -line.waits.get("input", 0.0))
         places = places_of(awaited, "main")
-        at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
-        if not waiting or at is None:
+        found = _line_in(places)
+        if not waiting or found is None:
             return
         source = waiting[0]
         moved = min(seconds, source.main_wall, source.waits.get("input", 0.0))
         source.main_wall -= moved
         source.waits["input"] -= moved
-        line = self._lines.setdefault(places[at], _Line())
+        line = self._lines.setdefault(found[0], _Line())
         line.main_wall += moved
-        line.waits["await"] = line.waits.get("await", 0.0) + moved
-        for outer in reversed(places[:at]):
+        kind = "await" if alone else "input"
+        line.waits[kind] = line.waits.get(kind, 0.0) + moved
+        for outer in reversed(places[: found[1]]):
             _add(line.callers, outer, moved)
 
     def note_longest(self, sample: PythonSample, role: Role, seconds: float) -> None:
@@ -117,9 +120,8 @@ class LineTally:
             line.longest = max(line.longest, seconds)
 
     def _line_of(self, sample: PythonSample, role: Role) -> _Line | None:
-        places = places_of(sample, role)
-        at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
-        return self._lines.get(places[at]) if at is not None else None
+        found = _line_in(places_of(sample, role))
+        return self._lines.get(found[0]) if found is not None else None
 
     def sampled(self, seen: Mapping[Frame, SeenValues], collecting: float, children: int) -> SampledTime:
         """All lines, the most time first."""
@@ -164,6 +166,20 @@ class LineTally:
             line.ranks,
             line.rank_waits,
         )
+
+
+def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
+    """The innermost line of the user's own code, where its function stands among the frames, and where it does itself.
+
+    A comprehension is a part of the function that it stands in, as from Python 3.12 on.
+    """
+    at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
+    if at is None:
+        return None
+    outer = at
+    while outer > 0 and places[outer][0].function.rpartition(".")[2] in _COMPREHENSIONS:
+        outer -= 1
+    return (places[outer][0], places[at][1]), outer, at
 
 
 def places_of(sample: PythonSample, role: Role) -> list[Place]:

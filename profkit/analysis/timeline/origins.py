@@ -204,19 +204,25 @@ def range_meaning(name: str, domain: str | None) -> RangeMeaning:
     return RangeMeaning((plain, None), operation, _BACKWARD.fullmatch(plain) is not None)
 
 
-def with_operations(trace: GpuTrace | None, launched: Sequence[KernelTime]) -> GpuTrace | None:
-    """The trace with what `launched` says of the same configurations: operation, forward operation and line.
+def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTrace | None:
+    """The trace with what `launched` says of the same configurations (operation, forward operation and line), and with
+    its lines.
 
     `launched` is of another run of the same program: of its launches only shares count.
     """
-    known = {
-        time.kernel.scope: time for time in reversed(launched) if (time.operation or time.file) is not None
-    }
-    if trace is None or not known:
+    if trace is None or launched is None:
         return trace
+    known = {
+        time.kernel.scope: time
+        for time in reversed(launched.kernels)
+        if (time.operation or time.file) is not None
+    }
     return replace(
         trace,
         kernels=tuple(_with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
+        lines=launched.lines or trace.lines,
+        line_span=launched.line_span or trace.line_span,
+        lines_of=launched.span if launched.lines else trace.lines_of,
     )
 
 

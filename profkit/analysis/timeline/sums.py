@@ -15,9 +15,9 @@ from profkit.analysis.timeline.device_time import (
     host_pauses,
 )
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
+from profkit.analysis.timeline.line_sums import LineSums
 from profkit.analysis.timeline.origins import (
     LaunchOrigin,
-    LaunchOrigins,
     RangePaths,
     SourceLine,
     TimeWindows,
@@ -84,13 +84,17 @@ class RangeSums:
     """Fed with the kernels that count."""
 
     def __init__(
-        self, ranges: Sequence[Range], windows: TimeWindows, configurations: Sequence[Configuration]
+        self,
+        ranges: Sequence[Range],
+        windows: TimeWindows,
+        configurations: Sequence[Configuration],
+        lines: LineSums,
     ) -> None:
         self._table = configurations
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
-        self._origins = LaunchOrigins(ranges)
+        self._lines, self._origins = lines, lines.origins
         self._launched_by: dict[int, Counter[int]] = {}  # by configuration the launches from each origin
 
     def add(self, rows: Columns, when: Any) -> None:
@@ -110,6 +114,7 @@ class RangeSums:
         origin = self._origins.find(when, rows["process"], rows["thread"])
         if origin is None:
             return
+        self._lines.add_kernels(rows, origin)
         pairs, counts = np.unique(np.stack([rows["what"], origin]), axis=1, return_counts=True)
         for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
             self._launched_by.setdefault(what, Counter())[number] += count
@@ -218,7 +223,8 @@ class Sums:
     def __init__(self, recording: Recording, windows: TimeWindows) -> None:
         self._recording, self._windows = recording, windows
         self._kernels = KernelSums(recording.tables.configurations)
-        self._ranges = RangeSums(recording.ranges, windows, recording.tables.configurations)
+        self._lines = LineSums(recording.ranges, windows, recording.tables)
+        self._ranges = RangeSums(recording.ranges, windows, recording.tables.configurations, self._lines)
         self._host = HostSums()
         self._transfers: dict[int, list[int]] = {}  # by kind: count, bytes, ns
         self._devices: dict[int, Idle] = {}
@@ -248,7 +254,9 @@ class Sums:
             self._host.add_launches(rows)
             self._ranges.add(rows, when[chosen])
             self._working.update(np.unique(rows["device"]).tolist())
-        self._add_transfers(block[counts & (block["kind"] == TRANSFER)])
+        moved = counts & (block["kind"] == TRANSFER)
+        self._add_transfers(block[moved])
+        self._lines.add_copies(block[moved], when[moved])
         self._add_devices(block[counts], window[counts])
         if counts.any():
             self._streams.add(block[counts])
@@ -283,7 +291,9 @@ class Sums:
 
     def add_calls(self, block: Columns) -> None:
         """Calls of the host (columns CALL)."""
-        self._host.add_calls(block[self._windows.number(block["start"]) >= 0])
+        rows = block[self._windows.number(block["start"]) >= 0]
+        self._host.add_calls(rows)
+        self._lines.add_calls(rows)
 
     def trace(self, *, repeats: int | None) -> GpuTrace:
         """All of it. Of several devices `span` and `busy` are the mean: a device that waits for others is idle."""
@@ -296,10 +306,12 @@ class Sums:
         computing = sum(self._computing[n].worked() for n in working if n in self._computing)
         latency, call = self._host.latencies()
         kernels = self._kernels.summed(self._ranges.names(), self._ranges.operations())
+        lines, line_span = self._lines.summed()
+        span = sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None
         return GpuTrace(
             self._recording.tool,
             kernels.times,
-            span=sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None,
+            span=span,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
             launches=sum(k.launches for k in kernels.times),
             transfers=self._summed_transfers(),
@@ -324,6 +336,9 @@ class Sums:
             streams=self._streams.summed(),
             operations=self._ranges.written_operations(),
             communication=self._communication.summed(self._computing),
+            lines=lines,
+            line_span=line_span,
+            lines_of=span if lines else None,
         )
 
     def _summed_transfers(self) -> tuple[Transfer, ...]:

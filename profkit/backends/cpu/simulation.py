@@ -33,6 +33,7 @@ from profkit.profilers.valgrind.command import (
     callgrind_outputs,
     changed_geometries,
     combine_levels,
+    is_followed,
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
@@ -73,6 +74,8 @@ class Simulation(Pass):
         valgrind, machine = self._valgrind, self.context.machine
         if not valgrind.works:
             return self.skip(valgrind.reason, valgrind.fix, simulated=True)
+        if not is_followed(self.context.workload.command[0]):
+            return self.skip(Fact("compiler-not-simulated"), simulated=True)
         first, second, third = (data_cache(machine, level) for level in (1, 2, 3))
         if first is None or second is None:
             return self.skip(Fact("unknown-caches"), simulated=True)

@@ -8,13 +8,16 @@ it costs): a torch program that starts in 3 s took 5.0 s under nsys with its exp
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
+from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cuda.definitions import with_definitions
 from profkit.backends.cuda.kernels import (
     ChosenKernels,
     CountedLaunches,
@@ -156,7 +159,7 @@ class DeviceTracePass(Pass):
             report = _read_export(self.folder)
         if report.fault is not None:
             raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
-        trace = report.trace
+        trace = with_definitions(report.trace, self.context.workload)
         notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
         if trace is not None and any(kernel.graph for kernel in trace.kernels):
             notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
@@ -190,7 +193,9 @@ LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
 # until then is kept.
-LEAST_LIMIT, PATIENCE, FINISH = 60.0, 3.0, 20.0
+LEAST_LIMIT, PATIENCE, FINISH = 30.0, 3.0, 20.0
+# JAX takes most of the device's memory ahead, and a replay saves all that a kernel may write.
+NOT_AHEAD = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 @dataclass(frozen=True)
@@ -293,6 +298,7 @@ class NcuPass(Pass):
             ncu=str(self._ncu.path),
             version=self._ncu.version,
             window=task.counted.window,
+            code=bool(kernels) and all(kernel_owner(one.kernel.name) in OWN_CODE for one in kernels),
         )
         switch = Switch("cuda") if state.marked else None
         told = {"iterations": task.iterations, "warmup": WARMUP, "entries": task.entries}
@@ -300,6 +306,7 @@ class NcuPass(Pass):
             name,
             argv,
             (f"artifacts/{name}.ncu-rep",),
+            env={key: value for key, value in NOT_AHEAD.items() if key not in os.environ},
             directive=self.directive(name, switch, **told),
             tool="ncu",
             signals_as_codes=True,
@@ -369,7 +376,7 @@ class KernelCountersPass(NcuPass):
 
 
 class ExplanationPass(NcuPass):
-    """The counters that explain, on the configurations that missed a target; on all of them at full depth."""
+    """The counters that explain, on the program's own kernels that missed a target; on all of them at full depth."""
 
     name = "explain"
 
@@ -378,7 +385,7 @@ class ExplanationPass(NcuPass):
         wanted, everything = self.counter_set("explain"), self.context.depth == "full"
         if not self._ncu.works:
             return self.skip(self._ncu.reason, self._ncu.fix, counters=wanted.metrics)
-        whom = "every kernel that was counted" if everything else "only kernels that missed a target"
+        whom = "every kernel that was counted" if everything else "only own kernels that missed a target"
         counted = [result for result in state.passes if result.name == "counters"]
         if state.verdicts is None or (not counted and self.is_traced):
             return self.undecided(state, wanted, whom)
@@ -389,7 +396,11 @@ class ExplanationPass(NcuPass):
             return self.skip(Fact("no-trace-of-kernels"))
         failed = {verdict.scope for verdict in state.verdicts if _is_open(verdict)}
         kernels = (k.kernel for k in choose_kernels(trace).kernels)
-        only = frozenset(kernel for kernel in kernels if everything or kernel.scope in failed)
+        only = frozenset(
+            kernel
+            for kernel in kernels
+            if everything or (kernel.scope in failed and kernel_owner(kernel.name) in OWN_CODE)
+        )
         if not only:
             return self.skip(Fact("no-kernel-missed"), "--depth full")
         return self.count(state, wanted, self.choose(state, trace, wanted, only), trace, "explain")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.passes import (
@@ -22,7 +22,6 @@ from profkit.backends.cuda.passes import (
 )
 from profkit.backends.passes import (
     ALL_PASSES,
-    DEVICE_PASSES,
     BackendRun,
     Pass,
     PassTable,
@@ -32,7 +31,7 @@ from profkit.backends.passes import (
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import status_wrapper
-from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
+from profkit.core.types import Depth, Hotspot, PassName, PassPlan, PassResult, Plan, Profile, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.nsys.probe import probe_nsys
@@ -55,15 +54,15 @@ class CudaRun(BackendRun):
     passes: ClassVar[PassTable] = {
         "quick": ("timing", "trace"),
         "gate": ("timing", "trace", "counters"),
-        "standard": (*DEVICE_PASSES, "explain"),
+        "standard": ("timing", "trace", "stacks", "counters", "explain"),
         "full": (*ALL_PASSES, "explain"),
     }
     # Processes of the same work on a GPU differ by less than its clocks do within one.
     processes: ClassVar[Mapping[Depth, int]] = {"quick": 1, "gate": 1, "standard": 1, "full": 3}
     switch = Switch("cuda")
     on_device = True
-    # the stacks once it is known whether nsys works
-    order = ("timing", "cprofile", "tracemalloc", "trace", "stacks", "counters", "explain")
+    # the stacks once it is known whether nsys works: with them the first answer is known
+    order = ("timing", "trace", "stacks", "counters", "explain", "cprofile", "tracemalloc")
 
     def tool_versions(self) -> dict[str, str | None]:
         """nsys and ncu, where they are used."""
@@ -171,26 +170,69 @@ class TracedStacksPass(StacksPass):
 
 def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     """What the pass found, with what launched each kernel where nsys left it; its times are not taken."""
+    said = _said_by_processes(folder / SWITCHED_OFF)
+    reasons = {str(line["reason"])[:300]: None for line in said if isinstance(line.get("reason"), str)}
+    part = "operations and lines of the kernels are those of a part of the run"
+    notes = (*findings.notes, *(f"{part}: {reason}" for reason in reasons))
+    growing = [row for line in said for row in line.get("memory") or ()]
+    breaks = [row for line in said for row in line.get("breaks") or ()]
+    profiles = (*findings.profiles, *_growing(growing), *_broken(breaks))
+    findings = replace(findings, notes=notes, profiles=profiles)
     path = folder / EXPORT
     if not path.is_file():
         return findings
-    notes = (*findings.notes, *_switched_off(folder / SWITCHED_OFF))
     try:
         report = recognise_format(path).read(path)
     except UnreadableReport as error:
         return replace(findings, notes=(*notes, f"which operation launched a kernel: {error.message}"))
-    launched = report.trace.kernels if report.trace is not None else ()
-    return replace(findings, launched=launched, notes=notes)
+    return replace(findings, launched=report.trace)
 
 
-def _switched_off(path: Path) -> Iterator[str]:
-    """Why lines and operations were written for a part of the time only, as the workload's processes say."""
-    try:
-        lines = read_bounded_text(path).splitlines()
-    except (OSError, ValueError):
-        return
-    for line in lines[:1000]:
-        with suppress(ValueError, AttributeError):  # a line that a killed process did not finish
-            reason = json.loads(line).get("reason")
-            if isinstance(reason, str):
-                yield f"operations and lines of the kernels are those of a part of the run: {reason[:300]}"
+def _said_by_processes(path: Path) -> list[dict[str, Any]]:
+    """What the processes of the workload said at their ends, a line each."""
+    said = []
+    with suppress(OSError, ValueError):
+        for line in read_bounded_text(path).splitlines()[:1000]:
+            with suppress(ValueError):  # a line that a killed process did not finish
+                value = json.loads(line)
+                said += [value] if isinstance(value, dict) else []
+    return said
+
+
+def _growing(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
+    """Lines whose tensors stay on the device."""
+    with suppress(ValueError, TypeError):
+        spots = tuple(
+            Hotspot(
+                str(function),
+                float(last - first),
+                float(last),
+                int(blocks),
+                str(file),
+                int(line),
+                counters={"looks": looks, "begin": begin, "end": end, "first": first, "device": 1.0},
+            )
+            for file, line, function, looks, begin, first, end, last, blocks in rows
+        )
+        total = sum(spot.own for spot in spots)
+        if spots:
+            yield Profile("lines whose tensors stay on the device", "B", total, spots, "growing-lines")
+
+
+def _broken(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
+    """Where torch.compile left a function, and why."""
+    with suppress(ValueError, TypeError):
+        spots = tuple(
+            Hotspot(
+                str(reason),
+                float(count),
+                None,
+                int(count),
+                str(file),
+                int(line),
+                counters={"whole": float(whole)},
+            )
+            for file, line, reason, whole, count in rows
+        )
+        if spots:
+            yield Profile("graph breaks", "count", sum(one.own for one in spots), spots, "graph-breaks")

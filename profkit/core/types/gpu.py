@@ -103,6 +103,26 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class GpuLine:
+    """What one line of the program did for the devices in what counts; of a backward pass the line of its forward part.
+
+    `calls` of torch and their seconds on the host; `waits`: calls that wait for the device, without those that only
+    belong to a copy to it. Of the run that recorded lines: its times are longer.
+    """
+
+    file: str
+    line: int
+    function: str | None = None
+    calls: int = 0
+    seconds: float = 0.0
+    launches: int = 0
+    kernel_seconds: float = 0.0
+    waits: int = 0
+    wait_seconds: float = 0.0
+    transfers: tuple[Transfer, ...] = ()
+
+
+@dataclass(frozen=True)
 class GpuRange:
     """One NVTX range (or region) by name, all its entries together."""
 
@@ -201,6 +221,9 @@ class GpuTrace:
     communication: Communication | None = None
     streams: tuple[DeviceStreams, ...] = ()  # of processes with several on a device
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
+    lines: tuple[GpuLine, ...] = ()  # most time of the device first
+    line_span: float | None = None  # seconds of the part that counts in which lines were recorded,
+    lines_of: float | None = None  # and seconds of that part in the run that recorded them
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def ncu_argv(
     ncu: str = "ncu",
     version: str | None = None,
     window: tuple[int, int] | None = None,
+    code: bool = False,
 ) -> tuple[str, ...]:
     """Count `metrics` and `sections` for the planned launch of each of `kernels`, once each, into `report`.
 
@@ -56,7 +57,8 @@ def ncu_argv(
     done after it, and the program runs on freely. All launches in it are counted; the plans' own numbers do not matter.
 
     The clocks are left alone, unlike by ncu's default, which locks them; the caches are emptied before each replay, as
-    by its default. `version` is that of ncu; options it is too old for are left out.
+    by its default. `version` is that of ncu; options it is too old for are left out. `code`: the kernels' machine code,
+    with its lines, goes into the report; of a library it is the whole, 30 MB of cuBLAS.
     """
     argv = ["env", *(part for name in _INJECTORS for part in ("-u", name)), ncu]
     argv += _if_known(version, "--config-file", "off")
@@ -69,8 +71,7 @@ def ncu_argv(
         argv += ["--section", section]
     if metrics:
         argv += ["--metrics", ",".join(metrics)]
-    # A library's whole code in each report: 30 MB where cuBLAS is used.
-    argv += _if_known(version, "--import-sass", "no")
+    argv += _if_known(version, "--import-sass", "yes" if code else "no")
     argv += ["--apply-rules", "no", "--force-overwrite", "--export", str(report).replace("%", "%%")]
     return (*argv, *command)
 

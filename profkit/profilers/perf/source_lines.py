@@ -60,15 +60,18 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
     stay samples' periods else. Raises UnreadableReport.
     """
     chains: dict[_Chain, float] = {}
+    others: dict[str, float] = {}  # programs that it starts
     total = rest = 0.0
     for process, thread, period, frames in _samples(path):
         total += period
         chain = _chain_of(frames, program.name.encode(), thread, process)
         if chain.keys:
             chains[chain] = chains.get(chain, 0.0) + period
+        elif (other := _program_of(frames)) is not None:
+            others[other] = others.get(other, 0.0) + period
         else:
             rest += period
-    if not chains:
+    if not chains and not others:
         return None
     weights: dict[Address, float] = {}
     for chain, weight in chains.items():
@@ -91,12 +94,22 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
             row.own += weight
         else:
             row.callees[leaf] = row.callees.get(leaf, 0.0) + weight
+    rows |= {(name, None, None): _Place(weight, weight) for name, weight in others.items()}
     samples = [_line_samples(*where, row) for where, row in rows.items() if row.weight >= LEAST * total]
     samples.sort(key=lambda one: -one.main_cpu)
     first = max(rows.values(), key=lambda row: row.weight).addresses
-    symbol, offset = max(first, key=lambda key: first[key])
-    hottest = f"{symbol}+{offset:#x}"
+    symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
+    hottest = f"{symbol}+{offset:#x}" if symbol else None
     return SampledTime(total, total, rest, rest, native=True, hottest=hottest, lines=tuple(samples))
+
+
+def _program_of(frames: list[bytes]) -> str | None:
+    """The program in whose process a sample is, by the first of its frames that is in no library."""
+    for line in frames:
+        file = line.rpartition(b" (")[2].removesuffix(b")").removesuffix(b" (deleted)")
+        if file.startswith(b"/") and b".so" not in file:
+            return file.rpartition(b"/")[2].decode("utf-8", "replace")
+    return None
 
 
 def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes) -> _Chain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from math import log2
 from pathlib import Path
 
@@ -72,6 +73,12 @@ _NOT_FOLLOWED = (
     "*/gcc*,*/g++*,*/cc,*/c++,*/cc1*,*/clang*,*/*-linux-gnu-*,*/nvcc,*/ptxas*,*/ld,*/ld.*,*/as,"
     "*/ldconfig*,*/lscpu,*/uname,*/git"
 )
+
+
+def is_followed(program: str) -> bool:
+    """Whether valgrind would simulate it, or only the first steps of a driver."""
+    return not any(fnmatch(f"/{Path(program).name}", pattern) for pattern in _NOT_FOLLOWED.split(","))
+
 
 COST = 60.0
 COST_NOTE = "a numpy script of 77 ms took 60 times as long; starting torch takes about 10 times as long"

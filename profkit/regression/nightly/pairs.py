@@ -20,7 +20,6 @@ from pathlib import Path
 
 from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
-from profkit.core.formatting import format_figures
 from profkit.core.inference import Interval, decide
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
@@ -57,6 +56,7 @@ from profkit.regression.paired.checkout import (
     resolve_commit,
     version_of,
 )
+from profkit.regression.paired.compare_versions import what_would_decide as decided_by
 from profkit.regression.paired.interleave import (
     FIRST_ROUNDS,
     MEMORY,
@@ -335,8 +335,10 @@ def what_would_decide(outcomes: Sequence[MetricOutcome], pairs: NightPairs) -> s
         return pairs.fix
     for one in open_ones:
         if one.code == PAIRED and one.change is not None and pairs.pairing is not None:
-            budget, larger = 2 * math.ceil(pairs.pairing.budget), format_figures(200 * one.change.floor, 2)
-            return f"pairs: {{budget: {budget}}} or more; or floors: {{{one.metric}: {larger} %}}"
+            wanted = decided_by(one.change, pairs.pairing).numbers
+            keys = [f"pairs: {{budget: {wanted['seconds']:.0f}}}"] if "seconds" in wanted else []
+            keys += [f"floors: {{{one.metric}: {100 * wanted['floor']:.3g} %}}"] if "floor" in wanted else []
+            return ", or ".join(keys)
     return None
 
 

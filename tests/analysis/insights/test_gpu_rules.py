@@ -171,7 +171,8 @@ def test_wasted_sectors_that_only_the_caches_see_win_no_more_than_dram_has_left(
 def test_bank_conflicts_that_limit_a_kernel_are_found() -> None:
     found = insights(SAMPLES["transposeCoalesced"])["bank-conflicts"]
     assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.9394)
+    assert found.gain.at_most == pytest.approx(0.3808)
+    assert "DRAM is what limits it, at 62 % of its peak" in found.gain.bound
 
 
 def test_atomics_on_one_address_are_told_from_other_waiting() -> None:
@@ -374,7 +375,9 @@ def test_without_atomics_crowded_slices_are_accesses_to_be_spread() -> None:
 def test_blocks_of_very_different_length_are_told_by_the_multiprocessors() -> None:
     found = insights({**ONE_LOAD_AT_A_TIME, "balance.multiprocessors": 60.0})
     assert found["uneven-multiprocessors"].gain is not None
-    assert found["uneven-multiprocessors"].gain.at_most == pytest.approx(0.4)
+    assert found["uneven-multiprocessors"].gain.at_most == pytest.approx(
+        0.329
+    )  # then the busiest unit is full
     even = {**ONE_LOAD_AT_A_TIME, "balance.multiprocessors": 98.9}
     assert "uneven-multiprocessors" not in insights(even)
 

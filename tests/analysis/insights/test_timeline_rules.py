@@ -264,13 +264,17 @@ def test_the_dimension_to_be_padded_is_named_where_the_operations_tell_it() -> N
     "operation",
     [
         ("aten::mm [4095,768] x [768,50257]", 10, 1),  # two of them: either
-        ("aten::mm [4096,768] x [768,512]", 10, 1),  # a view at an odd offset
         (FORWARD, 4, 3),  # of others, too
         ("aten::convolution [8,3,225,225], [64,3,7,7]", 10, 1),
     ],
 )
 def test_a_dimension_is_not_named_where_it_may_be_another(operation: tuple[str, int, int]) -> None:
     assert "multiple of 8" in unaligned(operation).title
+
+
+def test_a_name_alone_proves_no_odd_dimension() -> None:
+    with pytest.raises(ValueError, match="not enough values"):
+        unaligned(("aten::mm [4096,768] x [768,512]", 10, 1))
 
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"

@@ -54,7 +54,7 @@ def test_a_trace_takes_over_what_launched_its_kernels_and_keeps_its_own_times() 
     bare = {"operation": None, "operation_launches": 0, "operations": 0, "backward_of": None}
     times = tuple(replace(time, launches=29 * time.launches, **bare) for time in recorded.kernels)
     plain = replace(recorded, kernels=times)
-    joined = with_operations(plain, recorded.kernels)
+    joined = with_operations(plain, recorded)
     assert joined is not None
     first, second = joined.kernels[:2]
     assert (first.operation, first.operation_launches, first.launches) == (
@@ -64,7 +64,7 @@ def test_a_trace_takes_over_what_launched_its_kernels_and_keeps_its_own_times() 
     )
     assert second.backward_of == "aten::mm [4096,768] x [768,50257]"
     assert [time.total for time in joined.kernels] == [time.total for time in recorded.kernels]
-    assert with_operations(plain, ()) is plain
+    assert with_operations(plain, None) is plain
 
 
 def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_path: Path) -> None:
@@ -76,7 +76,8 @@ def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_p
         "first",
         "operations and lines of the kernels are those of a part of the run: torch.compile is used",
     )
-    assert found.launched[0].operation == "aten::mm [4096,768] x [768,50257]"
+    assert found.launched is not None
+    assert found.launched.kernels[0].operation == "aten::mm [4096,768] x [768,50257]"
 
 
 # ------------------------------------------------------------ test_triton_tuning

@@ -12,6 +12,7 @@ torch.compile would look into it, and a profiler of the workload's own allows no
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import sys
@@ -22,6 +23,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .session import is_own
+from .torch_state import DeviceMemory, GraphBreaks
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 SCHEMA = "profkit.operations/1"
@@ -56,6 +58,7 @@ class OperationLines:
         self._reason: str | None = None
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
+        self._memory, self._breaks = DeviceMemory(self._is_foreign), GraphBreaks()
 
     # ------------------------------------------------------------ beginning and end
 
@@ -78,6 +81,8 @@ class OperationLines:
             "calls": self._calls,
             "lines": len(self._texts),
             "reason": self._reason,
+            "memory": self._memory.end(),
+            "breaks": self._breaks.rows(),
         }
         with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -96,6 +101,14 @@ class OperationLines:
         self._mode.__enter__()
         os.register_at_fork(after_in_child=self._forget)
         torch.cuda._lazy_call(self._begin)
+        torch.cuda._lazy_call(lambda: self._follow_memory(torch))
+
+    def _look_at_memory(self) -> None:
+        self._memory.look_now_and_then()
+
+    def _follow_memory(self, torch: Any) -> None:
+        with suppress(Exception):
+            self._memory.begin(torch)
 
     def _begin(self) -> None:
         """torch initialises CUDA; nothing may be raised here."""
@@ -121,7 +134,12 @@ class OperationLines:
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self._stop(reason)
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+            if reason is COMPILED:
+                with suppress(Exception):
+                    importlib.import_module("torch._dynamo.convert_frame")  # which the first call would load
+                    self._breaks.listen()
+            return result
 
         setattr(owner, name, wrapper)
 
@@ -166,6 +184,8 @@ class OperationLines:
             self._depth -= main
             with suppress(Exception):
                 self._pop()
+                if main:
+                    self._look_at_memory()
                 if main and (self._calls - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS):
                     self._stop(None)
 

@@ -45,7 +45,7 @@ MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_CALLS = 20
 MOST_WAITERS = 9  # threads that are asked what they wait for
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
-ROOT = 0  # of the tree
+ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
 IMPORT, REST = (
     0,
     1,
@@ -55,6 +55,11 @@ _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 _TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
 _RELATIVE = sys.version_info >= (3, 11)  # their targets
+# What the companion of torch does for itself waits for the device: it is no part of the program.
+_COMPANION = (
+    f"{os.sep}operation_lines.py",
+    ("_begin", "_stop", "_line_text", "_follow_memory", "_look_at_memory"),
+)
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 
@@ -62,7 +67,7 @@ _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file
 class _Function:
     """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
 
-    __slots__ = ("code", "fixed", "hidden", "lines", "number", "users", "values")
+    __slots__ = ("code", "companion", "fixed", "hidden", "lines", "number", "users", "values")
 
     def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
         self.code, self.number = code, number
@@ -70,6 +75,9 @@ class _Function:
             IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
         )  # the frame of all its lines
         self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
+        self.companion = (
+            self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
+        )
         self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
         self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
         self.values = FunctionValues() if self.users else None
@@ -106,7 +114,8 @@ class StackSampler:
         self._nodes: dict[int, int] = {}
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
         self._waits: dict[tuple[int, int, str], float] = {}  # stack, thread, and what it waits for
-        self._awaited: dict[int, float] = {}  # stack of the only coroutine that an event loop waits for
+        # Stack of the coroutine that an event loop waits for, and whether that is its only one.
+        self._awaited: dict[tuple[int, bool], float] = {}
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
@@ -209,10 +218,13 @@ class StackSampler:
             seen[native] = state
             cpu = self._cpu_of(state)
             ran_now = state.clock is None or cpu != state.cpu
-            if ran_now or state.node == ROOT:
+            if ran_now or state.node in (ROOT, OURS):
                 state.node = self._node_of(frame)
             if ran_now:
                 self._look_at(frame)
+            if state.node == OURS:
+                state.cpu = cpu
+                continue
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
@@ -267,15 +279,17 @@ class StackSampler:
         tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
         if tasks is not None:
             known = sys.modules.get("asyncio.tasks")
-            frames = awaited_frames(getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None)))
+            frames, alone = awaited_frames(
+                getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
+            )
             if frames:
-                node = self._node_of_frames(frames)
-                self._awaited[node] = self._awaited.get(node, 0.0) + wall
+                coroutine = self._node_of_frames(frames), alone
+                self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
 
     def _count_last_stretch(self) -> None:
         """What went by since the last sample was spent where each thread was seen then."""
         wall = perf_counter() - self._last
-        for state in (state for state in self._threads.values() if state.node != ROOT):
+        for state in (state for state in self._threads.values() if state.node not in (ROOT, OURS)):
             sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
             cpu = self._cpu_of(state)
             sums[0] += wall
@@ -334,6 +348,8 @@ class StackSampler:
             function = functions.get(id(code))
             if function is None:
                 function = self._add_function(code)
+            if function.companion:
+                return OURS
             if function is not last and not function.hidden:
                 number = function.fixed
                 if number is None:
@@ -396,7 +412,7 @@ class StackSampler:
             for key, (wall, cpu, count) in self._sums.items()
         ]
         waits = [[*key, round(wall * 1e6)] for key, wall in self._waits.items()]
-        awaited = [[node, round(wall * 1e6)] for node, wall in self._awaited.items()]
+        awaited = [[node, int(alone), round(wall * 1e6)] for (node, alone), wall in self._awaited.items()]
         longest = [[node, round(wall * 1e6)] for node, wall in self._longest.items()]
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}

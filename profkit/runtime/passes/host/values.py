@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MOST_LOOKS = 400  # at the arguments of a function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
 MOST_NAMES = 24
+MOST_TASKS = 64
 CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variables of a function with a cache
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
@@ -118,23 +119,24 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
     return found
 
 
-def awaited_frames(loop_tasks: object) -> list[FrameType]:
-    """The frames of the one coroutine that an event loop waits for, innermost first; none where there are several.
+def awaited_frames(loop_tasks: object) -> tuple[list[FrameType], bool]:
+    """The frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
 
-    `loop_tasks` is asyncio's own set of its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on).
+    Of several it is the one that the loop was started with. `loop_tasks` is asyncio's own set of its tasks
+    (`_all_tasks`, or `_scheduled_tasks` from 3.12 on).
     """
-    references = getattr(loop_tasks, "data", ())
-    pending = [
-        task for task in [one() for one in list(references)[:8]] if task is not None and not task.done()
-    ]
-    if len(pending) != 1 or len(references) > 8:
-        return []
+    references = list(getattr(loop_tasks, "data", ()))[:MOST_TASKS]
+    pending = [task for task in [one() for one in references] if task is not None and not task.done()]
+    alone = len(pending) == 1
+    first = [task for task in pending if alone or task.get_name() == "Task-1"]
+    if len(first) != 1:
+        return [], False
     frames: list[FrameType] = []
-    waits = pending[0].get_coro()
+    waits = first[0].get_coro()
     for _ in range(50):
         frame = getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)
         if frame is None:
             break
         frames.append(frame)
         waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
-    return frames[::-1]
+    return frames[::-1], alone

@@ -1,0 +1,85 @@
+"""What the host computes while a device waits for it: a place of the program that is no launch, in what is repeated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, percent_text
+from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone, place_of
+from profkit.core.types import Gain, GpuTrace, HotSpot, Insight
+
+_LOADER = "/torch/utils/data/"
+DEEPEST = 6  # callers that are looked at
+
+
+def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight | None:
+    """What the host itself computes in each step while a device waits, at the place that takes most of it.
+
+    Seconds are those of the run that recorded lines; a place that only launches is for other rules.
+    """
+    trace, idle = run.trace, idle_share(run)
+    if trace is None or idle is None or not trace.lines_of or not trace.lines:
+        return None
+    launching = {(one.file, one.line) for one in trace.lines if one.launches or one.waits or one.transfers}
+    for spot in run.document.hot_spots:
+        if spot.kind not in ("python", "library", "file", "network", "sleep", "child", "lock"):
+            continue
+        if (spot.where.file, spot.where.line) in launching:
+            continue
+        through_loader = _leads_from_step(run, spot)
+        share = min(idle, spot.seconds / trace.lines_of)
+        if through_loader is None or share < OTHER:
+            continue
+        found = pattern_of(run.document, spot, patterns) or place_alone(spot)
+        text = f"{percent_text(100 * share)} of a step"
+        if spot.code is not None:
+            text += f" is in `{spot.code.text}`"
+        text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
+        gain = Gain(share, run.time_name, "as if the host did this while the GPU works, or not at all")
+        if not through_loader:
+            calls = calls_text(spot)
+            return replace(found, evidence=f"{text}; {calls}" if calls else text, gain=gain)
+        return Insight(
+            "slow-loader",
+            f"{spot.where.function} makes the GPU wait for its data",
+            f"{text}; it runs in the process that trains",
+            "Make it faster first (whole arrays or tensors instead of single elements, work that is done once and "
+            "kept), then DataLoader(num_workers=4, persistent_workers=True) prepares batches meanwhile.",
+            place_of(spot),
+            gain,
+        )
+    return None
+
+
+def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
+    """Whether a place belongs to what is repeated: True through a loader of torch, False without; None: it does not.
+
+    It does where one of its callers is a loader, or stands among the lines of a function that use the device.
+    """
+    trace = run.trace
+    steady: dict[tuple[str | None, str | None], list[int]] = {}
+    for line in trace.lines if trace is not None else ():
+        steady.setdefault((line.file, line.function), []).append(line.line)
+    sampled = [line for one in run.document.sampled if not one.native for line in one.lines]
+    file, function, number = spot.where.file, spot.where.function, spot.where.line
+    for _ in range(DEEPEST):
+        if _LOADER in (file or "").replace("\\", "/"):
+            return True
+        around = steady.get((file, function))
+        if around is not None and number is not None and _calls_torch_only_there(file, function, trace):
+            return False if min(around) - 1 <= number <= max(around) else None
+        mine = [one for one in sampled if (one.file, one.function) == (file, function)]
+        callers = [caller for one in mine for caller in one.callers[:1]]
+        if not callers:
+            return None
+        outer = max(callers, key=lambda one: one.value)
+        file, function, number = outer.file, outer.function, outer.line
+    return None
+
+
+def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:
+    """Whether a function uses the device itself, and does not only make tensors on the host."""
+    return trace is not None and any(
+        (one.file, one.function) == (file, function) and (one.launches or one.waits or one.transfers)
+        for one in trace.lines
+    )

@@ -1,0 +1,264 @@
+"""Rules on lines of the program: calls that wait for the device, compiled functions that are left, memory that is kept,
+operations that together are a known one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text
+from profkit.analysis.kernel_names.owner import owner_title
+from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
+
+LEAST = 0.03  # of the time: less is not worth a change
+MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
+SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
+MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
+_SOFTMAX = re.compile(r"^aten::_?softmax \[(?:\d+,)*(\d+),(\d+)\]")
+_PRODUCT = re.compile(r"^aten::\w*(?:b?mm|matmul)\w* \[(?:\d+,)*(\d+),(\d+)\] x \[(?:\d+,)*(\d+),(\d+)\]")
+_SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
+
+
+def place_of_line(line: GpuLine) -> Place:
+    """The line as a place."""
+    return Place(None, None, line.function, line.file, line.line)
+
+
+def looping_place(run: RunEvidence) -> Place:
+    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known."""
+    if run.trace is None or run.trace.lines:
+        return Place()
+    kinds = ("python", "library", "lock", "waiting")
+    spots = (one for one in run.document.hot_spots if one.kind in kinds and one.code is not None)
+    first = next((one for one in spots if one.code is not None and one.code.loop is not None), None)
+    return first.where if first is not None else Place()
+
+
+def times_text(trace: GpuTrace, count: int) -> str:
+    """`1,499 times, once in each step`: how often a line does something, from the part of the run that was recorded."""
+    recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
+    whole = count / recorded if recorded > 0 else count
+    each = whole / trace.repeats if trace.repeats else 0.0
+    if trace.repeats and 0.8 <= each <= 1.25:
+        return f"{trace.repeats:,} times, once in each step"
+    about = "about " if recorded < 0.98 else ""
+    steps = f", {each:.0f} in each step" if each >= 1.5 else ""
+    return f"{about}{round(whole):,} times{steps}"
+
+
+def device_sync(run: RunEvidence) -> Iterator[Insight]:
+    """A line that lets the host wait for the device in each step: nothing is queued when it goes on."""
+    trace = run.trace
+    share = idle_share(run)
+    if trace is None or share is None or share < LEAST:
+        return
+    line = max(trace.lines, key=lambda one: one.waits, default=None)
+    if line is None or line.waits < MANY:
+        return
+    recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
+    per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
+    if line.waits < OFTEN * recorded * (trace.repeats or 1) and line.waits * 1000 < trace.launches * recorded:
+        return
+    back = [one for one in line.transfers if one.kind == "device to host"]
+    reads = f", {format_quantity(back[0].bytes / max(1, back[0].count), 'B')} each" if back else ""
+    launched = f"; a step is {plural(round(per_launch), 'kernel')}" if per_launch >= 2 else ""
+    yield Insight(
+        "device-sync",
+        f"This line waits for the GPU {times_text(trace, line.waits)}",
+        f"it reads from the device{reads}: until all that was launched is done the host launches nothing, and "
+        f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
+        "Keep the value on the device (add it up there, decide with torch.where or a mask) and read it once every "
+        "hundred steps or at the end; .item(), float(), bool(), print and .cpu() of a tensor all wait.",
+        place_of_line(line),
+        Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+    )
+
+
+def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
+    """A compiled function that is left for Python: each piece is launched by itself, or nothing is compiled at all."""
+    profile, trace = run.profile("graph-breaks"), run.trace
+    if profile is None or trace is None:
+        return
+    share = max(idle_share(run) or 0.0, elementwise_share(run))
+    if share < LEAST:
+        return
+    first = profile.hotspots[0]
+    whole = any(one.counters.get("whole") for one in profile.hotspots)
+    others = _other_lines(profile.hotspots)
+    yield Insight(
+        "graph-breaks",
+        "torch.compile gives this function up: it runs uncompiled"
+        if whole
+        else f"torch.compile leaves the function in {plural(len(profile.hotspots), 'line')}",
+        f"{first.function.rstrip('.')}{others}",
+        "Move the line out of the compiled function (keep tensors in it, return what is printed, stored or read with "
+        ".item()), or torch._dynamo.config.capture_scalar_outputs = True; TORCH_LOGS=graph_breaks shows each, "
+        "fullgraph=True makes it an error.",
+        Place(None, None, None, first.file, first.line),
+        Gain(share, run.time_name, "what is launched in pieces: waiting and element-wise kernels"),
+    )
+
+
+def _other_lines(spots: Sequence[Hotspot]) -> str:
+    lines = list(dict.fromkeys(one.line for one in spots[1:] if one.line != spots[0].line))
+    return f"; also in line {', '.join(map(str, lines[:5]))}" if lines else ""
+
+
+def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
+    """A line whose tensors stay: it held more at each look."""
+    profile = run.profile("growing-lines")
+    if profile is None:
+        return
+    first = profile.hotspots[0]
+    counters = first.counters
+    seconds = counters["end"] - counters["begin"]
+    rate = f", {format_quantity(first.own / seconds, 'B/s')}" if seconds > 0 else ""
+    yield Insight(
+        "growing-memory",
+        "The tensors of this line stay on the device",
+        f"they held more at each of {counters['looks']:.0f} looks: "
+        f"{format_quantity(counters['first'], 'B')}, then {format_quantity(first.total or 0.0, 'B')} in "
+        f"{plural(first.calls or 0, 'block')}{rate}{_other_lines(profile.hotspots)}",
+        "What keeps them is usually a list, a dict or a running sum of tensors that have a gradient: each keeps its "
+        "whole graph. Append loss.detach() (or a number now and then), and drop retain_graph=True.",
+        Place(None, None, first.function or None, first.file, first.line),
+    )
+
+
+def fills_memory_soon(run: RunEvidence) -> bool:
+    """Whether what grows is a good part of the device's memory."""
+    profile = run.profile("growing-lines")
+    gpu = run.document.gpus[0] if run.document.gpus else None
+    size = gpu.memory_bytes if gpu is not None else None
+    return profile is not None and size is not None and profile.total >= MUCH * size
+
+
+# ------------------------------------------------------------ known operations, written out
+
+
+def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
+    """A product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
+    trace = run.trace
+    if trace is None or not trace.kernels:
+        return
+    for scores in dict.fromkeys(_scores(one) for one in trace.kernels):
+        if scores is None or not _is_attention(trace.kernels, *scores):
+            continue
+        own = [one for one in trace.kernels if _works_on(one, *scores)]
+        beside = [one for one in own if not _product(one)]
+        total = sum(one.total for one in trace.kernels)
+        share = sum(one.total for one in beside) / total if total > 0 else 0.0
+        if share * run.gpu_share < LEAST:
+            continue
+        lines = sorted({(one.file, one.line, one.function) for one in own if one.file and one.line})
+        softmax = next((one for one in own if _scores(one) == scores), own[0])
+        here = [one for one in lines if one[0] == softmax.file and one[2] == softmax.function]
+        place = Place(None, softmax.operation, softmax.function, softmax.file, here[0][1] if here else None)
+        numbers = ", ".join(dict.fromkeys(str(line) for _, line, _ in here))
+        yield Insight(
+            "written-out-attention",
+            "Use torch.nn.functional.scaled_dot_product_attention: this is attention, written out",
+            f"products, mask and softmax of scores of {scores[0]:,} x {scores[1]:,}"
+            f"{f' in lines {numbers}' if numbers else ''}: without the products they take "
+            f"{percent_text(100 * share)} of the kernel time, and each reads and writes all scores",
+            "scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=True) never writes the scores to memory, "
+            "forward or backward; is_causal in place of a mask skips half of them.",
+            place,
+            Gain(share * run.gpu_share, run.time_name, "all that is done to the scores beside the products"),
+        )
+        return
+
+
+def _scores(kernel: KernelTime) -> tuple[int, int] | None:
+    found = _SOFTMAX.match(kernel.operation or "")
+    return (int(found[1]), int(found[2])) if found is not None else None
+
+
+def _product(kernel: KernelTime) -> re.Match[str] | None:
+    return _PRODUCT.match(kernel.operation or "")
+
+
+def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> bool:
+    """Whether one product makes a matrix of this shape, from something narrower, and another one takes it."""
+    made = taken = False
+    for kernel in kernels:
+        found = _product(kernel)
+        if found is None or kernel.backward_of is not None:
+            continue
+        a, b, _, d = (int(found[n]) for n in range(1, 5))
+        made = made or ((a, d) == (rows, columns) and b < min(rows, columns))
+        taken = taken or ((a, b) == (rows, columns) and d < columns)
+    return made and taken
+
+
+def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
+    text = f"{kernel.operation or ''} {kernel.backward_of or ''}"
+    return any((int(a), int(b)) in ((rows, columns), (columns, rows)) for a, b in _SHAPE.findall(text))
+
+
+def works_on_attention(run: RunEvidence, kernel: KernelTime) -> bool:
+    """Whether a kernel belongs to attention that is written out: other rules leave it alone."""
+    trace = run.trace
+    every = dict.fromkeys(_scores(one) for one in trace.kernels) if trace is not None else {}
+    return trace is not None and any(
+        scores is not None and _is_attention(trace.kernels, *scores) and _works_on(kernel, *scores)
+        for scores in every
+    )
+
+
+ELEMENTWISE = re.compile(
+    r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel"
+)
+
+
+def elementwise_share(run: RunEvidence) -> float:
+    """The share of the time that ATen's kernels for each element take."""
+    trace = run.trace
+    total = sum(one.total for one in trace.kernels) if trace is not None else 0.0
+    own = sum(one.total for one in trace.kernels if is_elementwise(one)) if trace is not None else 0.0
+    return own / total * run.gpu_share if total > 0 else 0.0
+
+
+def is_elementwise(kernel: KernelTime) -> bool:
+    """Whether it is a kernel of ATen that only moves elements or applies a function to each."""
+    name = kernel.kernel.name
+    return "at::native" in name and "distribution" not in name and ELEMENTWISE.search(name) is not None
+
+
+# ------------------------------------------------------------ nothing to change
+
+
+def largest_kernel(run: RunEvidence) -> Insight | None:
+    """A compiler's kernel that takes most of the time: the answer where no rule has one."""
+    compiled = [kernel for kernel in run.kernels if kernel.owner in ("xla", "inductor")]
+    first = max(compiled, key=lambda kernel: kernel.share, default=None)
+    if (
+        first is None
+        or first.above("bandwidth.dram.share", SATURATED)
+        or run.trace is None
+        or first.share * run.gpu_share < LEAST
+    ):
+        return None
+    busiest = first.busiest
+    limit = (
+        f"; {BOTTLENECK_TITLES[first.bound]} limits it" if first.bound not in ("unknown", "latency") else ""
+    )
+    near = f", at {percent_text(busiest)} of its peak" if limit and busiest is not None else ""
+    return insight_on(
+        "hot-spot",
+        first,
+        f"{first.row.brief} takes {percent_text(100 * first.share * run.gpu_share)} of the time",
+        f"it is a kernel of {owner_title(first.owner)}{limit}{near}",
+        "begin here: no pattern is known for it; fewer of these operations, or a smaller type, are what is left",
+        Gain(first.share * run.gpu_share, run.time_name, "all of its time"),
+        where=_with_line(first.place, looping_place(run)),
+    )
+
+
+def _with_line(place: Place, other: Place) -> Place:
+    if place.file is not None or other.file is None:
+        return place
+    return replace(place, file=other.file, line=other.line, function=other.function)

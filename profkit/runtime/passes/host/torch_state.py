@@ -1,0 +1,141 @@
+"""What torch itself knows of a program: lines whose tensors stay on the device, and where torch.compile stopped.
+
+The allocator keeps the stack of what is allocated now. While there is more at each look, it is asked for these: in the
+program's own thread, since the answer may import parts of torch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from time import perf_counter
+from typing import Any
+
+FIRST, SLOWER = 0.1, 1.3  # seconds until the first look, and how much longer it takes until each next one
+LOOKS = 3  # at least, of which each found more
+LEAST_STEP, LEAST_GROWTH = 1 << 20, 16 << 20  # bytes between two looks, and between the first and the last
+MOST_BLOCKS = 200_000  # a look at more takes seconds
+MOST_ROWS = 10
+BREAK_LOGS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.convert_frame.__graph_breaks")
+_BREAK = re.compile(r"Graph break in user code at (.+):(\d+)\s+Graph Break Reason: (.*(?:\n+.+){0,3})")
+_SKIPPED = "Failed to handle graph break gracefully"
+_SAYS_LITTLE = (_SKIPPED, "Encountered graph break when")
+
+_Line = tuple[str, int, str]
+
+
+class DeviceMemory:
+    """Looks at which lines of the program hold memory of the device."""
+
+    def __init__(self, is_foreign: Callable[[str], bool]) -> None:
+        self._is_foreign = is_foreign
+        self._looks: list[tuple[float, dict[_Line, tuple[int, int]]]] = []
+        self._held: list[int] = []  # bytes at each look
+        self._torch: Any = None
+        self._begun = self._pause = 0.0
+        self._next = inf
+
+    def begin(self, torch: Any) -> None:
+        """Look from here on; CUDA is in use."""
+        torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+        self._torch, self._begun, self._pause = torch, perf_counter(), FIRST
+        self._next = self._begun + FIRST
+
+    def look_now_and_then(self) -> None:
+        """Look, if it is time: called in the main thread, again and again."""
+        if perf_counter() < self._next:
+            return
+        self._pause *= SLOWER
+        self._next = inf
+        with suppress(Exception):  # the program comes first
+            if self._look():
+                self._next = perf_counter() + self._pause
+
+    def end(self) -> list[list[object]]:
+        """Lines that grew: place, number of looks, seconds and bytes of the first and the last, and blocks held."""
+        self._next = inf
+        if self._torch is not None:
+            with suppress(Exception):
+                self._torch.cuda.memory._record_memory_history(None)
+        rows: list[tuple[int, list[object]]] = []
+        for line in {line for _, held in self._looks for line in held}:
+            seen = [(when, *held.get(line, (0, 0))) for when, held in self._looks]
+            while len(seen) > 1 and seen[0][1] == 0:
+                seen.pop(0)
+            first, last = seen[0], seen[-1]
+            growth = last[1] - first[1]
+            steady = all(after[1] > before[1] for before, after in itertools.pairwise(seen))
+            if len(seen) >= LOOKS and growth >= LEAST_GROWTH and steady:
+                rows.append((growth, [*line, len(seen), first[0], first[1], last[0], last[1], last[2]]))
+        return [row for _, row in sorted(rows, key=lambda one: -one[0])][:MOST_ROWS]
+
+    def _look(self) -> bool:
+        """Whether to look again."""
+        torch = self._torch
+        if torch.cuda.is_current_stream_capturing():
+            return True
+        self._held.append(torch.cuda.memory_allocated())
+        last = self._held[-LOOKS:]
+        growing = all(after >= before + LEAST_STEP for before, after in itertools.pairwise(last))
+        if len(last) < LOOKS or not growing:
+            self._looks.clear()
+            return True
+        held: dict[_Line, tuple[int, int]] = {}
+        blocks = 0
+        for segment in torch.cuda.memory._snapshot()["segments"]:
+            for block in segment["blocks"]:
+                if not block["state"].startswith("active"):
+                    continue
+                blocks += 1
+                line = self._line_of(block.get("frames", ()))
+                size, count = held.get(line, (0, 0))
+                held[line] = (size + block.get("requested_size", block["size"]), count + 1)
+        held.pop(("", 0, ""), None)
+        self._looks.append((round(perf_counter() - self._begun, 3), held))
+        return blocks < MOST_BLOCKS
+
+    def _line_of(self, frames: Any) -> _Line:
+        for frame in frames:
+            if not self._is_foreign(frame["filename"]) and frame["filename"] != "??":
+                return os.path.abspath(frame["filename"]), frame["line"], frame["name"]
+        return "", 0, ""
+
+
+class GraphBreaks(logging.Handler):
+    """Hears where torch.compile leaves a compiled function for Python, from torch's own log of that."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._breaks: dict[tuple[str, int, str, bool], int] = {}
+
+    def listen(self) -> None:
+        """Hear what is said from here on; torch's own handlers are asked nothing more than before."""
+        for name in BREAK_LOGS:
+            log = logging.getLogger(name)
+            if self not in log.handlers:
+                log.addHandler(self)
+            if log.getEffectiveLevel() > logging.DEBUG or log.level == logging.NOTSET:
+                log.setLevel(logging.DEBUG)
+                log.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One message."""
+        with suppress(Exception):
+            found = _BREAK.search(record.getMessage())
+            if found is None:
+                return
+            lines = [line.strip() for line in found[3].splitlines() if line.strip()]
+            skipped = lines[0].startswith(_SKIPPED)
+            reason = next((line for line in lines if not line.startswith(_SAYS_LITTLE)), lines[0])
+            key = (os.path.abspath(found[1]), int(found[2]), reason[:200], skipped)
+            self._breaks[key] = self._breaks.get(key, 0) + 1
+
+    def rows(self) -> list[list[object]]:
+        """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
+        ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
+        return [[*key, count] for key, count in ranked][:MOST_ROWS]

@@ -1,0 +1,1 @@
+"""Programs with a known problem on a GPU, and recordings of runs of them."""
