@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
-from profkit.core.files.safe_folder import arriving, bring
+from profkit.core.files.safe_folder import arriving, bring, remember
 from profkit.profilers.files import HEAD_BYTES, check_unpacked, lines_of
 from profkit.profilers.redact import HOST, PROCESS, Redactor, RemovedText, without_keys
 from profkit.profilers.registry import recognise_format
@@ -61,6 +61,8 @@ def copied_to(output: Path) -> Iterator[Path]:
         with arriving(output.parent) as private:
             yield private / output.name
             bring(private / output.name, output)
+        if output.is_dir():
+            remember(output)
     except FileExistsError as error:
         raise UsageError(f"{output} is there already", "--output ANOTHER") from error
     except OSError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from profkit.core.codec import json_text
 from profkit.core.errors import ProfkitError, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user, remember
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import FILE_NAME, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
 from profkit.profilers.redact import (
@@ -89,7 +89,6 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     redactor.learn_name(_user(), USER)
     with copied_to(output) as copy:
         left_out = _copy_run(folder, run, copy, redactor)
-    remember(output)
     return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
 from profkit.core.formatting import shorten
@@ -153,6 +154,16 @@ class Stall:
 
 @lru_cache(maxsize=1)
 def stalls() -> Mapping[str, Stall]:
-    """The reasons to wait of stalls.yaml, by ncu's word."""
-    table = load_yaml(Path(__file__).with_name("stalls.yaml"))
-    return {name: Stall(**row) for name, row in table.items()}
+    """The reasons to wait, by ncu's word."""
+    return {name: Stall(**row) for name, row in _limits()["stalls"].items()}
+
+
+def bottleneck_title(bound: str) -> str:
+    """What limits a kernel, in words; anything else as it is."""
+    return str(_limits()["bounds"].get(bound, bound))
+
+
+@lru_cache(maxsize=1)
+def _limits() -> Mapping[str, Any]:
+    limits: Mapping[str, Any] = load_yaml(Path(__file__).with_name("limits.yaml"))
+    return limits

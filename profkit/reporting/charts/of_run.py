@@ -12,13 +12,12 @@ from math import sqrt
 from pathlib import Path
 
 from profkit.analysis.stacks.files import flame_of, read_speedscope
-from profkit.analysis.summaries.kernels import KernelRow
+from profkit.analysis.summaries.kernels import KernelRow, bottleneck_title
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import RunDocument, Stacks
 from profkit.reporting.charts.marks import Axis, Chart, Charts, FlameGraph, Line, Point, Points
-from profkit.reporting.facts import word_of
 from profkit.reporting.view import Section
 
 # ---------------------------------------------------------------- roofline
@@ -101,7 +100,7 @@ def describe(spot: RooflinePoint) -> str:
     quality = f"; {spot.quality}" if spot.quality != "measured" else ""
     known = spot.bound not in (None, "unknown")
     return (
-        ", ".join(parts) + quality + (f"; limited by {word_of('bound', spot.bound or '')}" if known else "")
+        ", ".join(parts) + quality + (f"; limited by {bottleneck_title(spot.bound or '')}" if known else "")
     )
 
 

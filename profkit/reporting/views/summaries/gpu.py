@@ -14,7 +14,7 @@ from profkit.analysis.summaries.gpu_time import (
     lacks_timeline,
     time_by_limit,
 )
-from profkit.analysis.summaries.kernels import KernelRow
+from profkit.analysis.summaries.kernels import KernelRow, bottleneck_title
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import Bound, GpuTrace, Transfer
 from profkit.reporting.facts import word_of
@@ -77,7 +77,7 @@ def _largest_text(name: str, part: float) -> str:
         IDLE: f"{share} of the time it is idle; what it waits for is not in the report.",
         COPIES: f"Copies take the largest part of it, {share}.",
     }
-    bound = word_of("bound", name)
+    bound = bottleneck_title(name)
     kernels = f"Kernels limited by {bound} take" if name in get_args(Bound) else f"{name} takes"
     return words.get(name, f"{kernels} the largest part of it, {share}.")
 
@@ -107,7 +107,7 @@ def _limit_table(trace: GpuTrace, rows: Sequence[KernelRow]) -> DataTable | None
     if not trace.span or not rows:
         return None
     parts = [
-        (word_of("time", word_of("bound", name)), f"{format_percent(100 * share)} %")
+        (word_of("time", bottleneck_title(name)), f"{format_percent(100 * share)} %")
         for name, share in time_by_limit(trace, rows)[:TOP_ROWS]
     ]
     return named_table("The GPU's time, by what limits it", ("what", "share"), parts)

@@ -13,6 +13,7 @@ from profkit.analysis.summaries.gpu_time import lacks_timeline
 from profkit.analysis.summaries.kernels import (
     FULL,
     KernelRow,
+    bottleneck_title,
     longest_stalls,
     occupancy_limiters,
     range_rows,
@@ -35,7 +36,7 @@ from profkit.core.types import (
     Source,
 )
 from profkit.reporting.columns import CellValue, Column, data_table
-from profkit.reporting.facts import fact_text, note_text, word_of
+from profkit.reporting.facts import fact_text, note_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text, plain_text
 from profkit.reporting.views.summaries.parts import (
@@ -98,7 +99,7 @@ def _is_known(column: KernelColumn, row: KernelRow) -> bool:
 
 def _bottleneck_text(bound: KernelBottleneck) -> str:
     """`FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
-    word = word_of("bound", bound.bound)
+    word = bottleneck_title(bound.bound)
     return f"{word}: {fact_text(bound.reason).removeprefix(f'{word} ')}"
 
 
@@ -110,12 +111,12 @@ def _bottleneck(row: KernelRow) -> str | None:
     bound = row.bound
     if bound is None or (bound.bound == "unknown" and bound.nearest is None):
         return None
-    word, at = word_of("bound", bound.bound), f" {bound.nearest or 0.0:.0f} %"
+    word, at = bottleneck_title(bound.bound), f" {bound.nearest or 0.0:.0f} %"
     if bound.nearest is None:
         return word
     if bound.busiest in (None, bound.bound):
         return f"{word}{at}"
-    return f"{word} ({word_of('bound', bound.busiest)}{at})"
+    return f"{word} ({bottleneck_title(bound.busiest)}{at})"
 
 
 def limiter(row: KernelRow) -> str | None:
