@@ -48,9 +48,9 @@ from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
-from profkit.reporting.facts import fact_text
+from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.views.kernels.cases import speedup_text
-from profkit.reporting.views.kernels.generation import STOPPED, asked_model, head_line
+from profkit.reporting.views.kernels.generation import asked_model, head_line
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
 from profkit.runtime.passes.secrets import mask_command
 
@@ -380,7 +380,7 @@ def _overall_summary(document: GenerationDocument) -> str:
         kept = _kept_text(kept_attempt(operation))
         lines.append(
             f"  {operation.operation:<{width}}  {kept}; {plural(len(operation.attempts), 'attempt')}; "
-            f"{STOPPED[operation.stopped]}"
+            f"{word_of('stop', operation.stopped)}"
         )
     lines += ["", *(f"Note: {note}" for note in document.notes)]
     return "\n".join(lines).rstrip() + "\n"

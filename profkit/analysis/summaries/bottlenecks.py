@@ -195,7 +195,8 @@ def classify_bottlenecks(document: RunDocument) -> tuple[KernelBottleneck, ...]:
             bottleneck = _classify_kernel(values, row.time, call)
             if _COLLECTIVE.search(row.scope.name or ""):
                 bottleneck = replace(bottleneck, bound="unknown", reason=Fact("collective"))
-            bottlenecks.append(replace(bottleneck, scope=_readings_scope(row), share=row.share))
+            scope = next((reading.scope for reading in row.readings.values()), row.scope)
+            bottlenecks.append(replace(bottleneck, scope=scope, share=row.share))
             uncounted += not counted
         share += row.share or 0.0
     return tuple(bottlenecks)
@@ -217,10 +218,6 @@ def busiest_readings(classes: tuple[KernelBottleneck, ...]) -> tuple[Reading, ..
         for bottleneck in classes
         if bottleneck.nearest is not None and bottleneck.bound != "unknown"
     )
-
-
-def _readings_scope(row: KernelRow) -> Scope:
-    return next((reading.scope for reading in row.readings.values()), row.scope)
 
 
 def _kernel_values(row: KernelRow) -> dict[str, float]:
