@@ -58,9 +58,8 @@ class RunContext:
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
     stdin: str | None = None  # the file that each process of the workload gets as its standard input
-    hidden: tuple[
-        str, ...
-    ] = ()  # secrets among the workload's arguments, which nothing that is written shows
+    # secrets among the workload's arguments, which nothing that is written shows
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
-from profkit.core.files.safe_folder import arriving, bring
+from profkit.core.files.safe_folder import arriving, bring, remember
 from profkit.profilers.files import HEAD_BYTES, check_unpacked, lines_of
 from profkit.profilers.redact import HOST, PROCESS, Redactor, RemovedText, without_keys
 from profkit.profilers.registry import recognise_format
@@ -40,23 +40,33 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     files = [path for path in files if is_text(path)]
     if not files:
         raise UnreadableReport(f"{source} is damaged: it begins as {form.title}, and is no text")
-    try:
-        with arriving(output.parent) as private:
-            copy = private / output.name
+    with copied_to(output) as copy:
+        try:
             for file in files:
                 learn_report(file, redactor)
             if source.is_dir():
                 copy.mkdir()
             for file in files:
                 scrub_text(file, copy / file.name if source.is_dir() else copy, redactor)
-            bring(copy, output)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            why = f"{source} is damaged, so nothing can be taken out of it: {error}"
+            raise UnreadableReport(why) from error
+    return redactor.removed()
+
+
+@contextmanager
+def copied_to(output: Path) -> Iterator[Path]:
+    """Where a copy is made that stands at `output` once it is whole. UsageError, MachineError where it cannot."""
+    try:
+        with arriving(output.parent) as private:
+            yield private / output.name
+            bring(private / output.name, output)
+        if output.is_dir():
+            remember(output)
     except FileExistsError as error:
         raise UsageError(f"{output} is there already", "--output ANOTHER") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
     except OSError as error:
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
-    return redactor.removed()
 
 
 def learn_report(path: Path, redactor: Redactor) -> None:

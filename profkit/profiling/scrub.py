@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from profkit.core.codec import json_text
-from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.files.safe_folder import arriving, bring, chown_to_sudo_user, remember
+from profkit.core.errors import ProfkitError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import FILE_NAME, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
 from profkit.profilers.redact import (
@@ -26,7 +26,7 @@ from profkit.profilers.redact import (
     RemovedText,
 )
 from profkit.profilers.registry import folder_format
-from profkit.profilers.scrub import is_text, learn_report, scrub_report, scrub_text
+from profkit.profilers.scrub import copied_to, is_text, learn_report, scrub_report, scrub_text
 from profkit.profiling.summarize import refuse_generation
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
@@ -87,16 +87,8 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     # it was made here, most often, and errors may name this machine
     redactor.learn_name(platform.node(), HOST)
     redactor.learn_name(_user(), USER)
-    try:
-        with arriving(output.parent) as private:
-            copy = private / output.name
-            left_out = _copy_run(folder, run, copy, redactor)
-            bring(copy, output)
-        remember(output)
-    except FileExistsError as error:
-        raise UsageError(f"{output} is there already", "--output ANOTHER") from error
-    except OSError as error:
-        raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
+    with copied_to(output) as copy:
+        left_out = _copy_run(folder, run, copy, redactor)
     return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
 
 

@@ -41,6 +41,11 @@ def fact_text(fact: Fact | None) -> str:
     return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
 
 
+def word_of(kind: str, name: str) -> str:
+    """What something of a kind is called; a name that nobody knows as it is."""
+    return str(_texts()["words"][kind].get(name, name))
+
+
 def note_text(fact: Fact | None) -> str:
     """The fact as a sentence."""
     text = fact_text(fact)

@@ -50,12 +50,6 @@ def inline_code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def fenced_block(text: str) -> str:
-    """Lines as they are, tables and plots for a terminal, in a block that is fenced by more backticks than it holds."""
-    fence = "`" * max(3, max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
-    return f"{fence}text\n{text.rstrip()}\n{fence}\n"
-
-
 def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
     """A table; titles and cells are Markdown already. `numeric` columns are aligned at the right."""
     aligned = numeric or [False] * len(columns)
@@ -90,10 +84,8 @@ def limit_length(parts: Sequence[str], limit: int | None = None) -> str:
             break
         kept.append(line)
     left = len(lines) - len(kept)
-    fences = [line for line in kept if line.startswith("```")]
-    kept += fences[-1:] if len(fences) % 2 else []  # what the cut leaves open is closed
     open_folds = sum(line.count("<details>") - line.count("</details>") for line in kept)
-    kept += ["", "</details>"] * open_folds
+    kept += ["", "</details>"] * open_folds  # what the cut leaves open is closed
     return "\n".join(
         [*kept, "", f"*Cut to {limit:,} bytes: {left:,} further lines are in `--format json`.*", ""]
     )
@@ -144,8 +136,6 @@ def _block(block: Block, level: int) -> list[str]:
     match block:
         case Section():
             return _section(block, level)
-        case Paragraph(pre=True):
-            return [fenced_block(plain_text(block.text)).rstrip()]
         case Paragraph():
             return [render_spans(block.text)]
         case Items():

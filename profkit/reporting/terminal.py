@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.reporting.charts.marks import Charts
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,
@@ -28,7 +27,6 @@ from profkit.reporting.view import (
 
 _WEIGHTS = {Style.STRONG: "bold", Style.SOFT: "dim"}
 _LABEL = 24  # columns that the names of facts take at most
-_PLOT = 100
 
 
 def render(view: View, *, details: bool = True, color: bool | None = None, width: int | None = None) -> str:
@@ -94,9 +92,6 @@ class _Terminal:
             case Detail():
                 for part in block.blocks if self.details else block.brief:
                     self.block(part)
-            case Paragraph(pre=True):
-                for text in plain_text(block.text).split("\n"):
-                    self.screen.typed(text, indent=self.indent)
             case Paragraph():
                 self.line(block.text)
             case Items():
@@ -110,10 +105,6 @@ class _Terminal:
             case Commands():
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
-            case Charts():
-                width = min(self.screen.console.width - self.indent, _PLOT)
-                for part in block.as_text(width):
-                    self.block(part)
             case _:
                 for part in block.plain():
                     self.block(part)

@@ -158,10 +158,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A sentence or several. `pre` are lines whose columns stand below each other: a plot of characters."""
+    """A sentence or several."""
 
     text: Text
-    pre: bool = False
 
 
 @dataclass(frozen=True)

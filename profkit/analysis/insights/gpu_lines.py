@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import owner_title
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES
+from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
 
@@ -244,7 +244,7 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
         return None
     busiest = first.busiest
     limit = (
-        f"; {BOTTLENECK_TITLES[first.bound]} limits it" if first.bound not in ("unknown", "latency") else ""
+        f"; {bottleneck_title(first.bound)} limits it" if first.bound not in ("unknown", "latency") else ""
     )
     near = f", at {percent_text(busiest)} of its peak" if limit and busiest is not None else ""
     return insight_on(

@@ -195,7 +195,8 @@ def classify_bottlenecks(document: RunDocument) -> tuple[KernelBottleneck, ...]:
             bottleneck = _classify_kernel(values, row.time, call)
             if _COLLECTIVE.search(row.scope.name or ""):
                 bottleneck = replace(bottleneck, bound="unknown", reason=Fact("collective"))
-            bottlenecks.append(replace(bottleneck, scope=_readings_scope(row), share=row.share))
+            scope = next((reading.scope for reading in row.readings.values()), row.scope)
+            bottlenecks.append(replace(bottleneck, scope=scope, share=row.share))
             uncounted += not counted
         share += row.share or 0.0
     return tuple(bottlenecks)
@@ -217,10 +218,6 @@ def busiest_readings(classes: tuple[KernelBottleneck, ...]) -> tuple[Reading, ..
         for bottleneck in classes
         if bottleneck.nearest is not None and bottleneck.bound != "unknown"
     )
-
-
-def _readings_scope(row: KernelRow) -> Scope:
-    return next((reading.scope for reading in row.readings.values()), row.scope)
 
 
 def _kernel_values(row: KernelRow) -> dict[str, float]:
@@ -280,9 +277,8 @@ def _why_too_small(
         return _with_busiest(Fact.of("few-blocks", blocks=blocks, multiprocessors=multiprocessors), units)
     seconds = values.get("time.kernel")
     if seconds is not None and not (time is not None and time.graph):
-        limit = min(
-            max(call or 0.0, LAUNCH_SECONDS), 2 * LAUNCH_SECONDS
-        )  # a tracer makes launches look slower
+        # a tracer makes launches look slower
+        limit = min(max(call or 0.0, LAUNCH_SECONDS), 2 * LAUNCH_SECONDS)
         if seconds < limit:
             return _with_busiest(Fact.of("shorter-than-launch", seconds=seconds), units)
     waves = values.get("launch.waves")

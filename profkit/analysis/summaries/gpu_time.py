@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
+from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, Source
 
@@ -55,7 +55,9 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
         reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
         reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times"),
         reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
-        reading("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
+        reading(
+            "gpu.starved", 100 * trace.starved if trace.starved is not None else None, waited, no_span, fix
+        ),
         *_copying_readings(trace, reading),
         reading(
             "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
@@ -97,10 +99,6 @@ def lacks_timeline(trace: GpuTrace) -> bool:
     return trace.span is None and trace.busy is None and bool(trace.kernels)
 
 
-def _as_percent(share: float | None) -> float | None:
-    return 100 * share if share is not None else None
-
-
 def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
     """What the time of the span is made of, largest first: names and shares of the span (0..1).
 
@@ -124,6 +122,6 @@ def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str,
         for row in rows:
             if row.time is not None:
                 bound = row.bound.bound if row.bound is not None else "unknown"
-                name = BOTTLENECK_TITLES[bound] if bound != "unknown" else row.label
+                name = bound if bound != "unknown" else row.label
                 parts[name] = parts.get(name, 0.0) + row.time.total * busy
     return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
 from profkit.core.formatting import shorten
 from profkit.core.tables import load_yaml
-from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope
+from profkit.core.types import KernelBottleneck, KernelTime, Reading, RunDocument, Scope
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
 # Metrics that only a device has, and only its counters tell.
@@ -25,25 +26,6 @@ OF_DEVICE = (
     "memory.coalescing",
 )
 BRIEF = 32  # characters of it in a sentence
-
-# What limits a kernel, as it is said in a table and in a sentence.
-BOTTLENECK_TITLES: Mapping[Bound, str] = {
-    "dram": "DRAM",
-    "l2": "L2",
-    "l1": "L1",
-    "shared": "shared memory",
-    "tensor": "tensor cores",
-    "fp32": "FP32 pipe",
-    "fp64": "FP64 pipe",
-    "fp16": "FP16 pipe",
-    "integer": "integer pipe",
-    "xu": "special functions",
-    "compute": "compute",
-    "issue": "instruction issue",
-    "latency": "latency",
-    "launch": "small size",
-    "unknown": "not known",
-}
 
 
 @dataclass(frozen=True)
@@ -172,6 +154,16 @@ class Stall:
 
 @lru_cache(maxsize=1)
 def stalls() -> Mapping[str, Stall]:
-    """The reasons to wait of stalls.yaml, by ncu's word."""
-    table = load_yaml(Path(__file__).with_name("stalls.yaml"))
-    return {name: Stall(**row) for name, row in table.items()}
+    """The reasons to wait, by ncu's word."""
+    return {name: Stall(**row) for name, row in _limits()["stalls"].items()}
+
+
+def bottleneck_title(bound: str) -> str:
+    """What limits a kernel, in words; anything else as it is."""
+    return str(_limits()["bounds"].get(bound, bound))
+
+
+@lru_cache(maxsize=1)
+def _limits() -> Mapping[str, Any]:
+    limits: Mapping[str, Any] = load_yaml(Path(__file__).with_name("limits.yaml"))
+    return limits

@@ -16,7 +16,6 @@ from profkit.core.types import (
     Quality,
     Reading,
     Source,
-    Spread,
     together,
 )
 
@@ -234,18 +233,14 @@ def _queue_readings(metal: MetalTrace) -> list[Reading]:
     own = (INTERVALS,)
     # What is not told to be completed cannot be counted as queued.
     most = metal.queue_most if metal.completion is not None else None
+    count, median = (None, None) if buffers is None else (float(buffers.count), buffers.median)
     rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
         ("queue.most", None if most is None else float(most), (INTERVALS, COMPLETED),
          "largest number of submitted and not completed"),
-        ("buffer.count", None if buffers is None else float(buffers.count), own,
-         "command buffers of the process"),
-        ("buffer.time", _spread_median(buffers), own, "median of the union of each one's intervals"),
+        ("buffer.count", count, own, "command buffers of the process"),
+        ("buffer.time", median if count else None, own, "median of the union of each one's intervals"),
     ]  # fmt: skip
     return [metal_reading(metal, *row) for row in rows]
-
-
-def _spread_median(spread: Spread | None) -> float | None:
-    return spread.median if spread is not None and spread.count else None
 
 
 def longest_work_reading(metal: MetalTrace) -> Reading:

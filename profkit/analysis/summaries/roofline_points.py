@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
+from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import best_reading, derive_reading, main_scopes
 from profkit.analysis.summaries.roofline import work_of
-from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Fact, Reading, RunDocument
+from profkit.core.formatting import plural
+from profkit.core.types import Bound, Fact, Quality, Reading, RunDocument
 
 # A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
 # changes nothing.
@@ -138,15 +138,17 @@ class RooflineCeiling:
 class RooflinePoint:
     """Something that does arithmetic: `intensity` in FLOP/B, `rate` in FLOP/s, `share` of the time (0..1) or None.
 
-    `estimated`: not all of it was measured; `description` says everything.
+    `attainable` is what its ceiling allows (FLOP/s), `kind` what arithmetic it does most, `bound` what limits it.
     """
 
     label: str
     intensity: float
     rate: float
     share: float | None
-    estimated: bool
-    description: str
+    attainable: float | None
+    kind: str
+    quality: Quality = "measured"
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True)
@@ -204,12 +206,16 @@ def _highest(rows: Sequence[KernelRow], metric: str) -> float:
 
 
 def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
-    description = _point_text(here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
-    if here.estimated:
-        description += "; estimated"
-    if row.bound is not None and row.bound.bound != "unknown":
-        description += f"; limited by {BOTTLENECK_TITLES[row.bound.bound]}"
-    return RooflinePoint(row.label, here.intensity or 0.0, here.rate, row.share, here.estimated, description)
+    return RooflinePoint(
+        row.label,
+        here.intensity or 0.0,
+        here.rate,
+        row.share,
+        here.attainable,
+        here.kind,
+        "estimated" if here.estimated else "measured",
+        row.bound.bound if row.bound is not None else None,
+    )
 
 
 def _processor_roofline(document: RunDocument) -> Roofline | None:
@@ -228,19 +234,7 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
         for name, kind, peak in (("DRAM", "memory", limit.bandwidth), ("float32", "compute", limit.flops))
         if peak.value
     ]
-    text = _point_text(intensity, rate, attainable, "float32", None)
     quality = readings[1].quality if readings[1] is not None else "measured"
-    text += f"; {quality}" if quality != "measured" else ""
     label = scopes[0].name or document.name
-    point = RooflinePoint(label, intensity, rate, 1.0, quality != "measured", text)
+    point = RooflinePoint(label, intensity, rate, None, attainable, "float32", quality)
     return Roofline(tuple(ceilings), (point,))
-
-
-def _point_text(
-    intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
-) -> str:
-    """`84.3 % of the time, 763 TFLOP/s tensor at 300 FLOP/B, 95.0 % of what its ceiling allows`."""
-    parts = [f"{format_percent(100 * share)} % of the time"] if share is not None else []
-    parts.append(f"{format_quantity(rate, 'FLOP/s')} {kind} at {format_quantity(intensity, 'FLOP/B')}")
-    parts += [f"{format_percent(100 * rate / attainable)} % of what its ceiling allows"] if attainable else []
-    return ", ".join(parts)

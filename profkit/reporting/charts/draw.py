@@ -24,6 +24,7 @@ from profkit.reporting.charts.marks import (
     Points,
     places,
 )
+from profkit.reporting.html.elements import Html, element, together
 from profkit.reporting.plain_text import without_control_characters
 
 FOCUSED = 40  # points of a mark up to which the keyboard reaches each
@@ -39,7 +40,7 @@ _SHAPES = (
 Place = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def draw(chart: Chart) -> str | None:
+def draw(chart: Chart) -> Html | None:
     """The chart as finished SVG; None where it has no marks."""
     return _Drawing(chart).svg() if chart.marks else None
 
@@ -61,7 +62,7 @@ class _Drawing:
         inset = 0 if chart.x.low is not None else 6
         self.x = chart.x.scale(across, self.left + inset, self.right - inset, room=False)
 
-    def svg(self) -> str:
+    def svg(self) -> Html:
         chart = self.chart
         drawn = [*self._axes(), *(piece for mark in chart.marks for piece in self._mark(mark))]
         drawn += [piece for mark in chart.marks for piece in self._words(mark)]
@@ -70,7 +71,7 @@ class _Drawing:
 
     # ---------------------------------------------------------------- axes
 
-    def _axes(self) -> Iterator[str]:
+    def _axes(self) -> Iterator[Html]:
         """Lines across with their values at the left, and the lower edge with as many values as stand apart."""
         yield text((2, FONT), fitted(self.chart.y.title, WIDTH - 4), "t")
         for tick in self.ticks:
@@ -92,7 +93,7 @@ class _Drawing:
 
     # ---------------------------------------------------------------- marks
 
-    def _mark(self, mark: AnyMark) -> Iterator[str]:
+    def _mark(self, mark: AnyMark) -> Iterator[Html]:
         match mark:
             case Line():
                 ends = [(self.x(x), self.y(y)) for x, y in mark.points]
@@ -107,44 +108,41 @@ class _Drawing:
             case Points():
                 yield from self._points(mark)
 
-    def _points(self, mark: Points) -> Iterator[str]:
-        body, colour = "", mark.number % SERIES + 1
+    def _points(self, mark: Points) -> Iterator[Html]:
+        body, colour = list[Html](), mark.number % SERIES + 1
         if mark.joined and len(mark.points) > 1:
-            body = curve([(self.x(p.x), self.y(p.y)) for p in mark.points], f"line l{colour}")
+            body.append(curve([(self.x(p.x), self.y(p.y)) for p in mark.points], f"line l{colour}"))
         alone = not mark.hover and len(mark.points) <= FOCUSED
-        for point in mark.points if len(mark.points) <= FOCUSED else self._apart(mark.points):
+        for point in mark.points:
             drawn = self._point(point, mark, "" if alone else point.hover)
             if alone:
                 yield self._group(drawn, point.hover)
             else:
-                body += drawn
+                body.append(drawn)
         if body:
-            yield self._group(body, mark.hover or mark.name or plural(len(mark.points), "value"))
+            yield self._group(together(body), mark.hover or mark.name or plural(len(mark.points), "value"))
 
-    def _apart(self, points: Sequence[Point]) -> Iterable[Point]:
-        """Of many points that would cover each other one."""
-        found: dict[tuple[int, int], Point] = {}
-        for point in points:
-            found.setdefault((round(self.x(point.x)), round(self.y(point.y))), point)
-        return found.values()
-
-    def _point(self, point: Point, mark: Points, words: str) -> str:
+    def _point(self, point: Point, mark: Points, words: str) -> Html:
         x, y, colour = self.x(point.x), self.y(point.y), mark.number % SERIES + 1
-        title, drawn = hover(words) if words else "", ""
+        title, drawn = hover(words) if words else "", list[Html]()
         if point.low is not None and point.high is not None:
             low, high = self.y(point.low), self.y(point.high)
-            drawn = line(x, low, x, high, f"line l{colour}") if low - high > _LEAST_SEEN else ""
+            drawn = [line(x, low, x, high, f"line l{colour}")] if low - high > _LEAST_SEEN else []
         if mark.joined:
             shape = _SHAPES[mark.number % len(_SHAPES)].format(x=number(x), y=number(y))
-            return drawn + tag("path", title, d=shape, class_=f"f{colour}")
-        return drawn + tag("circle", title, cx=x, cy=y, r=point.size, class_=point.style)
+            return together((*drawn, tag("path", title, d=shape, class_=f"f{colour}")))
+        return together((*drawn, tag("circle", title, cx=x, cy=y, r=point.size, class_=point.style)))
 
-    def _group(self, body: str, words: str) -> str:
-        return focusable(body, words) if words else body
+    def _group(self, body: Html, words: str) -> Html:
+        """What the keyboard reaches, with its hover text as its name; without one as it is."""
+        if not words:
+            return body
+        label = clean(shorten(words, LONGEST))
+        return element("g", hover(words), body, tabindex="0", role="img", aria_label=label)
 
     # ---------------------------------------------------------------- words beside marks
 
-    def _words(self, mark: AnyMark) -> Iterator[str]:
+    def _words(self, mark: AnyMark) -> Iterator[Html]:
         """Numbers above points, letters at the ends of series, names of rules."""
         match mark:
             case Points():
@@ -166,7 +164,7 @@ class _Drawing:
 
     def _placed(
         self, words: str, kind: str, left: float, bases: Sequence[float], about: str
-    ) -> Iterator[str]:
+    ) -> Iterator[Html]:
         """The words at the first base line that is free; nothing where none is."""
         right = left + width(words)
         for base in bases if words and left >= 1 and right <= WIDTH else ():
@@ -181,18 +179,12 @@ class _Drawing:
 FONT = 13.0  # in units of a chart: how large letters are where the screen is narrowest; everything is placed for it
 LINE = 16.0  # from one line of text to the next
 _NARROW, _WIDE = frozenset("iljtfr.,:;'|!()[]{}I/\\ "), frozenset("mwMW@%—…")
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 LONGEST = 300  # characters of a name that hovers: more hides the page behind it
 
 
 def clean(text: str) -> str:
     """The text on one line: control characters and what turns the direction of the text around it are made visible."""
     return " ".join(without_control_characters(text).split())
-
-
-def escaped(text: str) -> str:
-    """The text as it may stand between tags and in attributes, of XML and of HTML."""
-    return clean(text).translate(_ESCAPES)
 
 
 def width(text: str, size: float = FONT) -> float:
@@ -233,51 +225,46 @@ def number(value: float) -> str:
     return "0" if short == "-0" else short
 
 
-def tag(name: str, body: str = "", /, **attributes: float | str | None) -> str:
-    """One element. `class_` is written as class, `_` in names as `-`; None is left out. `body` is markup already."""
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escaped(v) if isinstance(v, str) else number(v)}"'
-        for key, v in attributes.items()
-        if v is not None
-    )
-    return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
+def tag(name: str, *children: str, **attributes: float | str | None) -> Html:
+    """One element, its numbers as coordinates."""
+    words = {key: number(v) if isinstance(v, int | float) else v for key, v in attributes.items()}
+    return element(name, *children, **words)
 
 
-def hover(text: str) -> str:
+def hover(text: str) -> Html:
     """What is shown while the pointer rests on an element, or the keyboard's focus does."""
-    return f"<title>{escaped(shorten(text, LONGEST))}</title>"
+    return element("title", clean(shorten(text, LONGEST)))
 
 
-def text(at: tuple[float, float], words: str, kind: str | None = None, hover_text: str | None = None) -> str:
+def text(at: tuple[float, float], words: str, kind: str | None = None, hover_text: str | None = None) -> Html:
     """Words whose baseline begins at `at`; `kind` names classes: `e` ends there, `m` has its middle there."""
-    body = escaped(words) + (hover(hover_text) if hover_text else "")
-    return tag("text", body, x=at[0], y=at[1], class_=kind)
+    return tag("text", words, hover(hover_text) if hover_text else "", x=at[0], y=at[1], class_=kind)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
     """A straight line as a path, which is the shortest way to write one."""
     return tag("path", d=f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", class_=kind)
 
 
-def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> str:
+def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> Html:
     """A line through points, or the area inside of it."""
     body = " ".join(f"{number(x)} {number(y)}" for x, y in points)
     return tag("path", d=f"M{body}{'z' if closed else ''}", class_=kind)
 
 
-def focusable(body: str, hover_text: str) -> str:
-    """A group that the keyboard reaches, with its hover text as its name."""
-    label = shorten(hover_text, LONGEST)
-    return tag("g", hover(hover_text) + body, tabindex="0", role="img", aria_label=label)
-
-
-def frame(kind: str, height: float, title: str, description: str, body: Sequence[str]) -> str:
+def frame(kind: str, height: float, title: str, description: str, body: Sequence[Html]) -> Html:
     """A chart: its name and its text alternative, and what is drawn. `kind` is a class for the style."""
-    inner = "".join(body)
-    name, words = escaped(shorten(title, LONGEST)), escaped(shorten(description, LONGEST_TEXT))
-    mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode()):08x}"
-    named = f'<title id="{mark}t">{name}</title><desc id="{mark}d">{words}</desc>'
-    return (
-        f'<svg class="chart {kind}" viewBox="0 0 {number(WIDTH)} {number(height)}" role="group"'
-        f' aria-labelledby="{mark}t {mark}d">{named}{inner}</svg>'
+    inner = together(body)
+    name, words = clean(shorten(title, LONGEST)), clean(shorten(description, LONGEST_TEXT))
+    mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode(errors='replace')):08x}"
+    told = (element("title", name, id=f"{mark}t"), element("desc", words, id=f"{mark}d"))
+    box = f"0 0 {number(WIDTH)} {number(height)}"
+    return element(
+        "svg",
+        *told,
+        inner,
+        class_=f"chart {kind}",
+        viewBox=box,
+        role="group",
+        aria_labelledby=f"{mark}t {mark}d",
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import format_quantity, shorten
-from profkit.reporting.view import Block, Paragraph
+from profkit.reporting.view import Block, Paragraph, Span, Style
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
@@ -224,9 +224,8 @@ class Chart(Block):
     note: str = ""
 
 
-ROWS = 5
+_ROWS, _WIDTH = 5, 70  # of bars; a narrow terminal folds them
 _BARS = "▁▂▃▄▅▆▇█"
-_PLOT = 76  # characters of a plot where the width of the screen is not known
 
 
 @dataclass(frozen=True)
@@ -245,21 +244,16 @@ class Charts(Block):
     repeats: bool = False
 
     def plain(self) -> Sequence[Block]:
-        """Plots as wide as a page of text."""
-        return self.as_text(_PLOT)
-
-    def as_text(self, width: int) -> list[Block]:
-        """Plots of at most `width` characters."""
-        charts = () if self.repeats else self.charts
-        drawn = [text_plot(chart, width) for chart in charts if isinstance(chart, Chart)]
-        return [Paragraph("\n".join(lines), pre=True) for lines in drawn if lines]
+        """A title and rows of bars for each."""
+        charts = [chart for chart in self.charts if isinstance(chart, Chart) and not self.repeats]
+        return [Paragraph(Span(line, Style.CODE)) for chart in charts for line in text_plot(chart)]
 
 
 # ---------------------------------------------------------------- with characters
 
 
-def text_plot(chart: Chart, width: int) -> list[str]:
-    """The last values as bars side by side, in lines of at most `width`; [] of several series, or of less than two.
+def text_plot(chart: Chart) -> list[str]:
+    """The range, and the last values as bars side by side; [] of several series, or of less than two values.
 
     `▲` stands before a change, `┊` where a segment begins.
     """
@@ -271,7 +265,7 @@ def text_plot(chart: Chart, width: int) -> list[str]:
     signs = [(point.x, _BARS[round(height(point.y))]) for point in points]
     rules = [mark for mark in chart.marks if isinstance(mark, AxisRule)]
     signs += [(rule.x, "▲" if rule.style == "change" else "┊") for rule in rules]
-    drawn = "".join(sign for _, sign in sorted(signs))[-ROWS * width :]
+    drawn = "".join(sign for _, sign in sorted(signs))[-_ROWS * _WIDTH :]
     ends = (format_quantity(end(point.y for point in points), chart.y.unit) for end in (min, max))
     title = f"{chart.y.title}: {' to '.join(ends)}"
-    return [shorten(title, width), *(drawn[at : at + width] for at in range(0, len(drawn), width))]
+    return [shorten(title, _WIDTH), *(drawn[at : at + _WIDTH] for at in range(0, len(drawn), _WIDTH))]

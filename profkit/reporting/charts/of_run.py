@@ -12,7 +12,7 @@ from math import sqrt
 from pathlib import Path
 
 from profkit.analysis.stacks.files import flame_of, read_speedscope
-from profkit.analysis.summaries.kernels import KernelRow
+from profkit.analysis.summaries.kernels import KernelRow, bottleneck_title
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint, roofline_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, format_quantity, plural
@@ -42,7 +42,7 @@ def roofline_chart(roofline: Roofline) -> Chart:
     points = Points(tuple(_spot(number, spot) for number, spot in enumerate(roofline.points, 1)))
     peaks = ", ".join(map(_named, roofline.ceilings))
     named = [f"{number}  {spot.label}" for number, spot in enumerate(roofline.points, 1)]
-    told = [f"{name}: {spot.description}." for name, spot in zip(named, roofline.points, strict=True)]
+    told = [f"{name}: {describe(spot)}." for name, spot in zip(named, roofline.points, strict=True)]
     return Chart(
         "roofline",
         "Roofline",
@@ -51,7 +51,7 @@ def roofline_chart(roofline: Roofline) -> Chart:
         Axis("Roofline", "FLOP/s", bottom, top, log=True),
         (*filter(None, lines), points),
         height=300,
-        legend=tuple(zip(named, (spot.description for spot in roofline.points), strict=True)),
+        legend=tuple(zip(named, (describe(spot) for spot in roofline.points), strict=True)),
         note=f"Lines: {peaks}. {_not_placed(roofline)}".strip(),
     )
 
@@ -83,10 +83,24 @@ def _spot(number: int, spot: RooflinePoint) -> Point:
     return Point(
         spot.intensity,
         spot.rate,
-        f"{number}: {spot.label}, {spot.description}",
+        f"{number}: {spot.label}, {describe(spot)}",
         label=str(number),
-        style="dot hollow" if spot.estimated else "dot",
-        size=3.5 + 6.5 * sqrt(min(1.0, spot.share or 0.0)),
+        style="dot hollow" if spot.quality != "measured" else "dot",
+        size=3.5 + 6.5 * sqrt(min(1.0, 1.0 if spot.share is None else spot.share)),
+    )
+
+
+def describe(spot: RooflinePoint) -> str:
+    """`84.3 % of the time, 763 TFLOP/s tensor at 300 FLOP/B, 95.0 % of what its ceiling allows; limited by DRAM`."""
+    parts = [f"{format_percent(100 * spot.share)} % of the time"] if spot.share is not None else []
+    at = format_quantity(spot.intensity, "FLOP/B")
+    parts.append(f"{format_quantity(spot.rate, 'FLOP/s')} {spot.kind} at {at}")
+    if spot.attainable:
+        parts.append(f"{format_percent(100 * spot.rate / spot.attainable)} % of what its ceiling allows")
+    quality = f"; {spot.quality}" if spot.quality != "measured" else ""
+    known = spot.bound not in (None, "unknown")
+    return (
+        ", ".join(parts) + quality + (f"; limited by {bottleneck_title(spot.bound or '')}" if known else "")
     )
 
 

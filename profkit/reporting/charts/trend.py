@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from profkit.analysis.metrics import title_of
-from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import ChangePoint, Segment, Series, Trend
 from profkit.core.types import HistoryPoint as Value
 from profkit.reporting.charts.marks import (
@@ -52,7 +52,6 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
     named = title or f"{title_of(key.metric)}{where}{f', {key.workload}' if key.workload else ''}"
     if not points:
         return Chart("trend", named, "No night is stored.", Axis(), Axis(named, unit), ())
-    at = [float(index) for index in range(len(points))]
     values = [point.value for point in points]
     # The band belongs to the picture, but one that is far wider than the values would flatten them.
     reach = (max(values) - min(values)) * _BEYOND or abs(max(values)) or 1.0
@@ -62,32 +61,29 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
     marks: list[AnyMark] = []
     if band is not None:
         words = f"no change: {format_quantity(min(band), unit)} to {format_quantity(max(band), unit)}"
-        marks.append(Area(((at[0], *band), (at[-1], *band)), "band", words))
-    marks += [*_lines(trend, at), _points(points, at, unit), *_events(trend, at)]
-    firsts = (Tick(at[0], points[0].started[:10]), Tick(at[-1], points[-1].started[:10]))
+        marks.append(Area(((0, *band), (len(points) - 1, *band)), "band", words))
+    marks += [*_lines(trend), _points(points, unit), *_events(trend)]
+    dated = (Tick(0, points[0].started[:10]), Tick(len(points) - 1, points[-1].started[:10]))
     return Chart(
         "trend",
         named,
         _description(trend),
-        Axis(ticks=firsts[: len(points)]),
+        Axis(ticks=dated[: len(points)]),
         Axis(named, unit, up.low, up.high),
         tuple(marks),
     )
 
 
-def _points(points: Sequence[Value], at: Sequence[float], unit: str) -> Points:
+def _points(points: Sequence[Value], unit: str) -> Points:
     """Every night with its words."""
-    styles = ("dot" if p.valid else "dot hollow" for p in points)
-    return Points(
-        tuple(
-            Point(x, p.value, _night(p, unit), style=style)
-            for x, p, style in zip(at, points, styles, strict=True)
-        ),
-        hover=f"each of {plural(len(points), 'night')}",
+    made = (
+        Point(index, p.value, _night(p, unit), style="dot" if p.valid else "dot hollow")
+        for index, p in enumerate(points)
     )
+    return Points(tuple(made), hover=f"each of {plural(len(points), 'night')}")
 
 
-def _lines(trend: Trend, at: Sequence[float]) -> Iterator[AnyMark]:
+def _lines(trend: Trend) -> Iterator[AnyMark]:
     """The interval as an area and the value as a line, each segment by itself: across an edge nothing compares."""
     points = trend.series.points
     stretches = [(segment.first, segment.last) for segment in trend.epochs] or [(0, len(points) - 1)]
@@ -95,24 +91,24 @@ def _lines(trend: Trend, at: Sequence[float]) -> Iterator[AnyMark]:
         valid = [i for i in range(max(0, first), min(last, len(points) - 1) + 1) if points[i].valid]
         # Where a night has no interval the area ends, or it would tell one of that night.
         for has_interval, nights in groupby(valid, key=lambda i: None not in (points[i].low, points[i].high)):
-            edges = tuple((at[i], points[i].low or 0.0, points[i].high or 0.0) for i in nights)
+            edges = tuple((i, points[i].low or 0.0, points[i].high or 0.0) for i in nights)
             if has_interval and len(edges) > 1:
                 yield Area(edges)
         if len(valid) > 1:
-            yield Line(tuple((at[i], points[i].value) for i in valid))
+            yield Line(tuple((i, points[i].value) for i in valid))
 
 
-def _events(trend: Trend, at: Sequence[float]) -> Iterator[AnyMark]:
+def _events(trend: Trend) -> Iterator[AnyMark]:
     """Lines where it became another one and where a new segment begins; a change has its word first."""
-    events = [(c.index, "change", _step(c), _change(c, trend.series.unit)) for c in trend.change_points]
+    events = [(c.index, "change", _step(c), change_text(trend.series, c)) for c in trend.change_points]
     for e in trend.epochs[1:]:
         why = segment_reason(trend.series, e)
         events.append(
             (e.first, "segment", f"◆ {_CAUSES[e.cause]}", f"new segment, {_CAUSES[e.cause]}: {why}")
         )
     for index, style, word, words in events:
-        if 0 < index < len(at):
-            yield AxisRule(x=(at[index] + at[index - 1]) / 2, style=style, label=word, hover=words)
+        if 0 < index < len(trend.series.points):
+            yield AxisRule(x=index - 0.5, style=style, label=word, hover=words)
 
 
 def _step(change: ChangePoint) -> str:
@@ -123,10 +119,27 @@ def _step(change: ChangePoint) -> str:
     return f"{sign} {format_percent(100 * abs(change.ratio - 1))} %"
 
 
-def _change(change: ChangePoint, unit: str) -> str:
-    commit = f", at {change.commit[:10]}" if change.commit else ""
-    when = f" from {change.started[:10]} on" if change.started else ""
-    return f"{format_quantity(change.before, unit)} to {format_quantity(change.after, unit)}{when}{commit}"
+def change_text(series: Series, change: ChangePoint) -> str:
+    """`2026-02-10: 1.00 ms to 1.10 ms, +10.0 %, worse (value 9, commit feedbeef0123)`."""
+    by = f", {(change.ratio - 1) * 100:+.1f} %" if change.ratio is not None else ""
+    commit = f", commit {change.commit[:12]}" if change.commit else ""
+    when = day_of(change.started or series.points[change.index].started)
+    before, after = format_quantity(change.before, series.unit), format_quantity(change.after, series.unit)
+    worse = course_of(series, change)
+    course = "" if worse is None else ", worse" if worse else ", better"
+    return f"{when}: {before} to {after}{by}{course} (value {change.index}{commit})"
+
+
+def course_of(series: Series, change: ChangePoint) -> bool | None:
+    """Whether it became worse; None where nobody can say."""
+    if series.better == "none" or change.after == change.before:
+        return None
+    return (change.after > change.before) == (series.better == "lower")
+
+
+def day_of(started: str) -> str:
+    """The day of a time; a series of a file calls its values what it likes."""
+    return started[:10] if len(started) > 10 and started[4:5] == "-" else shorten(started, 40)
 
 
 def _night(point: Value, unit: str) -> str:
@@ -143,5 +156,5 @@ def _description(trend: Trend) -> str:
     points, unit = trend.series.points, trend.series.unit
     parts = [f"{plural(len(points), 'night')} from {points[0].started[:10]} to {points[-1].started[:10]}"]
     parts.append(f"the last is {format_quantity(points[-1].value, unit)}")
-    parts += [f"changed by {_change(change, unit)}" for change in trend.change_points[-5:]]
+    parts += [f"changed by {change_text(trend.series, change)}" for change in trend.change_points[-5:]]
     return "; ".join(parts) + "."

@@ -121,8 +121,6 @@ class PageBlocks:
         match block:
             case Section():
                 return self._section(block)
-            case Paragraph(pre=True):
-                return _lines(plain_text(block.text).split("\n"))
             case Paragraph():
                 return element("p", self.text(block.text))
             case Items():
@@ -209,7 +207,7 @@ class PageBlocks:
         others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
         plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
         boxes = [
-            element("figure", Html(svg), _legend(chart), class_="chart-box")
+            element("figure", svg, _legend(chart), class_="chart-box")
             for chart in plots
             if (svg := draw(chart)) is not None
         ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
-from profkit.core.formatting import format_quantity, format_utc_time, plural, shorten
+from profkit.core.formatting import format_quantity, format_utc_time, plural
 from profkit.core.types import AcceptedChange, ChangePoint, Entry, Series, Trend, Value
 from profkit.reporting.charts.marks import Charts
-from profkit.reporting.charts.trend import segment_reason, trend_chart
+from profkit.reporting.charts.trend import change_text, course_of, day_of, segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Items, Paragraph, Section, Span, Status, Text, View, soft, table
 
@@ -46,9 +46,9 @@ def trend_blocks(trend: Trend) -> Iterator[Block]:
     series = trend.series
     yield Charts((trend_chart(trend),))
     first, last = series.points[0].started, series.points[-1].started
-    yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {_day(first)} to {_day(last)}"))
+    yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {day_of(first)} to {day_of(last)}"))
     for segment in trend.epochs[1:]:
-        started = _day(series.points[segment.first].started)
+        started = day_of(series.points[segment.first].started)
         yield Paragraph(f"┊ {started}: a new segment begins: {segment_reason(series, segment)}")
     for change in trend.change_points:
         yield Paragraph(_change(series, change))
@@ -68,15 +68,9 @@ def _notes(trend: Trend) -> Iterator[str]:
 
 
 def _change(series: Series, change: ChangePoint) -> Text:
-    by = f", {(change.ratio - 1) * 100:+.1f} %" if change.ratio is not None else ""
-    commit = f", commit {change.commit[:12]}" if change.commit else ""
-    when = _day(change.started or series.points[change.index].started)
-    before, after = format_quantity(change.before, series.unit), format_quantity(change.after, series.unit)
-    course, status = "", None
-    if series.better != "none" and change.after != change.before:
-        worse = (change.after > change.before) == (series.better == "lower")
-        course, status = (", worse", Status.FAIL) if worse else (", better", Status.BETTER)
-    return Span(f"▲ {when}: {before} to {after}{by}{course} (value {change.index}{commit})", status=status)
+    worse = course_of(series, change)
+    status = None if worse is None else Status.FAIL if worse else Status.BETTER
+    return Span(f"▲ {change_text(series, change)}", status=status)
 
 
 def _row(trend: Trend) -> tuple[Text, ...]:
@@ -90,12 +84,6 @@ def _row(trend: Trend) -> tuple[Text, ...]:
         str(len(trend.change_points)),
         f"{trend.noise * 100:.2g} %" if trend.noise is not None else "-",
     )
-
-
-def _day(started: str) -> str:
-    if len(started) > 10 and started[4:5] == "-":
-        return started[:10]
-    return shorten(started, 40)  # a series of a file calls its values what it likes
 
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000

@@ -11,7 +11,7 @@ from profkit.analysis.summaries.roofline_points import Roofline, roofline_of
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Source
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.charts.of_run import roofline_chart
+from profkit.reporting.charts.of_run import describe, roofline_chart
 from tests import documents
 from tests.conftest import ROOT
 
@@ -30,8 +30,8 @@ def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
     assert set(roofs) == {"DRAM", "FP32", "FP64", "FP16"}
     by_name = {one.label: one for one in found.points}
     assert 0.85 < by_name["fma32"].rate / roofs["FP32"].peak < 1
-    assert "FLOP/s FP32 at" in by_name["fma32"].description
-    assert by_name["fma32"].description.endswith("limited by FP32 pipe")
+    assert (by_name["fma32"].kind, by_name["fma32"].bound) == ("FP32", "fp32")
+    assert describe(by_name["fma32"]).endswith("limited by FP32 pipe")
     assert len(found.points) + found.left_out == len(kernel_rows(document))
 
 
@@ -42,8 +42,7 @@ def test_a_run_on_a_processor_is_one_point_and_names_the_threads_of_each_roof() 
         enrich(replace(run, readings=(*(r for r in run.readings if r.metric != "dram.bytes"), bytes_)))
     )
     assert found is not None
-    assert found.points[0].estimated
-    assert found.points[0].description.endswith("; estimated")
+    assert describe(found.points[0]).endswith("; estimated")
     assert found.points[0].intensity == pytest.approx(54e6 / 6e6)
     assert {roof.kind for roof in found.ceilings} == {"memory", "compute"}
     assert len(found.points) == 1

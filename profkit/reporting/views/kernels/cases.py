@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
@@ -29,7 +29,6 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
 
-T = TypeVar("T")
 _SPEED_WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
     "SAME": "the same",
@@ -102,22 +101,16 @@ def complete_label(complete: bool, other: str = "INTERRUPTED") -> Label:
 
 
 def limited(
-    statuses: Callable[[Sequence[T]], Statuses],
-    rows: Sequence[T],
-    few: Sequence[T],
-    left: int,
-    most: int,
-    what: str,
-    file: str,
-    page: str = "report.html",
+    whole: Statuses, few: Sequence[StatusRow], most: int, what: str, file: str, page: str = "report.html"
 ) -> Detail:
-    """Rows of which a short screen has a `few`, and says how many are `left`; a page has `most` of them, `file` all."""
+    """Rows of which a short screen has a `few`, and says how many are left; a page has `most` of them, `file` all."""
 
-    def more(number: int, where: str) -> tuple[Block, ...]:
-        return (Paragraph(f"{plural(number, f'further {what}')} in {where}."),) if number > 0 else ()
+    def part(rows: Sequence[StatusRow], where: str) -> tuple[Block, ...]:
+        left = len(whole.rows) - len(rows)
+        more = (Paragraph(f"{plural(left, f'further {what}')} in {where}."),) if left > 0 else ()
+        return (*((replace(whole, rows=tuple(rows)),) if rows else ()), *more)
 
-    brief = (statuses(few),) if few else ()
-    return Detail((statuses(rows[:most]), *more(len(rows) - most, file)), (*brief, *more(left, page)))
+    return Detail(part(whole.rows[:most], file), part(few, page))
 
 
 def verdicts_section(verdicts: Sequence[Verdict]) -> Iterator[Section]:

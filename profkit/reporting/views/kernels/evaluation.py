@@ -16,9 +16,9 @@ from profkit.analysis.evaluation.scores import (
     scores_of,
 )
 from profkit.core.formatting import format_duration, joined, plural, shorten
-from profkit.core.types import UNDECIDED, EvaluationDocument, Fault, TestResult, TestStatus, Verdict
+from profkit.core.types import UNDECIDED, EvaluationDocument, TestResult, TestStatus, Verdict
 from profkit.reporting.columns import Column, data_table, sortable_table
-from profkit.reporting.facts import fact_text
+from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.feedback import FAR, describe_excess
 from profkit.reporting.forges import Case, Cases, verdict_case
 from profkit.reporting.view import (
@@ -65,19 +65,6 @@ SIGNS: Mapping[TestStatus, Status] = {
     "not-run": Status.UNKNOWN,
     "lost": Status.UNKNOWN,
     **{status: Status.FAIL for status in FAILED if status != "lost"},
-}
-_FAULTS: Mapping[Fault, str] = {
-    "values": "wrong values",
-    "not-finite": "NaN or infinity",
-    "shape": "another shape",
-    "dtype": "another dtype",
-    "device": "another device",
-    "stride": "another stride",
-    "type": "another type",
-    "count": "another number of outputs",
-    "aliasing": "shares memory against its schema",
-    "mutation": "changes its inputs against its schema",
-    "raised": "raised",
 }
 
 
@@ -217,7 +204,7 @@ def _failure_groups(operations: Iterable[OperationResult]) -> list[tuple[Operati
 
 def _failure_reason(result: TestResult) -> str:
     """Why it failed, in one line: the fault, the reason, how large the error is."""
-    parts = [_FAULTS[result.fault]] if result.fault is not None else []
+    parts = [word_of("fault", result.fault)] if result.fault is not None else []
     parts += filter(None, [fact_text(result.reason) or result.error_type])
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
@@ -250,16 +237,13 @@ def _failures(
             below=tuple(below),
         )
 
-    def statuses(some: Sequence[tuple[OperationResult, list[TestResult]]]) -> Statuses:
-        rows = tuple(row(*group) for group in some)
-        return Statuses(rows, ("operation", "", "tests", ""), "status", "", "")
-
     number = sum(1 for one in operations if one.status in FAILED)
     tests = sum(len(results) for _, results in groups)
     headline = f"{plural(number, 'operation')}, {plural(tests, 'test')}; wrong results first"
-    few, left = groups[:_FEW_FAILURES], len(groups) - _FEW_FAILURES
-    rows = limited(statuses, groups, few, left, _FAILURES, "reason", "failed_tests.json")
-    yield Section("Not right", (rows,), headline, anchor="failed")
+    rows = tuple(row(*group) for group in groups)
+    whole = Statuses(rows, ("operation", "", "tests", ""), "status", "", "")
+    body = limited(whole, rows[:_FEW_FAILURES], _FAILURES, "reason", "failed_tests.json")
+    yield Section("Not right", (body,), headline, anchor="failed")
 
 
 def replay_line(document: EvaluationDocument, result: TestResult, folder: Path | None) -> str:

@@ -15,10 +15,10 @@ from profkit.analysis.generation import (
     spending_of,
 )
 from profkit.core.formatting import format_duration, joined, plural, shorten
-from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts, StopReason
+from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
 from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.facts import fact_text
+from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -50,17 +50,6 @@ _BEST_OF_SEVERAL = (
     "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. The first line below "
     "measures the kept kernels anew, with other arguments."
 )
-STOPPED: Mapping[StopReason, str] = {
-    "bound": "at the hardware's bound",
-    "correct": "correct",
-    "reached": "faster than PyTorch",
-    "attempts": "no attempts left",
-    "repeated": "the same code again",
-    "budget": "budget spent",
-    "failed": "model cannot be asked",
-    "interrupted": "interrupted",
-    "": "not ended",
-}
 _SIGNS: Mapping[AttemptStatus, Status] = {
     "passed": Status.PASS,
     "skipped": Status.NONE,
@@ -164,34 +153,25 @@ def _unsolved(
 ) -> Iterator[Section]:
     """Each operation without a correct kernel, and what is wrong with its last attempt."""
 
-    def statuses(some: Sequence[tuple[OperationAttempts, Attempt]]) -> Statuses:
-        rows = (
-            StatusRow(
-                _sign(last),
-                last.status,
-                (one.operation,),
-                shorten(fact_text(last.reason), 300),
-                value=_tests(last),
-                place=f"attempt {last.number} of {len(one.attempts)}",
-                below=(
-                    stop_text(one, document),
-                    *((_link(last.feedback, last.feedback, links),) if last.feedback else ()),
-                ),
-            )
-            for one, last in some
+    def row(one: OperationAttempts, last: Attempt) -> StatusRow:
+        feedback = (_link(last.feedback, last.feedback, links),) if last.feedback else ()
+        return StatusRow(
+            _sign(last),
+            last.status,
+            (one.operation,),
+            shorten(fact_text(last.reason), 300),
+            value=_tests(last),
+            place=f"attempt {last.number} of {len(one.attempts)}",
+            below=(stop_text(one, document), *feedback),
         )
-        titles = ("operation", "", "passed", "the last that was tested")
-        return Statuses(tuple(rows), titles, "status", "", "")
 
-    without = [
-        (one, last)
-        for one in operations
-        if kept_attempt(one) is None and (last := last_failure(one)) is not None
-    ]
-    if without:
-        left, file = len(without) - _FEW, "generation.json"
-        body = limited(statuses, without, without[:_FEW], left, _MANY, "operation", file, "index.html")
-        headline = f"{plural(len(without), 'operation')}; what is wrong with the last attempt that was tested"
+    without = [one for one in operations if kept_attempt(one) is None]
+    rows = tuple(row(one, last) for one in without if (last := last_failure(one)) is not None)
+    if rows:
+        titles = ("operation", "", "passed", "the last that was tested")
+        whole = Statuses(rows, titles, "status", "", "")
+        body = limited(whole, rows[:_FEW], _MANY, "operation", "generation.json", "index.html")
+        headline = f"{plural(len(rows), 'operation')}; what is wrong with the last attempt that was tested"
         yield Section("Without a correct kernel", (body,), headline, anchor="unsolved")
 
 
@@ -303,7 +283,7 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
 
 def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str:
     """Why an operation has no further attempt, with what is known of it."""
-    words = STOPPED[operation.stopped]
+    words = word_of("stop", operation.stopped)
     if operation.stopped == "attempts":
         words = f"all {document.limits.attempts} attempts made"
     return f"{words}: {operation.reason}" if operation.reason else words

@@ -438,13 +438,10 @@ def missing_rows(document: SweepDocument) -> list[StatusRow]:
 def missing_section(rows: Sequence[StatusRow], title: str) -> Iterator[Block]:
     """A short screen has what is not right, and what can be made available."""
 
-    def statuses(some: Sequence[StatusRow]) -> Statuses:
-        return Statuses(tuple(some), ("implementation", "", "", "cases"), "state", "", "fix: ")
-
     if rows:
         first = [row for row in rows if row.status is Status.FAIL or row.below][:_FEW_ROWS]
-        body = limited(statuses, rows, first, len(rows) - len(first), _ROWS, "reason", FILE)
-        yield Section(title, (body,), anchor="missing")
+        whole = Statuses(tuple(rows), ("implementation", "", "", "cases"), "state", "", "fix: ")
+        yield Section(title, (limited(whole, first, _ROWS, "reason", FILE),), anchor="missing")
 
 
 def series_chart(title: str, across: str, series: Sequence[Points], unit: str, *, of: str = "") -> Chart:

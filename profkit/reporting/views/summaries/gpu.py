@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from profkit.analysis.summaries.gpu_time import (
     COPIES,
@@ -13,9 +14,10 @@ from profkit.analysis.summaries.gpu_time import (
     lacks_timeline,
     time_by_limit,
 )
-from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
+from profkit.analysis.summaries.kernels import KernelRow, bottleneck_title
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import GpuTrace, Transfer
+from profkit.core.types import Bound, GpuTrace, Transfer
+from profkit.reporting.facts import word_of
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
@@ -32,13 +34,6 @@ from profkit.reporting.views.summaries.parts import (
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 _MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
-# The parts of the time in which no kernel ran.
-_WITHOUT_KERNELS = {
-    HOST: "idle: the host had launched nothing",
-    QUEUED: "idle with work queued",
-    IDLE: "idle",
-    COPIES: "only copies",
-}
 
 
 def gpu_text(facts: ConcernFacts) -> SummaryText | None:
@@ -82,7 +77,8 @@ def _largest_text(name: str, part: float) -> str:
         IDLE: f"{share} of the time it is idle; what it waits for is not in the report.",
         COPIES: f"Copies take the largest part of it, {share}.",
     }
-    kernels = f"Kernels limited by {name} take" if name in BOTTLENECK_TITLES.values() else f"{name} takes"
+    bound = bottleneck_title(name)
+    kernels = f"Kernels limited by {bound} take" if name in get_args(Bound) else f"{name} takes"
     return words.get(name, f"{kernels} the largest part of it, {share}.")
 
 
@@ -111,7 +107,7 @@ def _limit_table(trace: GpuTrace, rows: Sequence[KernelRow]) -> DataTable | None
     if not trace.span or not rows:
         return None
     parts = [
-        (_WITHOUT_KERNELS.get(name, name), f"{format_percent(100 * share)} %")
+        (word_of("time", bottleneck_title(name)), f"{format_percent(100 * share)} %")
         for name, share in time_by_limit(trace, rows)[:TOP_ROWS]
     ]
     return named_table("The GPU's time, by what limits it", ("what", "share"), parts)

@@ -16,12 +16,13 @@ from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
     SummaryText,
     absence_notes,
-    first_reason,
     function_place,
     named_table,
     readings_table,
+    readings_text,
     share_text,
     summary_text,
+    unknown_text,
 )
 
 _ROWS = 5  # of modules and lines: below these the rest is small change
@@ -88,13 +89,7 @@ def _profiles_text(
     by_kind = {profile.kind: profile for profile in facts.document.profiles}
     known = [by_kind[kind] for kind in kinds if kind in by_kind]
     if not known:
-        missing = next(iter(facts.readings), None)
-        if missing is None:
-            return None
-        fix = (f"To have it: {missing.fix}",) if missing.fix else ()
-        return summary_text(
-            concern, f"{what} is not known: {fact_text(missing.reason)}.", facts.readings, (), fix
-        )
+        return unknown_text(concern, f"{what} is", facts.readings) if facts.readings else None
     tables = [_profile_table(profile) for profile in known]
     first = known[0]
     headline = f"{_PROFILES[first.kind][0]}: none ran for as long as a sample."
@@ -190,25 +185,13 @@ _OF_PROCESS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "me
 def memory_text(facts: ConcernFacts) -> SummaryText:
     """Resident memory, and what tracemalloc said of Python's: peak, leak or not, the lines that hold and grow most."""
     known = {r.metric: r for r in reversed(facts.readings)}
-    process = readings_table("Memory of the process", [r for r in facts.readings if r.metric in _OF_PROCESS])
-    of_python = [r for r in facts.readings if r.metric.startswith("memory.python")]
+    of_process = [r for r in facts.readings if r.metric in _OF_PROCESS]
     found = facts.document.allocations
     if found is None:
-        missing = [r for r in of_python if r.value is None]
-        resident = known.get("memory.rss_peak")
-        held = (
-            format_quantity(resident.value, "B")
-            if resident is not None and resident.value is not None
-            else ""
-        )
-        headline = f"The process holds {held} at most." if held else ""
-        notes: tuple[str, ...] = ()
-        looked = any(r.reason is not None and r.reason.code != "not-python" for r in missing)
-        if facts.document.workload.python is not None or looked:  # else Python holds nothing
-            reason = first_reason(missing, "there is no tracemalloc result")
-            headline = f"{headline} What Python holds is not known: {reason}.".strip()
-            notes = absence_notes(missing)
-        return summary_text("memory", headline, facts.readings, [process], notes)
+        others = [r for r in facts.readings if r.metric.startswith("memory.python")]
+        untold = [r for r in others if r.reason is None or r.reason.code != "not-python"]
+        shown = (*of_process, *(untold if of_process else others))
+        return readings_text("memory", "Memory of the process", shown, what="What the process holds")
     growth = found.growth
     grows = known.get("memory.python_growth")
     leak = f"no leak in {plural(growth.iterations, 'iteration')}"
@@ -218,14 +201,16 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
         leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
     grown = [line for line in found.growing if line.size > 0] if growth.leak else []
     tables = [
-        process,
+        readings_table("Memory of the process", of_process),
         _allocation_table("Lines that grow", grown),
         _allocation_table("Lines that hold most", found.top),
     ]
     peak = known.get("memory.python_peak")
     held = format_quantity(peak.value if peak is not None else None, "B")
     headline = f"Python holds {held} at most; {leak}."
-    return summary_text("memory", headline, facts.readings, tables, (*found.notes, *absence_notes(of_python)))
+    return summary_text(
+        "memory", headline, facts.readings, tables, (*found.notes, *absence_notes(facts.readings))
+    )
 
 
 def _allocation_table(title: str, lines: Sequence[AllocationLine]) -> DataTable:

@@ -11,9 +11,9 @@ from pathlib import Path, PurePath
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.gpu_time import lacks_timeline
 from profkit.analysis.summaries.kernels import (
-    BOTTLENECK_TITLES,
     FULL,
     KernelRow,
+    bottleneck_title,
     longest_stalls,
     occupancy_limiters,
     range_rows,
@@ -99,7 +99,7 @@ def _is_known(column: KernelColumn, row: KernelRow) -> bool:
 
 def _bottleneck_text(bound: KernelBottleneck) -> str:
     """`FP32 pipe: at 91 % of its peak; ...`: the class, and the evidence without saying it twice."""
-    word = BOTTLENECK_TITLES[bound.bound]
+    word = bottleneck_title(bound.bound)
     return f"{word}: {fact_text(bound.reason).removeprefix(f'{word} ')}"
 
 
@@ -111,12 +111,12 @@ def _bottleneck(row: KernelRow) -> str | None:
     bound = row.bound
     if bound is None or (bound.bound == "unknown" and bound.nearest is None):
         return None
-    word, at = BOTTLENECK_TITLES[bound.bound], f" {bound.nearest or 0.0:.0f} %"
+    word, at = bottleneck_title(bound.bound), f" {bound.nearest or 0.0:.0f} %"
     if bound.nearest is None:
         return word
     if bound.busiest in (None, bound.bound):
         return f"{word}{at}"
-    return f"{word} ({BOTTLENECK_TITLES[bound.busiest]}{at})"
+    return f"{word} ({bottleneck_title(bound.busiest)}{at})"
 
 
 def limiter(row: KernelRow) -> str | None:

@@ -8,7 +8,6 @@ from profkit.analysis.summaries.metal import chip_specification, known_counters
 from profkit.analysis.summaries.metal_readings import (
     INTERVALS,
     TOOL,
-    IdleCause,
     idle_causes,
     percent_of,
     window_of,
@@ -23,6 +22,7 @@ from profkit.core.types import (
     Source,
     Spread,
 )
+from profkit.reporting.facts import word_of
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
@@ -43,12 +43,6 @@ from profkit.reporting.views.summaries.parts import (
 
 _LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
 _MOST_PROCESSES, _MOST_COUNTERS = 6, 40  # in a table: an M1 has 32 counters, later chips 86 and more
-IDLE: dict[IdleCause, str] = {
-    "unsubmitted": "the host had submitted nothing",
-    "blocked": "others had the GPU, with work queued",
-    "queued": "work was submitted and had not begun",
-    "others": "others had the GPU",
-}
 
 
 # ---------------------------------------------------------------- time
@@ -91,7 +85,7 @@ def _gpu_headline(metal: MetalTrace) -> str:
     if part < _LARGE:
         return busy
     host = "It is host-bound: " if causes[0][0] == "unsubmitted" else ""
-    return f"{busy} {host}{format_percent(part)} % of the time {IDLE[causes[0][0]]}."
+    return f"{busy} {host}{format_percent(part)} % of the time {word_of('idle', causes[0][0])}."
 
 
 def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
@@ -101,7 +95,7 @@ def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
     yield "The device, for all", metal.device_busy
     yield "Longest gap", metal.longest_gap or None
     for cause, seconds in idle_causes(metal):
-        yield f"Idle: {IDLE[cause]}", seconds
+        yield f"Idle: {word_of('idle', cause)}", seconds
 
 
 def _buffer_table(metal: MetalTrace) -> DataTable:

@@ -48,10 +48,8 @@ MOST_CALLS = 20
 MOST_WAITERS = 9  # threads that are asked what they wait for
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
-IMPORT, REST = (
-    0,
-    1,
-)  # numbers of frames: the import system, and what came after the bounds; REST is a node, too
+# numbers of frames: the import system, and what came after the bounds; REST is a node, too
+IMPORT, REST = 0, 1
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
@@ -73,9 +71,8 @@ class _Function:
 
     def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
         self.code, self.number = code, number
-        self.fixed = (
-            IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
-        )  # the frame of all its lines
+        # the frame of all its lines
+        self.fixed = IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
         self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
         self.companion = (
             self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
