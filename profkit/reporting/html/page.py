@@ -10,11 +10,10 @@ import base64
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.reporting.html.blocks import PageBlocks
-from profkit.reporting.html.elements import island
+from profkit.reporting.html.elements import Html, filled, island, together
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import View, plain_text
 
@@ -30,31 +29,18 @@ def render(view: View) -> str:
     style = "\n".join(asset(f"{name}.css") for name in blocks.assets if is_asset(f"{name}.css"))
     script = "\n".join(asset(f"{name}.js") for name in blocks.assets if is_asset(f"{name}.js"))
     first = asset(FIRST_SCRIPT)
-    made = _template().render(
-        title=without_control_characters(plain_text(view.title)),
+    made = filled(
+        "view.html.j2",
+        title=plain_text(view.title),
         policy=_policy([style], [first, script]),
-        style=style,
-        first=first,
-        script=script,
+        style=Html(style),
+        first=Html(first),
+        script=Html(script),
         contents=[(anchor, without_control_characters(title)) for anchor, title in blocks.sections],
-        main=head + body + sources,
-        islands=[(name, island(data)) for name, data in blocks.data.items()],
+        main=together((head, body, sources)),
+        islands=[(name, Html(island(data))) for name, data in blocks.data.items()],
     )
     return valid_text(made)
-
-
-@lru_cache
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
-
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("view.html.j2")
 
 
 def is_asset(name: str) -> bool:
