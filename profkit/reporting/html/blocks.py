@@ -13,6 +13,7 @@ from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.elements import (
     Html,
     element,
+    filled,
     flame_data,
     flame_html,
     link,
@@ -230,16 +231,7 @@ class PageBlocks:
         if not self.footnotes:
             return Html("")
         self.sections.append(("sources", "Sources"))
-        how = "Where each number comes from. Hold the mouse on a number above, or focus it, to read it there."
-        notes = element("ol", *map(_footnote, self.footnotes, self.footnotes.values()), class_="footnotes")
-        return element(
-            "section",
-            element("h2", "Sources", id="sources-title"),
-            element("p", how, class_="headline"),
-            element("details", element("summary", f"Show all {len(self.footnotes)}"), notes, class_="fold"),
-            id="sources",
-            aria_labelledby="sources-title",
-        )
+        return filled("sources.html.j2", notes=list(self.footnotes.items()))
 
 
 def _legend(chart: Chart) -> Html:
@@ -252,22 +244,6 @@ def _legend(chart: Chart) -> Html:
     ]
     listed = element("ul", *rows, class_="legend") if rows else ""
     return element("figcaption", listed, chart.note)
-
-
-def _footnote(note: Footnote, number: int) -> Html:
-    parts: list[str] = [element("b", note.title), " ", element("code", note.metric), " "]
-    parts.append(element("span", note.quality, class_="quality"))
-    parts += [element("p", note.reason)] if note.reason else []
-    parts += [element("p", f"Doubted: {note.doubt}")] if note.doubt else []
-    parts += [element("p", "Fix: ", element("code", note.fix))] if note.fix else []
-    parts += [element("p", note.meaning, class_="meaning")] if note.meaning else []
-    artifact = together((", ", element("code", note.artifact))) if note.artifact else ""
-    facts = [element("dt", "tool"), element("dd", note.tool, artifact)]
-    if note.counter and note.counter not in (note.formula or ""):
-        facts += [element("dt", "counter"), element("dd", element("code", note.counter or ""))]
-    if note.formula and note.formula != note.counter:
-        facts += [element("dt", "formula"), element("dd", element("code", note.formula))]
-    return element("li", *parts, element("dl", *facts), id=f"s{number}")
 
 
 def _lines(lines: Sequence[str]) -> Html:

@@ -48,15 +48,15 @@ def element(name: str, *children: str, **attributes: str | None) -> Html:
     return Html(f"<{name}{written}>" if name in _VOID else f"<{name}{written}>{inside}</{name}>")
 
 
-def filled(template: str, **values: Any) -> Html:
-    """A template with these values; texts are escaped as in an element."""
-    words = {
-        name: without_control_characters(value)
-        if isinstance(value, str) and not isinstance(value, Html)
-        else value
-        for name, value in values.items()
-    }
-    return Html(_templates().get_template(template).render(words))
+def filled(template: str, **values: object) -> Html:
+    """A template with these values; texts in it are escaped as in an element."""
+    return Html(_templates().get_template(template).render(values))
+
+
+def _visible(value: object) -> object:
+    return (
+        value if isinstance(value, Html) or not isinstance(value, str) else without_control_characters(value)
+    )
 
 
 @lru_cache
@@ -66,6 +66,7 @@ def _templates() -> Any:
     return Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -14,7 +14,6 @@ from pathlib import Path
 from profkit.core.codec import valid_text
 from profkit.reporting.html.blocks import PageBlocks
 from profkit.reporting.html.elements import Html, filled, island, together
-from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import View, plain_text
 
 FOLDER = Path(__file__).parent
@@ -36,7 +35,7 @@ def render(view: View) -> str:
         style=Html(style),
         first=Html(first),
         script=Html(script),
-        contents=[(anchor, without_control_characters(title)) for anchor, title in blocks.sections],
+        contents=blocks.sections,
         main=together((head, body, sources)),
         islands=[(name, Html(island(data))) for name, data in blocks.data.items()],
     )
