@@ -96,22 +96,15 @@ class PageBlocks:
 
     def head(self, view: View) -> Html:
         """The title, the verdict with its reason, the facts."""
-        parts = [element("h1", element("bdi", self.text(view.title)))]
-        if view.command:
-            typed = element("code", view.command)
-            parts.append(element("pre", typed, class_="command", tabindex="0", aria_label="Command"))
-        if view.warning:
-            parts.append(element("p", self.text(view.warning), class_="state unknown"))
-        headline = view.headline
-        if view.label is not None:
-            word = element("b", f"{view.label.sign} {view.label.word}")
-            reason = self.text(headline[0]) if headline else ""
-            parts.append(element("p", word, " ", reason, class_=f"state {view.label.status.tone}"))
-            headline = headline[1:]
-        parts += [element("p", element("b", self.text(line)), class_="time") for line in headline]
-        if view.facts:
-            parts.append(self._facts(Facts(view.facts)))
-        return element("header", *parts, class_="top")
+        return filled(
+            "head.html.j2",
+            title=self.text(view.title),
+            command=view.command,
+            warning=self.text(view.warning),
+            label=view.label,
+            headline=list(map(self.text, view.headline)),
+            facts=self._facts(Facts(view.facts)) if view.facts else "",
+        )
 
     def body(self, blocks: Sequence[Block]) -> Html:
         """The blocks of the view; sections stand in the page's contents."""
@@ -207,15 +200,9 @@ class PageBlocks:
         self.need("charts")
         others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
         plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
-        boxes = [
-            element("figure", svg, _legend(chart), class_="chart-box")
-            for chart in plots
-            if (svg := draw(chart)) is not None
-        ]
-        if not boxes:
-            return together(others)
-        note = element("p", charts.note, class_="note") if charts.note else ""
-        return together((element("div", *boxes, class_="charts"), note, *others))
+        drawn = [(svg, chart) for chart in plots if (svg := draw(chart)) is not None]
+        made = [filled("charts.html.j2", drawn=drawn, note=charts.note)] if drawn else []
+        return together((*made, *others))
 
     def _scroll(self, table: Html, title: str) -> Html:
         """A table that scrolls by itself where the screen is narrow."""
@@ -232,18 +219,6 @@ class PageBlocks:
             return Html("")
         self.sections.append(("sources", "Sources"))
         return filled("sources.html.j2", notes=list(self.footnotes.items()))
-
-
-def _legend(chart: Chart) -> Html:
-    """What stands below a chart: a line for each of its numbered points, and its note."""
-    if not (chart.legend or chart.note):
-        return Html("")
-    rows = [
-        element("li", element("b", name), " ", element("span", small, class_="soft"))
-        for name, small in chart.legend
-    ]
-    listed = element("ul", *rows, class_="legend") if rows else ""
-    return element("figcaption", listed, chart.note)
 
 
 def _lines(lines: Sequence[str]) -> Html:
