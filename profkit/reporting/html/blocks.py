@@ -186,15 +186,16 @@ class PageBlocks:
         return element("dl", *rows, class_="facts")
 
     def _table(self, table: DataTable) -> Html:
-        rows = [table_row(table, row, self.text) for row in table.rows]
-        caption = element("caption", table.title) if table.title else ""
-        head = table_head(table)
-        note = element("p", self.text(table.note), class_="note") if table.note else ""
-        left = (
-            element("p", f"{table.left} more are in the JSON document.", class_="note") if table.left else ""
-        )
-        made = element("table", caption, head, element("tbody", *rows), class_="told")
-        return together((self._scroll(made, table.title or "Table"), note, left))
+        """A table that scrolls by itself where the screen is narrow."""
+        title, number = table.title or "Table", 1
+        label = f"{title} (table)"
+        while label in self._labels:
+            number += 1
+            label = f"{title} (table {number})"
+        self._labels.add(label)
+        parts = {"label": label, "title": table.title, "head": table_head(table), "left": table.left}
+        rows = together(table_row(table, row, self.text) for row in table.rows)
+        return filled("table.html.j2", rows=rows, note=self.text(table.note), **parts)
 
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
@@ -203,15 +204,6 @@ class PageBlocks:
         drawn = [(svg, chart) for chart in plots if (svg := draw(chart)) is not None]
         made = [filled("charts.html.j2", drawn=drawn, note=charts.note)] if drawn else []
         return together((*made, *others))
-
-    def _scroll(self, table: Html, title: str) -> Html:
-        """A table that scrolls by itself where the screen is narrow."""
-        label, number = f"{title} (table)", 1
-        while label in self._labels:
-            number += 1
-            label = f"{title} (table {number})"
-        self._labels.add(label)
-        return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""
