@@ -106,10 +106,6 @@ class PageBlocks:
             facts=self._facts(Facts(view.facts)) if view.facts else "",
         )
 
-    def body(self, blocks: Sequence[Block]) -> Html:
-        """The blocks of the view; sections stand in the page's contents."""
-        return together(map(self.block, blocks))
-
     def block(self, block: Block) -> Html:
         """One block, with whatever stands in it."""
         match block:
