@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import pytest
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
-from profkit.kernels.evaluation.document import load_json
 from profkit.profiling.summarize import summarize_report, targets_for
 from tests.conftest import ROOT
 from tests.spoken import case_sentences, run_sentences
@@ -134,7 +134,9 @@ def test_what_a_report_says_is_codes_with_values(file: str) -> None:
 
 
 def test_what_became_of_tests_is_codes_with_values() -> None:
-    tests = load_json(ROOT / "tests" / "data" / "evaluations" / "own-kernels" / "evaluation.json")["tests"]
+    tests = json.loads(
+        (ROOT / "tests" / "data" / "evaluations" / "own-kernels" / "evaluation.json").read_text("utf-8")
+    )["tests"]
     assert any(test["reason"] for test in tests)
     assert case_sentences(tests) == []
     assert case_sentences([{"reason": "it is wrong in some places"}]) != []

@@ -78,9 +78,8 @@ class GenerationScores:
     attempts: int
     statuses: Mapping[AttemptStatus, int]
     stopped: Mapping[StopReason, int]
-    without_own_kernels: tuple[
-        str, ...
-    ] = ()  # operations whose kept kernel only calls those of others, on a GPU
+    # operations whose kept kernel only calls those of others, on a GPU
+    without_own_kernels: tuple[str, ...] = ()
 
 
 def generation_scores(document: GenerationDocument) -> GenerationScores:

@@ -28,12 +28,8 @@ from profkit.core.types import (
 
 LEAST = 0.005  # of the wall time: what is less is part of the rest
 MOST_SPOTS = 20
-LEADS_TO_OTHERS = (
-    "lock",
-    "child",
-    "pipe",
-    "input",
-)  # what is waited for may be the program's own work elsewhere
+# what is waited for may be the program's own work elsewhere
+LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
 TELLING = 0.1  # of the most in a line of the function

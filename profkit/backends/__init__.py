@@ -58,9 +58,8 @@ class RunContext:
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
     stdin: str | None = None  # the file that each process of the workload gets as its standard input
-    hidden: tuple[
-        str, ...
-    ] = ()  # secrets among the workload's arguments, which nothing that is written shows
+    # secrets among the workload's arguments, which nothing that is written shows
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,7 @@ class PlanState:
     iteration_seconds: float | None = None
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
+    own_seconds: float | None = None  # the same without waiting for a processor
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     hottest: str | None = None  # the address of a program of machine code that has most samples

@@ -203,16 +203,12 @@ class _Show:
 
     def prepare(self) -> None:
         """Make the folder before anything runs. Raises MachineError where that cannot be."""
-        from profkit.core.errors import MachineError
+        from profkit.core.errors import writing
         from profkit.core.files.safe_folder import make_parents
 
-        if self.output is None:
-            return
-        try:
-            make_parents(self.output)
-        except OSError as error:
-            message = f"cannot write to {self.output}: {error.strerror or error}"
-            raise MachineError(message, "--output FOLDER") from error
+        if self.output is not None:
+            with writing(self.output, "--output FOLDER"):
+                make_parents(self.output)
 
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""

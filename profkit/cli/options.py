@@ -352,10 +352,9 @@ def print_document(
 
         print_result(json.run(document))
         return
-    from profkit.profiling.summarize import is_sweep
     from profkit.reporting.views.run import view
 
-    cases = is_sweep(document)
+    cases = document.is_sweep
     if source is not None or cases:
         shown = _judged_kernels(document, source, digest=cases and not (details and source is not None))
         if shown is not None:

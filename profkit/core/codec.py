@@ -15,9 +15,11 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import DOCUMENT_BYTES, read_bounded_text
 from profkit.core.types import Json
 
 LARGEST_VALUE = 1e150  # in any unit: what is measured is less, and this can still be squared
@@ -187,6 +189,42 @@ def _fields(kind: Any) -> list[tuple[str, _Decoder, bool]]:
 
 def _refuse(place: str, data: object, wanted: str) -> typing.NoReturn:
     raise UnreadableReport(f"{place or 'the document'} is {short_repr(data)}, not {wanted}")
+
+
+# ---------------------------------------------------------------- documents in files
+
+
+def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_BYTES, **how: Any) -> _T:
+    """What `decode` makes of the JSON in a file; `how` is for `json.loads`.
+
+    Raises UnreadableReport with the file where that is too large or none, and where `decode` raises it.
+    """
+    text, fix = "", None
+    try:
+        text = read_bounded_text(file, most, encoding="utf-8-sig")
+        return decode(json.loads(text, **how))
+    except UnreadableReport as error:
+        why, fix = error.message, error.fix
+    except OSError as error:
+        why = error.strerror or str(error)
+    except UnicodeDecodeError:
+        why = "not UTF-8 text"
+    except RecursionError:
+        why = "nested too deeply to be a document"
+    except ValueError as error:
+        why = f"not whole JSON ({error})" if text.strip() else "empty"
+    raise UnreadableReport(f"cannot read {file}: {why}", fix)
+
+
+def check_schema(data: object, schema: str, what: str) -> dict[str, Any]:
+    """The document, where it says that it is of this schema. Raises UnreadableReport: it is not `what` it should be."""
+    if not isinstance(data, dict):
+        raise UnreadableReport(f"not {what}: the top is no object")
+    if (found := data.get("schema")) != schema:
+        other = isinstance(found, str) and found.startswith(f"{schema.rpartition('/')[0]}/")
+        reason = f'not {what}: schema is {short_repr(found)}, not "{schema}"'
+        raise UnreadableReport(reason, "upgrade profkit" if other else None)
+    return data
 
 
 def short_repr(value: object) -> str:

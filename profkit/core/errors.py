@@ -5,6 +5,8 @@ Only the top of the command line catches these; everything below raises and neve
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,6 +71,15 @@ class Interrupted(ProfkitError):
     """The user or the terminal ended the run; what was finished is on disk (exit 130)."""
 
     exit_code = 130
+
+
+@contextlib.contextmanager
+def writing(path: Path, fix: str) -> Iterator[None]:
+    """What the system refuses inside of the block is a MachineError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,23 @@ def git_command(folder: Path, *words: str) -> list[str]:
     return ["git", "-C", str(folder), *(word for value in _ALWAYS for word in ("-c", value)), *words]
 
 
+def ask_git(folder: Path, *words: str, seconds: float) -> tuple[bytes | None, str]:
+    """What git prints within `seconds`, None where it fails; and the first line of what it complains of."""
+    try:
+        done = subprocess.run(
+            git_command(folder, *words),
+            capture_output=True,
+            timeout=seconds,
+            env=git_environment(folder, seconds),
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return None, str(getattr(error, "strerror", None) or "it takes too long")
+    said = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()
+    return done.stdout if done.returncode == 0 else None, said
+
+
 def git_environment(folder: Path, seconds: float = _SECONDS) -> dict[str, str]:
     """Variables for calls of git in `folder`: nobody is asked for a password, no other repository is meant.
 

@@ -57,10 +57,8 @@ class ProcessTree:
         self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
         self.use = TreeUse()
         self._queued: dict[int, float] = {}  # pid -> seconds in which its threads waited for a processor
-        self.main_thread = (
-            0.0,
-            0.0,
-        )  # seconds in which the child's first thread ran, and waited for a processor
+        # seconds in which the child's first thread ran, and waited for a processor
+        self.main_thread = (0.0, 0.0)
         # Children of this process that were there before: somebody else's, who lost their parent
         self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self

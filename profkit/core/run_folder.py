@@ -7,7 +7,6 @@ The document's shape is the model's: every frozen type becomes an object with it
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 from datetime import datetime
@@ -18,12 +17,13 @@ from profkit.core.codec import (
     LARGEST_VALUE,
     from_plain_data,
     json_text,
+    read_document,
     short_repr,
     to_plain_data,
     valid_text,
 )
 from profkit.core.errors import MachineError, OptionFix, UnreadableReport, UsageError
-from profkit.core.files.regular import open_regular, read_bounded_text
+from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import (
     chown_to_sudo_user,
     ensure_folder,
@@ -146,24 +146,11 @@ def read_run(path: Path) -> RunDocument:
     stays `running`.
     """
     file = path / FILE_NAME if path.is_dir() else path
-    try:
-        if not file.is_file():
-            what = f"{path} holds no {FILE_NAME}" if path.is_dir() else f"{path} is not a file"
-            raise UnreadableReport(f"cannot read a run: {what}")
-        text = read_bounded_text(file, SIZE_LIMIT, encoding="utf-8-sig")
-    except OSError as error:
-        raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UnreadableReport(f"cannot read {file}: not UTF-8 text, so no run document") from error
-    try:
-        return run_from_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float))
-    except UnreadableReport as error:
-        raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
-    except RecursionError as error:
-        raise UnreadableReport(f"cannot read {file}: nested too deeply to be a run document") from error
-    except ValueError as error:
-        state = "empty" if not text.strip() else f"not whole JSON ({error})"
-        raise UnreadableReport(f"cannot read {file}: {state}") from error
+    if not file.is_file():
+        what = f"{path} holds no {FILE_NAME}" if path.is_dir() else f"{path} is not a file"
+        raise UnreadableReport(f"cannot read a run: {what}")
+    parse = {"parse_constant": _refuse_constant, "parse_float": _read_float}
+    return read_document(file, run_from_json, SIZE_LIMIT, **parse)
 
 
 def is_run(path: Path) -> bool:

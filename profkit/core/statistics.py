@@ -39,9 +39,8 @@ class Centre(NamedTuple):
     median: float
     low: float | None
     high: float | None
-    between_spread: (
-        float | None
-    )  # (largest - smallest process median) / median: shows a memory layout that was lucky
+    # (largest - smallest process median) / median: shows a memory layout that was lucky
+    between_spread: float | None
 
 
 def median(values: Sequence[float]) -> float:

@@ -36,9 +36,8 @@ class CorrectnessTestResult:
     fault: str = ""  # what of an incorrect result is wrong: values, shape, dtype, ...
     allowed_share: float | None = None  # the largest error as a share of what rounding explains
     last_line: str = ""  # that its process printed before it crashed
-    result: TestResult | None = field(
-        default=None, repr=False, compare=False
-    )  # all of it; None: made by hand
+    # all of it; None: made by hand
+    result: TestResult | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass

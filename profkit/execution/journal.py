@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from profkit.core import codec
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError, writing
 from profkit.core.files.regular import check_regular, open_regular
 from profkit.core.files.safe_folder import opened
 
@@ -112,18 +112,16 @@ class Journal(Generic[T]):
         size = os.lseek(self._file, 0, os.SEEK_END)
         rest = (_encode(entry) + "\n").encode()
         try:
-            while rest:  # a disk that fills up takes the first part
-                rest = rest[os.write(self._file, rest) :]
-            if monotonic() - self._synced >= SYNC_SECONDS:
-                os.fsync(self._file)
-                self._synced = monotonic()
-        except OSError as error:
+            with writing(self.path, f"make room, then: {self._format.command} --resume {self.path.parent}"):
+                while rest:  # a disk that fills up takes the first part
+                    rest = rest[os.write(self._file, rest) :]
+                if monotonic() - self._synced >= SYNC_SECONDS:
+                    os.fsync(self._file)
+                    self._synced = monotonic()
+        except MachineError:
             with suppress(OSError):
                 os.ftruncate(self._file, size)
-            raise MachineError(
-                f"{self.path} cannot be written: {error.strerror}",
-                f"make room, then: {self._format.command} --resume {self.path.parent}",
-            ) from error
+            raise
 
 
 def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, Any]) -> Journal[T]:
@@ -135,13 +133,11 @@ def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, An
     path = format.path(folder)
     if path.is_file():
         return _reopen(path, format)
-    try:
+    with writing(path, "--output FOLDER"):
         folder.mkdir(parents=True, exist_ok=True)
         with opened(folder) as real:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             file = os.open(real / path.name, flags, 0o644)
-    except OSError as error:
-        raise MachineError(f"{path} cannot be made: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
     journal = Journal(path, format, file, JournalContents[T](dict(header)))
     journal._write({"schema": format.schema, **header})
@@ -149,13 +145,11 @@ def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, An
 
 
 def _reopen(path: Path, format: JournalFormat[T]) -> Journal[T]:
-    try:
+    with writing(path, "--output FOLDER"):
         check_regular(path)
         # no link is followed, since what stands behind the last whole line is cut off
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         file = os.open(path, flags)
-    except OSError as error:
-        raise MachineError(f"{path} cannot be written to: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
     try:
         contents = read_journal(path.parent, format)  # only now: until then another one may have added to it

@@ -18,7 +18,7 @@ from typing import Any, cast
 from profkit.analysis.generation import best_attempt, generation_scores, is_correct, kept_attempt
 from profkit.core import codec
 from profkit.core.codec import to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.errors import Interrupted, ProfkitError, Progress, UsageError, writing
 from profkit.core.files.safe_folder import TemporaryFolder, write_whole
 from profkit.core.formatting import plural
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, MeasuredCeilings, OperationAttempts
@@ -68,10 +68,8 @@ def generate_kernels(
     folder, model = request.folder, make_model(replace(asked, limits=request.limits))
     if asked.base_url is not None and is_local(asked.base_url):
         check_listening(asked.base_url)
-    try:
+    with writing(folder, "--output FOLDER"):
         (folder / "logs").mkdir(parents=True)
-    except OSError as error:
-        raise MachineError(f"{folder} cannot be made: {error.strerror}", "--output FOLDER") from error
     try:
         return run_generation(request, asked, model, progress), folder
     except ProfkitError as error:
@@ -282,12 +280,9 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
     Raises MachineError where the disk takes no more.
     """
     for name, text in {FILE: generation_text(document, folder), **field_files(document)}.items():
-        try:
+        with writing(folder / name, f"make room, then: {resume_text(folder)}"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, (text,), sync=name == FILE)
-        except OSError as error:
-            again = f"make room, then: {resume_text(folder)}"
-            raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
     from profkit.reporting.report_files import write_generation_reports
 
     return write_generation_reports(folder, document)

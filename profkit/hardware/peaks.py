@@ -81,9 +81,8 @@ def measure_bandwidth(seconds: float, threads: int, size: int) -> float:
         own.a, own.b, own.c = (numpy.full(count, 1.0, numpy.float32) for _ in range(3))
 
     def timed(kernel: Callable[[], object]) -> tuple[float, float]:
-        barrier.wait(
-            timeout=60
-        )  # so each of the threads has one; numpy lets go of the interpreter lock in its loops
+        # so each of the threads has one; numpy lets go of the interpreter lock in its loops
+        barrier.wait(timeout=60)
         start = time.perf_counter()
         kernel()
         return start, time.perf_counter()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from profkit.analysis.evaluation.speedups import MeanSpeedup
 from profkit.analysis.generation import GenerationScores, generation_scores
-from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
-from profkit.core.errors import UnreadableReport
+from profkit.core.codec import check_schema, from_plain_data, json_text, read_document, to_plain_data
 from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
-from profkit.kernels.evaluation.document import load_json, mean_fields
+from profkit.kernels.evaluation.document import SIZE_LIMIT, mean_fields
 
 SCHEMA = "profkit.generation/2"
 FILE = "generation.json"
@@ -67,24 +65,12 @@ def is_generation(path: Path) -> bool:
 
 def read_generation(path: Path) -> GenerationDocument:
     """The generation in a folder or a file. Raises UnreadableReport for what is none."""
-    file = path / FILE if path.is_dir() else path
-    data = load_json(file)
-    try:
-        if not isinstance(data, dict):
-            raise UnreadableReport(f"it is {short_repr(data)}, not an object")
-        return generation_from_json(data)
-    except UnreadableReport as error:
-        raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
+    return read_document(path / FILE if path.is_dir() else path, generation_from_json, SIZE_LIMIT)
 
 
-def generation_from_json(data: Mapping[str, Any]) -> GenerationDocument:
+def generation_from_json(data: object) -> GenerationDocument:
     """The document behind parsed JSON; unknown fields and the scores are passed over, which follow from the attempts.
 
     Raises UnreadableReport with the place that does not fit.
     """
-    schema = data.get("schema")
-    if schema != SCHEMA:
-        newer = isinstance(schema, str) and schema.startswith("profkit.generation/")
-        fix = "upgrade profkit" if newer else None
-        raise UnreadableReport(f'not a generation: schema is {short_repr(schema)}, not "{SCHEMA}"', fix)
-    return from_plain_data(GenerationDocument, data)
+    return from_plain_data(GenerationDocument, check_schema(data, SCHEMA, "a generation"))

@@ -183,9 +183,8 @@ class Redactor:
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}  # what is private -> its kind
-        self._names: dict[
-            str, str
-        ] = {}  # of hosts and people; short ones are taken out as whole words -> kind
+        # of hosts and people; short ones are taken out as whole words -> kind
+        self._names: dict[str, str] = {}
         self._folders: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}

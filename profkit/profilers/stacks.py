@@ -26,10 +26,8 @@ MOST_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
 TEXT = "<string>"  # the file of code that is given as a text
 DEEPEST = 5000  # frames of one stack
-MANY_CHILDREN, SHORT = (
-    10,
-    0.5,
-)  # processes, and mean seconds: one for each item, whose lines are not the program's
+# processes, and mean seconds: one for each item, whose lines are not the program's
+MANY_CHILDREN, SHORT = 10, 0.5
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profkit.core.codec import json_text
-from profkit.core.errors import MachineError, ProfkitError, Progress, Silent, UsageError
+from profkit.core.errors import ProfkitError, Progress, Silent, UsageError, writing
 from profkit.core.files.safe_folder import chown_to_sudo_user, write_whole
 from profkit.core.run_folder import FILE_NAME, run_to_json
 from profkit.core.types import RunDocument, Stacks
 from profkit.profilers.registry import recognise_format
-from profkit.profiling.summarize import is_sweep, may_hold_kernels, read_judged
+from profkit.profiling.summarize import may_hold_kernels, read_judged
 from profkit.reporting.view import View
 
 
@@ -178,7 +178,7 @@ def _short_view(document: RunDocument) -> View:
     from profkit.reporting.views import run
     from profkit.reporting.views.kernels.sweep import judged
 
-    return judged(document) if is_sweep(document) else run.view(document)
+    return judged(document) if document.is_sweep else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
@@ -227,8 +227,6 @@ def runs_text(
 
 def write_export(path: Path, pieces: Iterator[str]) -> None:
     """Write the text whole or not at all. Raises MachineError where it cannot be written (full disk, no permission)."""
-    try:
+    with writing(path, "--output FILE"):
         write_whole(path, pieces)
-    except OSError as error:
-        raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
     chown_to_sudo_user(path)

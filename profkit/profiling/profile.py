@@ -15,7 +15,14 @@ from typing import cast, get_args
 
 from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
-from profkit.core.errors import Interrupted, MachineError, OptionFix, ProfkitError, Progress, UsageError
+from profkit.core.errors import (
+    Interrupted,
+    OptionFix,
+    ProfkitError,
+    Progress,
+    UsageError,
+    writing,
+)
 from profkit.core.files.safe_folder import chown_to_sudo_user, without_links, write_whole
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -131,13 +138,8 @@ def profile_workload(
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
-    path = folder / "report.md"
-    try:
-        write_whole(path, (markdown.render(run_view.view(document)),))
-    except OSError as error:
-        raise MachineError(
-            f"cannot write {path}: {error.strerror}", OptionFix("--output", "FOLDER")
-        ) from error
+    with writing(folder / "report.md", OptionFix("--output", "FOLDER")):
+        write_whole(folder / "report.md", (markdown.render(run_view.view(document)),))
     return write_page(folder, document) if page else None
 
 

@@ -12,12 +12,20 @@ from pathlib import Path
 from typing import IO, Any
 
 from profkit.core.codec import from_plain_data, to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
+from profkit.core.errors import (
+    Interrupted,
+    MachineError,
+    ProfkitError,
+    Progress,
+    UsageError,
+    WorkloadError,
+    writing,
+)
 from profkit.core.files.safe_folder import (
     TemporaryFolder,
-    caller_of_sudo,
     chown_to_sudo_user,
     copy_into,
+    is_own,
     is_shared,
 )
 from profkit.core.process import read_status
@@ -132,12 +140,8 @@ def _bring(written: Path, report: Path) -> None:
     chown_to_sudo_user(written)
     if written == report or not written.is_file():
         return
-    try:
+    with writing(report, "df -h   (or choose another place)"):
         copy_into(written, report)
-    except OSError as error:
-        raise MachineError(
-            f"cannot write {report}: {error.strerror or error}", "df -h   (or choose another place)"
-        ) from error
 
 
 def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None) -> StepOutcome:
@@ -158,16 +162,11 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdi
         raise Interrupted("interrupted; the report may be incomplete") from None
 
 
-def _may_follow(link: Path) -> bool:
-    caller = caller_of_sudo()
-    return os.geteuid() != 0 or link.lstat().st_uid in (0, *(caller[:1] if caller is not None else ()))
-
-
 def check_target(report: Path, force: bool, recorder: Recorder) -> None:
     """Raise UsageError where the report must not or cannot be left there."""
     if report.is_symlink() and not report.exists():
         raise UsageError(f"{report} is a link to nothing: what it names would be made", "choose another name")
-    if report.is_symlink() and not _may_follow(report):
+    if report.is_symlink() and os.geteuid() == 0 and not is_own(report.lstat().st_uid):
         raise UsageError(f"{report} is a link of another user, and root follows none", "choose another name")
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")

@@ -57,11 +57,6 @@ def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocume
         raise UnreadableReport(f"{path} holds numbers with which nothing can be computed: {error}") from error
 
 
-def is_sweep(run: RunDocument) -> bool:
-    """Whether a run is a sweep, of which each case is a region: a verdict on each is no answer."""
-    return any(timing.group is not None for timing in run.timings)
-
-
 def may_hold_kernels(path: Path) -> bool:
     """Whether it can be results of many kernels, a folder or JSON: asked before what reads those is loaded."""
     if path.is_dir():

@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import stat
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from profkit.backends.passes import first_mention
 from profkit.core.errors import UsageError
-from profkit.core.git import CHANGES, git_command, git_environment
+from profkit.core.git import CHANGES, ask_git
 from profkit.core.types import Fact, Revision, Workload
 from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
 
@@ -133,24 +132,8 @@ def _script_folders(workload: Workload) -> list[Path]:
 
 
 def _ask_git(until: float, folder: Path, *words: str) -> tuple[str | None, str]:
-    """What git prints by then, None where it fails; and what it complains of.
-
-    Nothing that the repository configures is started, and nothing is written.
-    """
-    left = max(0.01, until - time.monotonic())
-    try:
-        done = subprocess.run(
-            git_command(folder, *words),
-            capture_output=True,
-            timeout=left,
-            env=git_environment(folder, left),
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return None, str(getattr(error, "strerror", None) or "it takes too long")
-    said = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()
-    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None, said
+    printed, said = ask_git(folder, *words, seconds=max(0.01, until - time.monotonic()))
+    return printed.decode("utf-8", "replace").strip() if printed is not None else None, said
 
 
 MOST_FILES = 1000  # beside a script

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue
 from profkit.core import process
-from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, writing
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
@@ -140,12 +140,10 @@ def profile_once(
 
 
 def _list_or_create(into: Path) -> set[str]:
-    try:
+    with writing(into, "output: FOLDER"):
         make_parents(into)
         with opened(into) as folder:
             return set(os.listdir(folder))
-    except OSError as error:
-        raise MachineError(f"cannot write to {into}: {error.strerror}", "output: FOLDER") from error
 
 
 def _options(spec: ProfileRequest, into: Path) -> list[str]:

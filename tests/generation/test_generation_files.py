@@ -52,7 +52,7 @@ def test_a_generation_is_read_back_as_it_was(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("{", "not whole JSON"),
-        ("[1]", "not an object"),
+        ("[1]", "no object"),
         ('{"schema": "profkit.generation/9"}', "schema is"),
         ('{"schema": "profkit.generation/2", "operations": [{"attempts": 3}]}', "cannot read"),
     ],
@@ -106,7 +106,7 @@ def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Pa
 
 def test_a_disk_that_takes_no_more_is_told_with_the_line_that_goes_on(tmp_path: Path) -> None:
     (tmp_path / "relu").write_text("a file where the operation's folder should be")
-    with pytest.raises(MachineError, match="cannot be written") as raised:
+    with pytest.raises(MachineError, match="cannot write") as raised:
         write_generation(tmp_path, generation(operation("relu.default", correct(1, 1.5))))
     assert raised.value.fix is not None
     assert "profkit generate --resume" in raised.value.fix

@@ -19,10 +19,8 @@ MEMORY_SECONDS = 90e-9
 UNDER_WAY = 10  # lines that one core waits for at a time: its line fill buffers, 10 to 16 of big cores
 EACH_MISSES = 0.5  # of the loads of a line of source; in order, at most one of 8 does
 ELEMENT_BYTES = 8
-ONE_BY_ONE = (
-    0.4,
-    2.5,
-)  # accesses under way: within it they follow each other, as far as the latency is known
+# accesses under way: within it they follow each other, as far as the latency is known
+ONE_BY_ONE = (0.4, 2.5)
 STREAMS = 60.0  # % of the measured bandwidth: the target's own threshold
 # Cycles that a mispredicted branch costs: 15 to 20 on all big cores (Agner Fog, "The microarchitecture of Intel, AMD
 # and VIA CPUs").

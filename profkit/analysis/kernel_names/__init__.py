@@ -63,9 +63,8 @@ def narrower(label: str, width: int) -> str:
         return shorten(label, width)
     head = label.removesuffix(behind)
     left = width - len(behind)
-    inner = (
-        head[2:-1] if head.startswith("…<") and head.endswith(">") else None
-    )  # a functor without its launcher
+    # a functor without its launcher
+    inner = head[2:-1] if head.startswith("…<") and head.endswith(">") else None
     short = f"…<{short_name(inner, left - 3)}>" if inner is not None and left > 8 else short_name(head, left)
     return short + behind
 

@@ -277,9 +277,8 @@ def _why_too_small(
         return _with_busiest(Fact.of("few-blocks", blocks=blocks, multiprocessors=multiprocessors), units)
     seconds = values.get("time.kernel")
     if seconds is not None and not (time is not None and time.graph):
-        limit = min(
-            max(call or 0.0, LAUNCH_SECONDS), 2 * LAUNCH_SECONDS
-        )  # a tracer makes launches look slower
+        # a tracer makes launches look slower
+        limit = min(max(call or 0.0, LAUNCH_SECONDS), 2 * LAUNCH_SECONDS)
         if seconds < limit:
             return _with_busiest(Fact.of("shorter-than-launch", seconds=seconds), units)
     waves = values.get("launch.waves")

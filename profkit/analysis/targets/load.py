@@ -15,12 +15,8 @@ from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 
 _TOP = ("targets", "workloads")
-_OWN = (
-    "name",
-    "metric",
-    "operator",
-    "threshold",
-)  # of a target: its name, its metric, and what OPERATORS stand for
+# of a target: its name, its metric, and what OPERATORS stand for
+_OWN = ("name", "metric", "operator", "threshold")
 _TARGET = ("metric", *OPERATORS, *(field.name for field in fields(Target) if field.name not in _OWN))
 _CONDITION = tuple(field.name for field in fields(Condition))
 _ADVICE = tuple(field.name for field in fields(Advice))

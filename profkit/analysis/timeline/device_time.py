@@ -228,9 +228,8 @@ class StreamSums:
 
     def __init__(self, configurations: list[Configuration]) -> None:
         self._table = configurations
-        self._streams: dict[
-            tuple[int, int], dict[int, _Stream]
-        ] = {}  # by device and process, then by its number
+        # by device and process, then by its number
+        self._streams: dict[tuple[int, int], dict[int, _Stream]] = {}
         self._open: dict[tuple[int, int], Columns] = {}
         self._computing: Counter[tuple[int, int]] = Counter()
         self._together: Counter[tuple[int, int]] = Counter()

@@ -221,10 +221,8 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     if (part := _simulated_part(plan, seconds)) is not None:
         arithmetic = _arithmetic_share(readings)
         readings = tuple(_of_a_part(reading, part, arithmetic) for reading in readings)
-        notes = [
-            f"simulated is only a {_PARTS[part.code]}",
-            *(mix.notes if mix is not None else ()),
-        ]  # two parts are never of the same work
+        # two parts are never of the same work
+        notes = [f"simulated is only a {_PARTS[part.code]}", *(mix.notes if mix is not None else ())]
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(

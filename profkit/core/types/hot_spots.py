@@ -124,9 +124,8 @@ class LineSamples:
     looks: int = 0
     arguments: int | None = None
     variables: Mapping[str, Variable] = field(default_factory=dict)
-    ranks: Mapping[str, float] = field(
-        default_factory=dict
-    )  # processor time by rank of a distributed program
+    # processor time by rank of a distributed program
+    ranks: Mapping[str, float] = field(default_factory=dict)
     rank_waits: Mapping[str, float] = field(default_factory=dict)
     code: LineCode | None = None
 

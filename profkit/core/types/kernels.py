@@ -67,9 +67,8 @@ class CaseResult:
     samples: int = 0
     calls: int = 1  # of which each sample is the mean
     precise: bool = False  # the interval is as narrow as was asked
-    seconds: tuple[
-        float, ...
-    ] = ()  # samples of single calls in their order, spread evenly; of a device its own time
+    # samples of single calls in their order, spread evenly; of a device its own time
+    seconds: tuple[float, ...] = ()
     cache: Literal["warm", "cold"] | None = None  # as in a run: Python keeps one order of a Literal
     clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it

@@ -308,6 +308,5 @@ class SampleSet:
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
     remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
-    reference_loop: tuple[
-        float, ...
-    ] = ()  # seconds of a fixed piece of arithmetic: how fast the processor was
+    # seconds of a fixed piece of arithmetic: how fast the processor was
+    reference_loop: tuple[float, ...] = ()

@@ -266,9 +266,8 @@ class RunDocument:
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
     rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded
-    facts: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of the tools' sessions: what decides comparability
+    # of the tools' sessions: what decides comparability
+    facts: Mapping[str, str] = field(default_factory=dict)
     counters: tuple[Counter, ...] = ()
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
@@ -285,10 +284,14 @@ class RunDocument:
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
     run_spread: RunSpread | None = None  # of this machine; None: no program was measured twice here
-    packages: Mapping[str, str] = field(
-        default_factory=dict
-    )  # versions of what its process had loaded: "torch"
+    # versions of what its process had loaded: "torch"
+    packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether its timings are cases of groups: a verdict on each is no answer."""
+        return any(timing.group is not None for timing in self.timings)
 
 
 @dataclass(frozen=True)

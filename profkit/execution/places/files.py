@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shlex
-import subprocess
 import tarfile
 import tempfile
 import zlib
@@ -20,11 +19,12 @@ from typing import IO, Any
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
-from profkit.core.git import git_command, git_environment
+from profkit.core.git import ask_git
 
 PACKAGE = Path(__file__).resolve().parents[2]
 MOST_BYTES = 1 << 30  # of a workload's files
 MOST_FILES = 50_000
+GIT_SECONDS = 60.0
 LEVEL = 3  # of gzip: more takes longer than most lines do
 PIECE = 1 << 20  # bytes of what comes back in one message
 MOST_BYTES_BACK = 8 << 30  # a trace has some GB
@@ -98,7 +98,7 @@ def workload_tree(command: Sequence[str], paths: Sequence[Path]) -> Tree:
     UsageError: a path that is not there, too much, or a command that names a file which is not sent.
     """
     here = Path.cwd()
-    answer = _git(here, "rev-parse", "--show-toplevel")
+    answer, _ = ask_git(here, "rev-parse", "--show-toplevel", seconds=GIT_SECONDS)
     top = Path(os.fsdecode(answer.rstrip(b"\n"))).resolve() if answer else None
     tracked = _tracked_files(top) if top is not None else []
     named = [path for root in paths for path in _files_below(root)]
@@ -118,24 +118,10 @@ def workload_tree(command: Sequence[str], paths: Sequence[Path]) -> Tree:
 
 
 def _tracked_files(top: Path) -> list[Path]:
-    names = _git(top, "ls-files", "-z", "--cached", "--recurse-submodules").split(b"\0")
+    words = ("ls-files", "-z", "--cached", "--recurse-submodules")
+    names = (ask_git(top, *words, seconds=GIT_SECONDS)[0] or b"").split(b"\0")
     paths = [top / os.fsdecode(name) for name in dict.fromkeys(names) if name]
     return [path for path in paths if path.is_symlink() or path.is_file()]  # what was deleted is gone
-
-
-def _git(folder: Path, *words: str) -> bytes:
-    try:
-        done = subprocess.run(
-            git_command(folder, *words),
-            capture_output=True,
-            env=git_environment(folder),
-            stdin=subprocess.DEVNULL,
-            check=False,
-            timeout=60,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return b""
-    return done.stdout if done.returncode == 0 else b""
 
 
 def _files_below(root: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -17,9 +16,16 @@ from profkit.analysis.evaluation.scores import (
     scores_of,
 )
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
-from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
+from profkit.core.codec import (
+    check_schema,
+    from_plain_data,
+    json_text,
+    read_document,
+    short_repr,
+    to_plain_data,
+)
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text, read_start
+from profkit.core.files.regular import read_start
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
 SCHEMA = "profkit.evaluation/2"
@@ -123,24 +129,7 @@ def is_evaluation(path: Path) -> bool:
 
 def read_evaluation(path: Path) -> EvaluationDocument:
     """The evaluation in a folder or a file. Raises UnreadableReport for what is none."""
-    file = path / FILE if path.is_dir() else path
-    data = load_json(file)
-    try:
-        return evaluation_from_json(data)
-    except UnreadableReport as error:
-        raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
-
-
-def load_json(file: Path) -> Any:
-    """Parsed JSON, NaN and infinity allowed. Raises UnreadableReport for what is none, or too large."""
-    try:
-        return json.loads(read_bounded_text(file, SIZE_LIMIT, encoding="utf-8-sig"))
-    except OSError as error:
-        raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
-    except RecursionError as error:
-        raise UnreadableReport(f"cannot read {file}: nested too deeply to be an evaluation") from error
-    except ValueError as error:
-        raise UnreadableReport(f"cannot read {file}: not whole JSON ({error})") from error
+    return read_document(path / FILE if path.is_dir() else path, evaluation_from_json, SIZE_LIMIT)
 
 
 def evaluation_from_json(data: object) -> EvaluationDocument:
@@ -148,13 +137,7 @@ def evaluation_from_json(data: object) -> EvaluationDocument:
 
     Raises UnreadableReport with the place that does not fit.
     """
-    if not isinstance(data, dict):
-        raise UnreadableReport("not an evaluation: the top is no object")
-    schema = data.get("schema")
-    if schema != SCHEMA:
-        newer = isinstance(schema, str) and schema.startswith("profkit.evaluation/")
-        fix = "upgrade profkit" if newer else None
-        raise UnreadableReport(f'not an evaluation: schema is {short_repr(schema)}, not "{SCHEMA}"', fix)
+    data = check_schema(data, SCHEMA, "an evaluation")
     tests = data.get("tests")
     if not isinstance(tests, list):
         raise UnreadableReport(f"tests is {short_repr(tests)}, not a list")

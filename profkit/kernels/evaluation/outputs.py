@@ -28,7 +28,7 @@ from profkit.analysis.evaluation.scores import (
 )
 from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
-from profkit.core.errors import MachineError
+from profkit.core.errors import writing
 from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural, table_cell
 from profkit.core.run_folder import write_run
@@ -150,11 +150,9 @@ def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]
     Raises MachineError where the disk takes no more.
     """
     for name, text in {FILE: evaluation_text(document, folder), **field_files(document)}.items():
-        try:
+        again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
+        with writing(folder / name, again):
             write_whole(folder / name, (text,), sync=name == FILE)
-        except OSError as error:
-            again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
-            raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
     write_run(folder, evaluation_as_run(document, working_directory(), read_machine()))
     from profkit.reporting.report_files import write_evaluation_reports
 

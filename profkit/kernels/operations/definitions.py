@@ -232,10 +232,8 @@ class LayerNorm(Operation):
         rows = point.batch * point.sequence
         if point.direction == "forward":
             return 2 * rows * point.dimension + 2 * point.dimension, 0
-        return (
-            3 * rows * point.dimension + 3 * point.dimension,
-            8 * rows,
-        )  # mean and 1/sigma of each row, float32
+        # mean and 1/sigma of each row, float32
+        return 3 * rows * point.dimension + 3 * point.dimension, 8 * rows
 
     def chain(self, point: GridPoint, place: int) -> int:
         return 8 + (point.dimension if place == 0 else point.batch * point.sequence)

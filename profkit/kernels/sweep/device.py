@@ -36,9 +36,8 @@ from profkit.runtime.passes.timing import (
     sample_until,
 )
 
-os.environ.setdefault(
-    "KINETO_LOG_LEVEL", "6"
-)  # at 5 its messages would be the last words of a worker that dies
+# at 5 its messages would be the last words of a worker that dies
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
 COPY_BYTES = 1 << 30  # far more than any cache
 PRODUCT = 4096  # rows and columns of a float32 matrix product

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.analysis.ranking import FILE as RESULTS
 from profkit.analysis.ranking import faulty_cases, guide_records
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, UsageError, writing
 from profkit.core.files.safe_folder import write_whole
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
@@ -77,10 +77,8 @@ def check_writable(path: Path) -> None:
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
     """One record for each case, whole or not at all. Raises MachineError where it cannot be written."""
     text = json.dumps(guide_records(document), indent=1, allow_nan=False) + "\n"
-    try:
+    with writing(path, fix):
         write_whole(path, (text,), sync=True)
-    except OSError as error:
-        raise MachineError(f"{path} cannot be written: {error.strerror}", fix) from error
 
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:

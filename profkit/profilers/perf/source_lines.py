@@ -122,10 +122,8 @@ def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes
             if len(keys) == MOST_FRAMES:
                 break
         elif not keys and (leaf is None or leaf[1] == KERNEL) and (parsed := parse_frame(line)) is not None:
-            leaf = (
-                parsed.frame.function,
-                parsed.frame.library,
-            )  # the kernel's functions say little to an author
+            # the kernel's functions say little to an author
+            leaf = (parsed.frame.function, parsed.frame.library)
     return _Chain(leaf, tuple(keys), thread, process)
 
 

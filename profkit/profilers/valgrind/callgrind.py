@@ -183,9 +183,8 @@ class CallgrindDump:
     totals: tuple[int, ...] | None = None
     summary: tuple[int, ...] | None = None
     own: dict[CallgrindFunction, list[int]] = field(default_factory=dict)
-    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = field(
-        default_factory=dict
-    )  # [calls, first event]
+    # [calls, first event]
+    calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = field(default_factory=dict)
 
 
 def parse_dumps(path: Path) -> list[CallgrindDump]:

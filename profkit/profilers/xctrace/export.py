@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, writing
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Directive, Step, Switch
@@ -182,10 +182,8 @@ def export_document(
     if isinstance(location, Fault):
         raise MachineError(location.reason, location.fix)
     program, left_out = str(location), dict[str, str]()
-    try:
+    with writing(folder, "choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MachineError(f"{folder} cannot be made: {error.strerror}", "choose another folder") from error
     if (fault := _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC)) is not None:
         raise MachineError(f"xctrace cannot open {document}: {fault.reason}", fault.fix)
     runs = read_toc(folder / TOC)

@@ -29,9 +29,8 @@ from profkit.profilers.xctrace.toc import (
     unknown_id,
 )
 
-CHUNK = (
-    1 << 14
-)  # bytes parsed at a time: elements of 64 KiB fall out of the processor's cache, at 20 % of speed
+# bytes parsed at a time: elements of 64 KiB fall out of the processor's cache, at 20 % of speed
+CHUNK = 1 << 14
 MOST_PENDING = 4 << 20  # bytes without a whole row; a stack of a thousand frames has 200 kB
 MOST_COLUMNS = 4096
 MOST_VALUES = 1 << 24  # of one kind: a table of 2 GB has some 6 million

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Literal, cast
 
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
+from profkit.core.errors import (
+    Interrupted,
+    ProfkitError,
+    Progress,
+    UsageError,
+    WorkloadError,
+    writing,
+)
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder, write_whole
 from profkit.core.types import (
     BisectDocument,
@@ -443,26 +450,21 @@ def make_state_folder(asked: Path | None) -> Path:
     Raises UsageError where it is there already, MachineError where the system refuses.
     """
     folder = asked or Path("reports", f"bisect-{datetime.now(timezone.utc):%Y%m%d-%H%M%S-%f}")
-    try:
+    with writing(folder, "--output FOLDER"):
         made = [path for path in folder.parents if not os.path.lexists(path)]
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        chown_to_sudo_user(*made)
-        make_folder(folder)
-    except FileExistsError:
-        raise UsageError(f"{folder} is there already", "another --output") from None
-    except OSError as error:
-        raise MachineError(
-            f"cannot write to {folder}: {error.strerror or error}", "--output FOLDER"
-        ) from error
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            chown_to_sudo_user(*made)
+            make_folder(folder)
+        except FileExistsError:
+            raise UsageError(f"{folder} is there already", "another --output") from None
     return folder
 
 
 def write_state(folder: Path, document: BisectDocument) -> None:
     """Write it whole or not at all. Raises MachineError where the system refuses."""
     text = json_text({"schema": SCHEMA, **cast("dict[str, Json]", to_plain_data(document))})
-    try:
+    quoted = shlex.quote(str(folder))
+    with writing(folder / FILE_NAME, f"df -h {quoted}; ls -ld {quoted}"):
         ensure_folder(folder)
         write_whole(folder / FILE_NAME, (text,), sync=True)
-    except OSError as error:
-        fix = f"df -h {shlex.quote(str(folder))}; ls -ld {shlex.quote(str(folder))}"
-        raise MachineError(f"cannot write {folder / FILE_NAME}: {error.strerror or error}", fix) from error

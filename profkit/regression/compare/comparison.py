@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from profkit.analysis.comparability import fingerprint_differences, fingerprint_of
@@ -18,6 +18,7 @@ from profkit.core.types import (
     RunDocument,
     Side,
 )
+from profkit.regression.compare.cases import MEAN_METRIC, SweepDecision, decide_sweep, outcome_of_sweep
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.kernels import (
     KernelPair,
@@ -28,39 +29,20 @@ from profkit.regression.compare.kernels import (
 )
 from profkit.regression.compare.machine import without_machine_effects, without_state_effects
 from profkit.regression.compare.metrics import KERNEL_SHARE, MetricPair, decide_pairs, pairs_of, tested_count
-from profkit.regression.compare.outcome import Decided, Evidence, outcome_of, worst_first
-from profkit.regression.compare.sweeps import (
-    MEAN_METRIC,
-    SweepDecision,
-    decide_sweep,
-    is_sweep,
-    outcome_of_sweep,
+from profkit.regression.compare.outcome import (
+    ALIKE,
+    DEFAULTS,
+    CompareOptions,
+    Evidence,
+    outcome_of,
+    worst_first,
 )
 
 ARGUMENTS = "workload.arguments"
-ALIKE = Decided("same", Fact("one-run"))
 FORCE = Fact("force")
 
 
-@dataclass(frozen=True)
-class CompareOptions:
-    """How two runs are compared.
-
-    `force`: although they are not alike. `across` names fields (`workload.arguments`) in which they differ on purpose.
-    `metrics` are the only ones to look at, and each of them decides; empty: those of `rules.yaml`. `floor` is the
-    relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`: where the two runs are.
-    """
-
-    force: bool = False
-    across: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-    floor: float | None = None
-    paths: tuple[str, str] = ("", "")
-
-
-def compare(
-    baseline: RunDocument, candidate: RunDocument, options: CompareOptions = CompareOptions()
-) -> Comparison:
+def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptions = DEFAULTS) -> Comparison:
     """What is different in `candidate`, and why.
 
     Where a `must` field differs, the outcome is `refused` and nothing else is looked at, unless `force`. A field that
@@ -141,7 +123,7 @@ def _decide_metrics(
     barred: Sequence[Difference],
 ) -> _DecidedMetrics:
     metrics = options.metrics
-    swept = is_sweep(baseline) and is_sweep(candidate)
+    swept = baseline.is_sweep and candidate.is_sweep
     wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
     pairs = pairs_of(baseline, candidate, kernels, wanted, barred)
     grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())

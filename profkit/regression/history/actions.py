@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError, writing
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import chown_to_sudo_user, replacing
 from profkit.core.formatting import table_cell
@@ -169,17 +169,16 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
     if target.is_file() and is_history(target):  # whatever --force means, it is not this
         raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
     count = 0
-    try:
-        with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for row in _rows(history, workload):
-                writer.writerow(map(_cell, row))
-                count += 1
-    except OSError as error:
-        raise MachineError(
-            f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
-        ) from error
+    with (
+        writing(target, "--to FILE elsewhere"),
+        replacing(target) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in _rows(history, workload):
+            writer.writerow(map(_cell, row))
+            count += 1
     chown_to_sudo_user(target)
     return count
 

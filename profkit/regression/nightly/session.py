@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import from_plain_data, json_text, to_plain_data
-from profkit.core.errors import MachineError, ProfkitError, Progress, UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.codec import check_schema, from_plain_data, json_text, read_document, to_plain_data
+from profkit.core.errors import MachineError, ProfkitError, Progress, UnreadableReport, writing
 from profkit.core.files.safe_folder import make_parents, write_whole
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
@@ -57,17 +55,16 @@ class NightState:
 
 def read_state(folder: Path) -> NightState | None:
     """The state of the night in `folder`; None where none was begun. Raises UnreadableReport for a broken file."""
-    path = folder / STATE_FILE
-    try:
-        data = json.loads(read_bounded_text(path))
-        if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
-            raise UnreadableReport(f"it is not a {STATE_SCHEMA}")
-        return from_plain_data(NightState, data)
-    except FileNotFoundError:
+    if not (folder / STATE_FILE).exists():
         return None
-    except (OSError, ValueError, RecursionError, UnreadableReport) as error:
-        reason = error.message if isinstance(error, UnreadableReport) else str(error)
-        raise UnreadableReport(f"cannot read {path}: {reason}", "another --night ID") from error
+    try:
+        return read_document(folder / STATE_FILE, _state_of)
+    except UnreadableReport as error:
+        raise UnreadableReport(error.message, "another --night ID") from error
+
+
+def _state_of(data: object) -> NightState:
+    return from_plain_data(NightState, check_schema(data, STATE_SCHEMA, "the state of a night"))
 
 
 def write_state(folder: Path, state: NightState) -> None:
@@ -78,12 +75,9 @@ def write_state(folder: Path, state: NightState) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
-    try:
+    with writing(path, f"df -h {path.parent}; ls -ld {path.parent}"):
         make_parents(path.parent)
         write_whole(path, (text,))
-    except OSError as error:
-        fix = f"df -h {path.parent}; ls -ld {path.parent}"
-        raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
 
 
 @contextlib.contextmanager
@@ -93,10 +87,8 @@ def nightly_lock(output: Path) -> Iterator[None]:
     Raises MachineError where another one holds it.
     """
     with contextlib.ExitStack() as stack:
-        try:
+        with writing(output, "output: FOLDER"):
             free = stack.enter_context(locked(output))
-        except OSError as error:
-            raise MachineError(f"cannot write to {output}: {error.strerror}", "output: FOLDER") from error
         if not free:
             raise MachineError(
                 f"another nightly is running with {output}: two at once would disturb each other",
@@ -212,9 +204,8 @@ def throttling_reason(document: RunDocument) -> str | None:
             return f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
         if not process.throttled and set(process.throttle_reasons) - {_POWER}:
             return f"throttled all the time ({why})"
-    hot = [
-        fact_text(fact) for fact in throttle_reasons(replace(document, timings=()))
-    ]  # of the moments alone
+    # of the moments alone
+    hot = [fact_text(fact) for fact in throttle_reasons(replace(document, timings=()))]
     return next((f"throttled: {text}" for text in hot if text != _POWER), None)
 
 

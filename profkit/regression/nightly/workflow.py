@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
+from profkit.core.errors import (
+    Interrupted,
+    MachineError,
+    ProfkitError,
+    Progress,
+    UsageError,
+    WorkloadError,
+    writing,
+)
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, remember
 from profkit.core.run_folder import clean_name
@@ -113,11 +121,9 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
     if not id.strip() or clean_name(id) != id:
         raise UsageError(f"{id!r} is no name of a night", f"--night {clean_name(id)}")
     folder = (config.output / NIGHTS / id).absolute()
-    try:
+    with writing(folder, "output: FOLDER"):
         make_parents(folder)
         remember(folder)  # from here on nothing is written into what takes its place
-    except OSError as error:
-        raise MachineError(f"cannot write to {folder}: {error.strerror}", "output: FOLDER") from error
     state = read_state(folder)
     if state is None:
         state = NightState(

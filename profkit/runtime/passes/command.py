@@ -15,9 +15,8 @@ from typing import Literal
 
 from profkit.core.files.regular import read_start
 
-HOST_PROGRAM = (
-    Path(__file__).with_name("host") / "__main__.py"
-)  # of a folder the interpreter itself would load more
+# of a folder the interpreter itself would load more
+HOST_PROGRAM = Path(__file__).with_name("host") / "__main__.py"
 HostKind = Literal["cprofile", "tracemalloc", "torch", "simulation-window"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)

@@ -138,9 +138,8 @@ def time_on_device(
     if alone and _median_sample(alone).device < EMPTY_SECONDS:
         raise EventTimingError("nothing was launched on the current CUDA stream")
     bound = bool(alone) and like.device <= CLOCK_TOLERANCE * _median_sample(alone).device  # by the device
-    stall = (
-        1e-4 + 4 * _median_sample(alone).host if bound else 0.0
-    )  # so that an idle device does not wait for the first launch
+    # so that an idle device does not wait for the first launch
+    stall = 1e-4 + 4 * _median_sample(alone).host if bound else 0.0
     log = _SampleLog()
 
     def take(_: int) -> list[float]:

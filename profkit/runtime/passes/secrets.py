@@ -220,9 +220,8 @@ def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
     done = at = 0
     while (found := _NAMED.search(text, at)) is not None:
         mark = found[1] or found[2]
-        at = (
-            found.end() if found[1] else found.end() - len(mark)
-        )  # "auth token=x": the next word may be the name
+        # "auth token=x": the next word may be the name
+        at = found.end() if found[1] else found.end() - len(mark)
         start = found.start()
         before = _BEFORE.search(text, max(0, start - _LONGEST_NAME), start)
         if before is None:  # in the middle of a longer word

@@ -54,9 +54,8 @@ class CallReference:
 
     value: Any
     outputs: tuple[Expected, ...]
-    arguments: tuple[
-        tuple[int, Expected], ...
-    ]  # tensors that the operation changes: which of all, in their order
+    # tensors that the operation changes: which of all, in their order
+    arguments: tuple[tuple[int, Expected], ...]
     storages: tuple[Tensor, ...]
     native_storages: Mapping[int, int] = field(default_factory=dict)  # address of a storage -> its number
     remarks: tuple[Fact, ...] = ()

@@ -174,9 +174,8 @@ class FileSource(KernelSource):
 
     def __init__(self, path: Path) -> None:
         text = read_text(path)
-        self._named: dict[
-            str, str
-        ] = {}  # by overload: a whole name goes before a bare one, a decorator first
+        # by overload: a whole name goes before a bare one, a decorator first
+        self._named: dict[str, str] = {}
         remarks = list[Fact]()
         bare: dict[str, str] = {}
         for name in (*text.kernels, *(stem + SUFFIX for stem in text.implementations())):
@@ -327,9 +326,8 @@ class FunctionSource(KernelSource):
         self._request = request
         self._kernel: Kernel | None = None
         place = request.paths[0] if request.paths else "a function"
-        names = [
-            request.operation
-        ]  # a reference of the user's own goes by its name, which may be one of torch's
+        # a reference of the user's own goes by its name, which may be one of torch's
+        names = [request.operation]
         with suppress(UsageError):
             names.append(name_meaning(request.operation).main)
         super().__init__(dict.fromkeys(names, place))

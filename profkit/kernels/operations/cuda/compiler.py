@@ -126,6 +126,5 @@ def library_names() -> list[str]:
     own = str(getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None) or "").partition(".")[
         0
     ]
-    return sorted(
-        names, key=lambda name: not (own and name.endswith(f".so.{own}"))
-    )  # stable: the rest as it was
+    # stable: the rest as it was
+    return sorted(names, key=lambda name: not (own and name.endswith(f".so.{own}")))

@@ -44,9 +44,8 @@ class OwnLibrary:
         self._importing: dict[int, int] = {}  # thread -> how many blocks it is in
         self._before: set[str] = set()  # modules that were there when the first thread came
         self._theirs: dict[str, ModuleType] = {}  # the workload's of a library's name, out of sight meanwhile
-        self._kept: dict[
-            str, ModuleType
-        ] = {}  # the library's that were loaded for us, out of sight otherwise
+        # the library's that were loaded for us, out of sight otherwise
+        self._kept: dict[str, ModuleType] = {}
 
     def __enter__(self) -> None:
         if self not in sys.meta_path:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.01  # seconds between two samples
+# At first a tenth of the time so far, at least a thousandth of a second: a program of 0.03 s has some samples, too.
+FIRST_PAUSE, EARLY = 0.001, 0.1
 # Of the processor time of a program that computes: where stacks are deep, threads many or processors busy, samples are
 # taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
 COST_SHARE, COST_WEIGHT = 0.015, 0.1
@@ -46,10 +48,8 @@ MOST_CALLS = 20
 MOST_WAITERS = 9  # threads that are asked what they wait for
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
-IMPORT, REST = (
-    0,
-    1,
-)  # numbers of frames: the import system, and what came after the bounds; REST is a node, too
+# numbers of frames: the import system, and what came after the bounds; REST is a node, too
+IMPORT, REST = 0, 1
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
@@ -71,9 +71,8 @@ class _Function:
 
     def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
         self.code, self.number = code, number
-        self.fixed = (
-            IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
-        )  # the frame of all its lines
+        # the frame of all its lines
+        self.fixed = IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
         self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
         self.companion = (
             self.hidden and code.co_filename.endswith(_COMPANION[0]) and code.co_name in _COMPANION[1]
@@ -137,6 +136,7 @@ class StackSampler:
         self._threads[main_native] = state
         self._main_native = main_native
         _follow_collector(self._collected)
+        self._set_switch(SHORT_SWITCH)  # until the first look at the threads
         self._generation = generation = object()
         start_new_thread(self._run, (generation,))
 
@@ -172,7 +172,7 @@ class StackSampler:
         block_signals()
         name_thread()
         begun = thread_time()
-        pause, shake, usual = PAUSE, 1, 0.0
+        pause, shake, usual = FIRST_PAUSE, 1, 0.0
         while self._generation is generation:
             sleep(pause * (0.75 + 0.5 * shake / 65536))  # not in step with what the program repeats
             shake = (shake * 25173 + 13849) % 65536
@@ -192,7 +192,8 @@ class StackSampler:
                         return
                 cost = thread_time() - begun
                 usual += COST_WEIGHT * (cost - self._cost - usual)
-                pause = max(PAUSE, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
+                early = max(FIRST_PAUSE, min(PAUSE, EARLY * (perf_counter() - self._begun)))
+                pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
 
     def _sample(self) -> None:

@@ -1,0 +1,432 @@
+"""Two sweeps or two evaluations: each has many cases, and what those of one operation say together decides.
+
+A case was timed in one process of each sweep, and one process does not show how far the next would lie from it. A
+thousand cases do: what they differ by from the one sweep to the other is that noise, but for those that changed. So
+an implementation over all shapes decides, by the geometric mean of its ratios, and no single case.
+
+Tests of evaluations are paired by id. A test that passed and fails is a regression, without any statistics. Speed-ups
+are held against each other by operation and over all: each was measured in turns with PyTorch on its own machine, so
+what makes both slower is not in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, hypot, inf, log, sqrt
+from typing import TypeVar
+
+from profkit.analysis.evaluation.scores import FAILED
+from profkit.analysis.evaluation.speedups import log_interval, summed_interval
+from profkit.analysis.ranking import FRAMEWORK
+from profkit.core.formatting import plural
+from profkit.core.inference import BETWEEN, Ratio
+from profkit.core.statistics import geometric_mean, mad_sigma, median
+from profkit.core.types import (
+    RUN,
+    UNDECIDED,
+    Change,
+    Comparison,
+    Direction,
+    EvaluationDocument,
+    Fact,
+    RunDocument,
+    Sample,
+    Scope,
+    Side,
+    TestResult,
+)
+from profkit.regression.compare.metrics import MetricPair, decide_ratios, rule_of, tested_count
+from profkit.regression.compare.outcome import ALIKE, CompareOptions, Decided, outcome_of, worst_first
+
+MEAN_METRIC = "time.geometric_mean"
+LARGER = Fact("larger-budget")
+_T = TypeVar("_T")
+
+
+def _grouped(items: Iterable[_T], name: Callable[[_T], str]) -> Mapping[str, list[_T]]:
+    groups: dict[str, list[_T]] = defaultdict(list)
+    for item in items:
+        groups[name(item)].append(item)
+    return groups
+
+
+def _mean_pair(
+    metric: str, unit: str, better: Direction, scope: Scope, before: Iterable[float], after: Iterable[float]
+) -> MetricPair:
+    """The geometric means of both sides."""
+    rule = rule_of(metric, "profkit")
+    assert rule is not None
+    first, second = (Sample(geometric_mean(values) or 0.0) for values in (before, after))
+    return MetricPair(rule, metric, unit, better, scope, "profkit", first, second)
+
+
+def _lost(code: str, names: Sequence[str], fix: Fact) -> Decided:
+    """What the baseline has and a whole candidate has not may hide anything."""
+    return Decided("ambiguous", Fact.of(code, count=len(names), first=names[0], more=len(names) - 1), fix)
+
+
+# ---------------------------------------------------------------- sweeps
+
+# How far all cases of one implementation of one operation move together from one sweep to the next of the same code, as
+# a standard deviation of the geometric mean's logarithm. On the device's clock: 0.96 % over 110 of them (11 pairs of
+# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting), and
+GROUP_SIGMA = 0.01
+# 0.68 % beside the framework's own, of which most move with them: the clock, the temperature, another chip of the kind.
+BESIDE_CONTROLS = 0.0075
+NOTABLE = 0.002
+LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
+# A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
+CASE_SIGMA = 0.015
+LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
+ENOUGH = 30  # cases in all: from these on they show their own spread
+RESUME = Fact("resume-sweep")
+TAIL_FACTOR = 2.0  # standard deviations over robust spreads of such cases: 1.2 to 1.9 in those pairs
+
+
+@dataclass(frozen=True)
+class SweepDecision:
+    """The decisions on two sweeps. `controls`: why nothing can be said of the code, since unchanged code changed."""
+
+    changes: tuple[Change, ...]  # of each group
+    cases: frozenset[Scope] = frozenset()  # whose times are in them
+    controls: Fact | None = None
+    lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
+    nothing: bool = False  # no case has a time in both
+    notes: tuple[Fact, ...] = ()  # which part was attributed to the machine
+
+
+def decide_sweep(
+    baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair], floor: float | None
+) -> SweepDecision:
+    """Decide the cases of `pairs` together; those that are no case of a group in both runs are passed over."""
+    groups = _pairs_by_group(baseline, candidate, pairs)
+    if not groups:
+        return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
+    known = _control_groups(baseline, candidate, tuple(groups))
+    means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
+    shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
+    shifts = {name: 0.0 if name in known else shift for name in groups}
+    changes = _group_changes(groups, means, shifts, known, floor)
+    return SweepDecision(
+        changes,
+        frozenset(pair.scope for group in groups.values() for pair in group),
+        _changed_controls(changes, known),
+        _lost_cases(baseline, candidate),
+        notes=_shift_notes(shift, known),
+    )
+
+
+def _pairs_by_group(
+    baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair]
+) -> Mapping[str, list[MetricPair]]:
+    before, after = ({timing.name: timing.group for timing in run.timings} for run in (baseline, candidate))
+
+    def group(pair: MetricPair) -> str:
+        name = before.get(pair.scope.name or "")
+        timed = pair.metric == "time.median" and pair.baseline.value > 0 and pair.candidate.value > 0
+        return name or "" if timed and name == after.get(pair.scope.name or "") else ""
+
+    return {name: own for name, own in _grouped(pairs, group).items() if name}
+
+
+def _implementation_of(group: str) -> str:
+    return group.rpartition(": ")[0]
+
+
+def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequence[str]) -> frozenset[str]:
+    """Groups that no change of the code can have touched: the framework's own, of the same versions, beside others."""
+    alike = all(baseline.packages.get(word) == candidate.packages.get(word) for word in ("torch", "triton"))
+    own = frozenset(name for name in names if _implementation_of(name) in FRAMEWORK)
+    known = baseline.packages.get("torch") is not None
+    return own if alike and known and len(own) < len(names) else frozenset()
+
+
+# ---------------------------------------------------------------- an implementation over all its shapes
+
+
+def _group_changes(
+    groups: Mapping[str, Sequence[MetricPair]],
+    means: Mapping[str, float],
+    shifts: Mapping[str, float],
+    controls: frozenset[str],
+    floor: float | None,
+) -> tuple[Change, ...]:
+    device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
+    usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
+    beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
+    spread = _case_spread(groups)
+    # A control does not tell its own error.
+    errors = {
+        name: hypot(usual if name in controls else beside, TAIL_FACTOR * spread / sqrt(len(group)))
+        for name, group in groups.items()
+    }
+    ratios = []
+    for name, group in groups.items():
+        scope = Scope("region", f"{name}, {plural(len(group), 'shape')}")
+        values = [[pair.baseline.value for pair in group], [pair.candidate.value for pair in group]]
+        pair = _mean_pair(MEAN_METRIC, "s", "lower", scope, *values)
+        if name in controls:
+            pair = replace(pair, rule=replace(pair.rule, role="supports"))
+        ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
+    changes = decide_ratios(ratios, floor)
+    return tuple(replace(c, fix=LARGER) if c.word == "ambiguous" else c for c in changes)
+
+
+def _case_spread(groups: Mapping[str, Sequence[MetricPair]]) -> float:
+    """How far a case lies from the median of its own group, as a standard deviation over all of them."""
+    off: list[float] = []
+    for group in groups.values():
+        logs = [_log_ratio(pair) for pair in group]
+        off += [value - median(logs) for value in logs]
+    return max(mad_sigma(off), LEAST_SPREAD) if len(off) >= ENOUGH else CASE_SIGMA
+
+
+def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fact | None:
+    """Why the machine and not the code is what differs."""
+    known = [c for c in changes if c.role == "supports" and c.word == "different" and c.ratio is not None]
+    if not known or not controls:
+        return None
+    largest = max(known, key=lambda c: abs(log(c.ratio or 1.0)))
+    share = (largest.ratio or 1.0) - 1
+    return Fact.of("controls-changed", name=largest.scope.name or "", more=len(known) - 1, share=share)
+
+
+def _shift_notes(shift: float, controls: frozenset[str]) -> tuple[Fact, ...]:
+    """What is taken out of the changes of all others; nothing where that is next to nothing."""
+    if abs(shift) < NOTABLE:
+        return ()
+    names = ", ".join(sorted({_implementation_of(name) for name in controls}))
+    return (Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls)),)
+
+
+def _log_ratio(pair: MetricPair) -> float:
+    return log(pair.candidate.value / pair.baseline.value)
+
+
+def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...]:
+    """Cases with a time in the baseline alone, where the candidate is whole."""
+    if candidate.state != "complete":
+        return ()
+    timed = {timing.name for timing in candidate.timings}
+    return tuple(t.name for t in baseline.timings if t.group is not None and t.name not in timed)
+
+
+def outcome_of_sweep(outcome: Decided, grouped: SweepDecision, changes: Sequence[Change]) -> Decided:
+    """The outcome of two sweeps, with what their cases say beside the means."""
+    if outcome.word == "regressed" or not (grouped.changes or grouped.nothing):
+        return outcome
+    if grouped.nothing:
+        return Decided("ambiguous", Fact("no-case"), RESUME)
+    if grouped.controls is not None:
+        return Decided("ambiguous", grouped.controls, LARGER)
+    if grouped.lost:
+        return _lost("lost-cases", grouped.lost, RESUME)
+    if outcome.word not in ("same", "changed"):
+        return outcome
+    means = [c for c in changes if c.metric == MEAN_METRIC and c.role == "decides"]
+    seen = max((c.detectable for c in means if c.detectable is not None), default=0.0)
+    why = Fact.of("means-same", count=len(means), detectable=seen)
+    return Decided(outcome.word, why, outcome.fix)
+
+
+# ---------------------------------------------------------------- evaluations
+
+# How far the speed-up of an operation moves from one evaluation of the same kernels to the next, beyond what the pairs
+# of one show, as a standard deviation: the processes of kernel and reference are new. Over many operations most of it
+# goes.
+BETWEEN_OPERATIONS = 0.03
+BETWEEN_WHOLES = 0.01
+_FAILED_TESTS = "tests.failed"
+_NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
+_NAMED = 3  # tests that a fact names
+
+
+@dataclass(frozen=True)
+class _Pair:
+    baseline: TestResult
+    candidate: TestResult
+
+
+def compare_evaluations(
+    baseline: EvaluationDocument, candidate: EvaluationDocument, options: CompareOptions
+) -> Comparison:
+    """What became of the tests and speed-ups of `baseline` in `candidate`.
+
+    Refused where they have no test in common. Where the devices differ, speed-ups are not compared, unless `force`.
+    """
+    sides = _side(baseline, options.paths[0]), _side(candidate, options.paths[1])
+    pairs = _pairs(baseline, candidate)
+    if not pairs:
+        return Comparison(*sides, "refused", Fact("no-test-in-common"))
+    timed = baseline.device == candidate.device or options.force
+    changes = (*_correctness_changes(pairs), *(_speed_changes(pairs, options.floor) if timed else ()))
+    found = _with_lost_tests(outcome_of(changes), baseline, candidate, pairs)
+    worst = next((c for c in worst_first(changes) if c.role == "decides" and c.course == "worse"), None)
+    if found.word == "regressed" and worst is not None and worst.metric == _FAILED_TESTS:
+        found = Decided("regressed", worst.doubts[0])
+    if baseline == candidate:
+        found = ALIKE
+    return Comparison(
+        *sides,
+        found.word,
+        found.why,
+        forced=options.force and baseline.device != candidate.device,
+        changes=worst_first(changes),
+        looked_at=tested_count(changes),
+        notes=tuple(_notes(baseline, candidate, pairs, changes, timed=timed)),
+        fix=found.fix,
+    )
+
+
+def _side(document: EvaluationDocument, path: str) -> Side:
+    return Side(document.name, path, document.device or "unknown device", document.started)
+
+
+def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[_Pair]:
+    """Tests that were decided in both."""
+    after = {result.test.id: result for result in candidate.results}
+    return [
+        _Pair(before, after[before.test.id])
+        for before in baseline.results
+        if before.test.id in after and not {before.status, after[before.test.id].status} & {*UNDECIDED}
+    ]
+
+
+def _by_operation(pairs: Sequence[_Pair]) -> Mapping[str, list[_Pair]]:
+    return _grouped(pairs, lambda pair: pair.candidate.test.operation)
+
+
+# ---------------------------------------------------------------- correctness
+
+
+def _correctness_changes(pairs: Sequence[_Pair]) -> list[Change]:
+    """One for each operation of which a test changed, and one for all together."""
+    changes = [
+        change
+        for operation, own in _by_operation(pairs).items()
+        if (change := _correctness_change(own, Scope("region", operation))) is not None
+    ]
+    whole = _correctness_change(pairs, RUN)
+    if whole is None:
+        value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
+        return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
+    return [*changes, replace(whole, role="supports")]
+
+
+def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
+    """Worse where any test that passed fails now, whatever was mended beside it; None where nothing changed."""
+    broken = [p for p in pairs if p.baseline.status == "passed" and p.candidate.status in FAILED]
+    mended = [p for p in pairs if p.baseline.status in FAILED and p.candidate.status == "passed"]
+    if not broken and not mended:
+        return None
+    before, after = (
+        float(sum(result.status in FAILED for result in side))
+        for side in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
+    )
+    named = ", ".join(f"{pair.candidate.test.id} ({pair.candidate.status})" for pair in broken[:_NAMED])
+    return Change(
+        _FAILED_TESTS,
+        "count",
+        "lower",
+        Sample(before),
+        Sample(after),
+        "different",
+        "worse" if broken else "better",
+        scope,
+        ratio=after / before if before else None,
+        doubts=(
+            Fact.of(
+                "tests-broken" if broken else "tests-mended",
+                operation=scope.name or "",
+                broken=len(broken),
+                mended=len(mended),
+                tests=named,
+                more=max(0, len(broken) - _NAMED),
+            ),
+        ),
+    )
+
+
+# ---------------------------------------------------------------- speed
+
+
+def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
+    """Of each operation, and of all tests together; what is open of an operation decides nothing."""
+    timed = [pair for pair in pairs if _log_of_speedups(pair) is not None]
+    ratios = []
+    for operation, own in _by_operation(timed).items():
+        ratios += _ratio_of(own, "speedup", Scope("region", operation))
+    ratios += _ratio_of(timed, "speedup.geometric_mean", RUN)
+    changes = decide_ratios(ratios, floor)
+    return [
+        replace(change, role="supports", fix=LARGER)
+        if change.word == "ambiguous" and change.scope.kind == "region"
+        else replace(change, fix=LARGER if change.word == "ambiguous" else None)
+        for change in changes
+    ]
+
+
+def _log_of_speedups(pair: _Pair) -> float | None:
+    """Of the speed-ups, the candidate's over the baseline's; None where not both passed and have an interval."""
+    speedups = [result.speedup for result in (pair.baseline, pair.candidate) if result.status == "passed"]
+    known = [one for one in speedups if one is not None and log_interval(one) is not None]
+    return log(known[1].median / known[0].median) if len(known) == 2 else None
+
+
+def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[MetricPair, Ratio | None]]:
+    """The geometric mean of the ratios, by the errors of its tests; nothing where one has no interval."""
+    logs = [ratio for pair in pairs if (ratio := _log_of_speedups(pair)) is not None]
+    if not logs:
+        return []
+    n, mean = len(logs), sum(logs) / len(logs)
+    sides = [(p.candidate.speedup, 1 / n) for p in pairs] + [(p.baseline.speedup, -1 / n) for p in pairs]
+    interval = summed_interval([(weight, one) for one, weight in sides if one is not None])
+    if interval is None:
+        return []  # of single values nothing is known
+    within = max(interval) / _NORMAL  # by the wider side
+    before, after = (
+        [result.speedup.median for result in side if result.speedup is not None]
+        for side in ([p.baseline for p in pairs], [p.candidate for p in pairs])
+    )
+    pair = _mean_pair(metric, "x", "higher", scope, before, after)
+    between = BETWEEN_WHOLES if scope is RUN else BETWEEN_OPERATIONS
+    return [(pair, Ratio(exp(mean), within, between, inf, (), (), assumed=True))]
+
+
+# ---------------------------------------------------------------- what is not there any more
+
+
+def _with_lost_tests(
+    outcome: Decided, baseline: EvaluationDocument, candidate: EvaluationDocument, pairs: Sequence[_Pair]
+) -> Decided:
+    """A test that passed and is missing or skipped now may hide a failure, where the candidate is whole."""
+    paired = {pair.baseline.test.id for pair in pairs}
+    lost = [r.test for r in baseline.results if r.status == "passed" and r.test.id not in paired]
+    if outcome.word in ("regressed", "refused") or not lost or not candidate.complete:
+        return outcome
+    return _lost("lost-tests", [f"{test.operation} {test.id}" for test in lost], Fact("same-operations"))
+
+
+def _notes(
+    baseline: EvaluationDocument,
+    candidate: EvaluationDocument,
+    pairs: Sequence[_Pair],
+    changes: Sequence[Change],
+    *,
+    timed: bool,
+) -> Iterator[Fact]:
+    if not timed:
+        devices = {"before": baseline.device or "unknown", "after": candidate.device or "unknown"}
+        yield Fact("other-devices", {}, devices)
+    for change in changes:
+        if change.metric == _FAILED_TESTS and change.scope.kind == "region":
+            yield change.doubts[0]
+    still = sum(change.word == "ambiguous" and change.scope.kind == "region" for change in changes)
+    if still:
+        yield Fact.of("open-operations", count=still)
+    yield Fact.of("tests-decided", count=len(pairs))
+    for side, document in (("baseline", baseline), ("candidate", candidate)):
+        if not document.complete:
+            yield Fact.of("interrupted", side=side)
