@@ -70,6 +70,7 @@ class PlanState:
     iteration_seconds: float | None = None
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
+    own_seconds: float | None = None  # the same without waiting for a processor
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     hottest: str | None = None  # the address of a program of machine code that has most samples

@@ -245,6 +245,7 @@ class RunCollector:
             iteration_seconds=sum(seconds) / len(seconds),
             benchmark=main.kind == "benchmark",
             plain_seconds=record.plain_seconds,
+            own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
             start_seconds=start,
         )
 

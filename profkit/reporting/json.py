@@ -119,18 +119,10 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
 
 
 def scrubbed(
-    source: str,
-    output: str,
-    removed: Sequence[RemovedText],
-    left_out: Sequence[FileLeftOut],
+    source: str, output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]
 ) -> str:
     """Schema "profkit.scrub/2"."""
-    body = {
-        "source": source,
-        "output": output,
-        "removed": [{"kind": r.kind, "count": r.count, "examples": list(r.examples)} for r in removed],
-        "left_out": [{"name": left.name, "reason": left.reason, "fix": left.fix} for left in left_out],
-    }
+    body = {"source": source, "output": output, "removed": tuple(removed), "left_out": tuple(left_out)}
     return _text("profkit.scrub/2", body)
 
 

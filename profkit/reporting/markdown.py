@@ -116,7 +116,7 @@ def _span(span: Span) -> str:
 
 
 def _head(view: View) -> str:
-    verdict = f"{view.label.sign} {view.label.word}: " if view.label is not None else ""
+    verdict = f"{view.label.status.sign} {view.label.word}: " if view.label is not None else ""
     lines = [f"## {escape_markdown(verdict + plain_text(view.title))}"]
     lines += [render_spans(line) for line in (view.warning, *view.headline) if line]
     if view.command:

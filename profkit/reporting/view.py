@@ -135,14 +135,9 @@ class Label:
     word: str
 
     @property
-    def sign(self) -> str:
-        """The status's sign."""
-        return self.status.sign
-
-    @property
     def span(self) -> Span:
         """Sign and word as one coloured span."""
-        return Span(f"{self.sign} {self.word}".rstrip(), Style.STRONG, self.status)
+        return Span(f"{self.status.sign} {self.word}".rstrip(), Style.STRONG, self.status)
 
 
 class Block:

@@ -210,7 +210,7 @@ def test_where_nsys_fails_the_reason_is_told_and_every_kernel_is_counted(bench: 
 
 DEVICES = {
     "none": ({"STAND_IN_GPUS": "0"}, "no NVIDIA GPU"),
-    "a lost one": ({"STAND_IN_LOST": "15"}, "does not answer on the bus"),
+    "a lost one": ({"STAND_IN_LOST": "15"}, "a GPU or its driver does not answer"),
     "none that is visible": ({"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES=(empty)"),
 }
 

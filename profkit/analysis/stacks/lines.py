@@ -52,6 +52,7 @@ class LineTally:
 
     def __init__(self) -> None:
         self._lines: dict[Place, _Line] = {}
+        self._parts: dict[Frame, Frame] = {}  # functions, and a comprehension in each
         self.wall = self.cpu = self._rest_wall = self._rest_cpu = 0.0
 
     def add(self, sample: PythonSample, role: Role, source: str, rank: str = "") -> None:
@@ -67,6 +68,8 @@ class LineTally:
             self._rest_wall += sample.wall if role == "main" else 0.0
             return
         place, outer, at = found
+        if outer < at:
+            self._parts[places[outer][0]] = places[at][0]
         line = self._lines.setdefault(place, _Line())
         line.sources.add((role, source))
         if role == "main":
@@ -127,7 +130,7 @@ class LineTally:
         """All lines, the most time first."""
         least = LEAST * max(self.cpu, self.wall)
         lines = [
-            self._samples(frame, number, line, seen.get(frame))
+            self._samples(frame, number, line, seen.get(frame) or seen.get(self._parts.get(frame, frame)))
             for (frame, number), line in self._lines.items()
             if max(line.main_wall, line.other_wall) >= least
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.kernels import KernelRow
@@ -50,6 +50,8 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     used = 100 * min(1.0, busy / span) if span and busy is not None else None
     if has_only_copies(trace):
         used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
+    known = trace.copying is not None and trace.span and trace.kernels
+    copying = 100 * min(1.0, (trace.copying or 0.0) / (trace.span or 1.0)) if known else None
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
     readings = [
         reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
@@ -58,7 +60,11 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
         reading(
             "gpu.starved", 100 * trace.starved if trace.starved is not None else None, waited, no_span, fix
         ),
-        *_copying_readings(trace, reading),
+        *(
+            [reading("gpu.copying", copying, "100 * (busy - union of kernels) / span")]
+            if copying is not None
+            else ()
+        ),
         reading(
             "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
         ),
@@ -78,14 +84,6 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
             "time of all copies, overlaps and all",
         ),
     )
-
-
-def _copying_readings(trace: GpuTrace, reading: Callable[..., Reading]) -> list[Reading]:
-    """The share of the span in which only copies ran; nothing where the trace does not tell it."""
-    if trace.copying is None or not trace.span or not trace.kernels:
-        return []
-    share = 100 * min(1.0, trace.copying / trace.span)
-    return [reading("gpu.copying", share, "100 * (busy - union of kernels) / span")]
 
 
 def has_only_copies(trace: GpuTrace) -> bool:

@@ -85,13 +85,6 @@ def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading,
     return (*shares, *_bandwidth_readings(document, metal, chip))
 
 
-def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
-    """All counters with samples, by name."""
-    return sorted(
-        (counter for counter in metal.counters if counter.samples), key=lambda counter: counter.name
-    )
-
-
 def _share_reading(metal: MetalTrace, name: str) -> Reading:
     counter = _usable_counter(metal, name)
     if isinstance(counter, Fact):

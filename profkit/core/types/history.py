@@ -197,6 +197,9 @@ class MetricOutcome:
     since: str | None = None  # when the regression, or the candidate, began: `started` of its first night
     commit: str | None = None  # of that night
     good_commit: str | None = None  # of the last good night before it
+    # What a regression that stood already has lost on top since the night before, and that night's commit.
+    step: float | None = None
+    step_since: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import (
@@ -24,7 +22,6 @@ from profkit.core.errors import (
     WorkloadError,
     writing,
 )
-from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, remember
 from profkit.core.run_folder import clean_name
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -41,6 +38,7 @@ from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of
 from profkit.regression.nightly.pairs import pair_workload, what_would_decide, with_pairs
+from profkit.regression.nightly.past_nights import vanished, with_steps
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -58,7 +56,6 @@ from profkit.reporting.views.night import view
 from profkit.runtime.passes.secrets import mask_command
 
 NIGHTS = "nights"
-NIGHTS_LOOKED_AT = 60  # before tonight, for workloads that are no longer declared
 
 
 @dataclass(frozen=True)
@@ -193,35 +190,7 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
             env = [f"{name}={value}" for name, value in spec.env.items()]
             words = spec.command, session.config.pairs.setup, env
             whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
-    return whole
-
-
-def vanished(session: NightSession) -> list[WorkloadOutcome]:
-    """Workloads that had regressed when they were measured last, and that the file declares no more: never green."""
-    config = session.config
-    nights = [path for path in session.folder.parent.glob("*/night.json") if path.parent != session.folder]
-    answered = {name for spec in config.workloads for name in (spec.name, spec.was)} | set(config.retired)
-    found = []
-    for path in sorted(nights, key=lambda path: path.stat().st_mtime, reverse=True)[:NIGHTS_LOOKED_AT]:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            night = json.loads(read_bounded_text(path))
-            for one in night["workloads"]:
-                if one["name"] in answered:
-                    continue
-                answered.add(one["name"])
-                if one["outcome"] == "regressed":
-                    found.append(_vanished(one))
-    return found
-
-
-def _vanished(one: Mapping[str, Any]) -> WorkloadOutcome:
-    changes = [metric["change"] for metric in one["metrics"] if metric["outcome"] == "regressed"]
-    ratio = next((change["ratio"] for change in changes if change and change["ratio"]), None)
-    size = f"{100 * (ratio - 1):+.1f} %" if ratio is not None else ""
-    message = one["message"] if one["code"] == "vanished" else size
-    name = one["name"]
-    fix = f"retired: [{name}], or under the workload that it is now: {{was: {name}}}"
-    return WorkloadOutcome(name, one["backend"], "regressed", "vanished", message, fix=fix, ending="absent")
+    return with_steps(session, whole)
 
 
 def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:

@@ -13,6 +13,7 @@ from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.elements import (
     Html,
     element,
+    filled,
     flame_data,
     flame_html,
     link,
@@ -95,26 +96,15 @@ class PageBlocks:
 
     def head(self, view: View) -> Html:
         """The title, the verdict with its reason, the facts."""
-        parts = [element("h1", element("bdi", self.text(view.title)))]
-        if view.command:
-            typed = element("code", view.command)
-            parts.append(element("pre", typed, class_="command", tabindex="0", aria_label="Command"))
-        if view.warning:
-            parts.append(element("p", self.text(view.warning), class_="state unknown"))
-        headline = view.headline
-        if view.label is not None:
-            word = element("b", f"{view.label.sign} {view.label.word}")
-            reason = self.text(headline[0]) if headline else ""
-            parts.append(element("p", word, " ", reason, class_=f"state {view.label.status.tone}"))
-            headline = headline[1:]
-        parts += [element("p", element("b", self.text(line)), class_="time") for line in headline]
-        if view.facts:
-            parts.append(self._facts(Facts(view.facts)))
-        return element("header", *parts, class_="top")
-
-    def body(self, blocks: Sequence[Block]) -> Html:
-        """The blocks of the view; sections stand in the page's contents."""
-        return together(map(self.block, blocks))
+        return filled(
+            "head.html.j2",
+            title=self.text(view.title),
+            command=view.command,
+            warning=self.text(view.warning),
+            label=view.label,
+            headline=list(map(self.text, view.headline)),
+            facts=self._facts(Facts(view.facts)) if view.facts else "",
+        )
 
     def block(self, block: Block) -> Html:
         """One block, with whatever stands in it."""
@@ -192,82 +182,31 @@ class PageBlocks:
         return element("dl", *rows, class_="facts")
 
     def _table(self, table: DataTable) -> Html:
-        rows = [table_row(table, row, self.text) for row in table.rows]
-        caption = element("caption", table.title) if table.title else ""
-        head = table_head(table)
-        note = element("p", self.text(table.note), class_="note") if table.note else ""
-        left = (
-            element("p", f"{table.left} more are in the JSON document.", class_="note") if table.left else ""
-        )
-        made = element("table", caption, head, element("tbody", *rows), class_="told")
-        return together((self._scroll(made, table.title or "Table"), note, left))
+        """A table that scrolls by itself where the screen is narrow."""
+        title, number = table.title or "Table", 1
+        label = f"{title} (table)"
+        while label in self._labels:
+            number += 1
+            label = f"{title} (table {number})"
+        self._labels.add(label)
+        parts = {"label": label, "title": table.title, "head": table_head(table), "left": table.left}
+        rows = together(table_row(table, row, self.text) for row in table.rows)
+        return filled("table.html.j2", rows=rows, note=self.text(table.note), **parts)
 
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
         others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
         plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
-        boxes = [
-            element("figure", svg, _legend(chart), class_="chart-box")
-            for chart in plots
-            if (svg := draw(chart)) is not None
-        ]
-        if not boxes:
-            return together(others)
-        note = element("p", charts.note, class_="note") if charts.note else ""
-        return together((element("div", *boxes, class_="charts"), note, *others))
-
-    def _scroll(self, table: Html, title: str) -> Html:
-        """A table that scrolls by itself where the screen is narrow."""
-        label, number = f"{title} (table)", 1
-        while label in self._labels:
-            number += 1
-            label = f"{title} (table {number})"
-        self._labels.add(label)
-        return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
+        drawn = [(svg, chart) for chart in plots if (svg := draw(chart)) is not None]
+        made = [filled("charts.html.j2", drawn=drawn, note=charts.note)] if drawn else []
+        return together((*made, *others))
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""
         if not self.footnotes:
             return Html("")
         self.sections.append(("sources", "Sources"))
-        how = "Where each number comes from. Hold the mouse on a number above, or focus it, to read it there."
-        notes = element("ol", *map(_footnote, self.footnotes, self.footnotes.values()), class_="footnotes")
-        return element(
-            "section",
-            element("h2", "Sources", id="sources-title"),
-            element("p", how, class_="headline"),
-            element("details", element("summary", f"Show all {len(self.footnotes)}"), notes, class_="fold"),
-            id="sources",
-            aria_labelledby="sources-title",
-        )
-
-
-def _legend(chart: Chart) -> Html:
-    """What stands below a chart: a line for each of its numbered points, and its note."""
-    if not (chart.legend or chart.note):
-        return Html("")
-    rows = [
-        element("li", element("b", name), " ", element("span", small, class_="soft"))
-        for name, small in chart.legend
-    ]
-    listed = element("ul", *rows, class_="legend") if rows else ""
-    return element("figcaption", listed, chart.note)
-
-
-def _footnote(note: Footnote, number: int) -> Html:
-    parts: list[str] = [element("b", note.title), " ", element("code", note.metric), " "]
-    parts.append(element("span", note.quality, class_="quality"))
-    parts += [element("p", note.reason)] if note.reason else []
-    parts += [element("p", f"Doubted: {note.doubt}")] if note.doubt else []
-    parts += [element("p", "Fix: ", element("code", note.fix))] if note.fix else []
-    parts += [element("p", note.meaning, class_="meaning")] if note.meaning else []
-    artifact = together((", ", element("code", note.artifact))) if note.artifact else ""
-    facts = [element("dt", "tool"), element("dd", note.tool, artifact)]
-    if note.counter and note.counter not in (note.formula or ""):
-        facts += [element("dt", "counter"), element("dd", element("code", note.counter or ""))]
-    if note.formula and note.formula != note.counter:
-        facts += [element("dt", "formula"), element("dd", element("code", note.formula))]
-    return element("li", *parts, element("dl", *facts), id=f"s{number}")
+        return filled("sources.html.j2", notes=list(self.footnotes.items()))
 
 
 def _lines(lines: Sequence[str]) -> Html:

@@ -6,7 +6,9 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
 
 from profkit.analysis.stacks.files import Flame
@@ -22,9 +24,13 @@ _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
 
 
 class Html(str):
-    """Finished HTML; any other string is text, and is escaped where it goes into an element."""
+    """Finished HTML; any other string is text, and is escaped where it goes into an element or a template."""
 
     __slots__ = ()
+
+    def __html__(self) -> str:
+        """For templates: it is escaped already."""
+        return self
 
 
 def element(name: str, *children: str, **attributes: str | None) -> Html:
@@ -40,6 +46,31 @@ def element(name: str, *children: str, **attributes: str | None) -> Html:
     )
     inside = "".join(child if isinstance(child, Html) else text(child) for child in children)
     return Html(f"<{name}{written}>" if name in _VOID else f"<{name}{written}>{inside}</{name}>")
+
+
+def filled(template: str, **values: object) -> Html:
+    """A template with these values; texts in it are escaped as in an element."""
+    return Html(_templates().get_template(template).render(values))
+
+
+def _visible(value: object) -> object:
+    return (
+        value if isinstance(value, Html) or not isinstance(value, str) else without_control_characters(value)
+    )
+
+
+@lru_cache
+def _templates() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        finalize=_visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def together(parts: Iterable[str]) -> Html:
@@ -122,25 +153,8 @@ def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
             zip(table.rows, block.names, zip(*block.values, strict=True), strict=True)
         )
     ]
-    search = element(
-        "input",
-        type="search",
-        id="kernel-filter",
-        autocomplete="off",
-        spellcheck="false",
-        placeholder=block.hint,
-        aria_controls="kernel-table",
-    )
-    count = element("span", id="kernel-count", role="status")
-    label = element("label", "Filter", for_="kernel-filter")
-    tools = element("div", label, search, count, class_="tools", id="kernel-tools", hidden="")
-    caption = element("caption", table.title, class_="hidden")
-    inside = (caption, table_head(table), element("tbody", *rows))
-    made = element("table", *inside, id="kernel-table", class_="kernels")
-    left = f"{table.left} more stand in the JSON document. " if table.left else ""
-    note = element("p", left, text(table.note), class_="note")
-    grid = element("div", made, class_="grid", tabindex="0", role="region", aria_label=table.title)
-    return Html(tools + grid + (note if left or table.note else ""))
+    parts = {"title": table.title, "head": table_head(table), "rows": together(rows), "left": table.left}
+    return filled("sortable.html.j2", hint=block.hint, note=text(table.note), **parts)
 
 
 def _reached(row: Html, place: int) -> Html:
@@ -175,32 +189,5 @@ def flame_data(flame: Flame) -> Json:
 def flame_html(graph: FlameGraph) -> Html:
     """A place for the graph, and its tools."""
     flame = graph.flame
-    key = [
-        piece
-        for place, name in enumerate(_KINDS.values())
-        for piece in (element("i", class_=f"k{place}"), element("span", name))
-    ]
-    tools = element(
-        "div",
-        element("label", f"Find in {flame.title} ", element("input", type="search", autocomplete="off")),
-        element("button", "Show all", type="button"),
-        element("span", *key, class_="flame-key"),
-        class_="flame-tools",
-        hidden="",
-    )
-    place = element("div", class_="flame", role="group", aria_label=f"{flame.title}, as a flame graph")
-    how = "Click or Enter: this box alone. Arrow keys: from box to box. Escape: all."
-    left = ""
-    if flame.left_out > _SEEN:
-        share = format_quantity(100 * flame.left_out, "%")
-        left = element("p", f"{share} of it is in boxes too narrow to be drawn.", class_="note")
-    return element(
-        "div",
-        element("h3", flame.title),
-        tools,
-        element("div", place, class_="flame-room"),
-        element("p", class_="flame-told", aria_live="polite"),
-        element("p", how, class_="flame-tools note", hidden=""),
-        left,
-        class_="flame-graph",
-    )
+    narrow = format_quantity(100 * flame.left_out, "%") if flame.left_out > _SEEN else ""
+    return filled("flame.html.j2", title=flame.title, kinds=list(_KINDS.values()), narrow=narrow)

@@ -10,12 +10,10 @@ import base64
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.reporting.html.blocks import PageBlocks
-from profkit.reporting.html.elements import island
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.html.elements import Html, filled, island, together
 from profkit.reporting.view import View, plain_text
 
 FOLDER = Path(__file__).parent
@@ -25,60 +23,32 @@ FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong col
 def render(view: View) -> str:
     """The view as HTML, as text for UTF-8."""
     blocks = PageBlocks()
-    head, body = blocks.head(view), blocks.body(view.blocks)
+    head, body = blocks.head(view), together(map(blocks.block, view.blocks))
     sources = blocks.sources()
-    style = "\n".join(asset(f"{name}.css") for name in blocks.assets if is_asset(f"{name}.css"))
-    script = "\n".join(asset(f"{name}.js") for name in blocks.assets if is_asset(f"{name}.js"))
+    style, script = (
+        "\n".join(filter(None, (asset(f"{name}.{kind}") for name in blocks.assets))) for kind in ("css", "js")
+    )
     first = asset(FIRST_SCRIPT)
-    made = _template().render(
-        title=without_control_characters(plain_text(view.title)),
-        policy=_policy([style], [first, script]),
-        style=style,
-        first=first,
-        script=script,
-        contents=[(anchor, without_control_characters(title)) for anchor, title in blocks.sections],
-        main=head + body + sources,
-        islands=[(name, island(data)) for name, data in blocks.data.items()],
+    made = filled(
+        "view.html.j2",
+        title=plain_text(view.title),
+        styles=_hash(style),
+        scripts=f"{_hash(first)} {_hash(script)}",
+        style=Html(style),
+        first=Html(first),
+        script=Html(script),
+        contents=blocks.sections,
+        main=together((head, body, sources)),
+        islands=[(name, Html(island(data))) for name, data in blocks.data.items()],
     )
     return valid_text(made)
 
 
 @lru_cache
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
-
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("view.html.j2")
-
-
-def is_asset(name: str) -> bool:
-    """Whether there is a stylesheet or script of this name."""
-    return (FOLDER / "assets" / name).is_file()
-
-
-@lru_cache
 def asset(name: str) -> str:
-    """A stylesheet or script of `assets/`, as it stands there."""
-    return (FOLDER / "assets" / name).read_text(encoding="utf-8").strip()
-
-
-def _policy(styles: list[str], scripts: list[str]) -> str:
-    return "; ".join(
-        [
-            "default-src 'none'",
-            f"style-src {' '.join(map(_hash, styles))}",
-            f"script-src {' '.join(map(_hash, scripts))}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
+    """A stylesheet or script of `assets/`, as it stands there; nothing where there is none of this name."""
+    path = FOLDER / "assets" / name
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
 def _hash(source: str) -> str:

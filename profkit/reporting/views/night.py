@@ -162,6 +162,8 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
             setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
             end = shlex.join((*setup, "--", *how.command))
             start = " ".join((*map(_quoted_value, how.env), "profkit"))
+            if worst is not None and worst.step_since:
+                lines.append(f"{start} compare --base {worst.step_since[:12]} {end}  # what came on top")
             lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
             lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
         name = shlex.quote(workload.name)

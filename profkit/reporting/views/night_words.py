@@ -46,6 +46,8 @@ def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
         text += "".join(f"; {fact_text(doubt)}" for doubt in change.doubts)
     if metric.nights > 1 and metric.since:
         text += f", since {metric.since[:10]}"
+    if metric.step is not None and metric.step_since:
+        text += f"; {100 * metric.step:+.1f} % on top of that since {metric.step_since[:12]}"
     if metric.outcome == "ambiguous" and change is not None:
         text += f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
         waited = (pairing.waited if pairing is not None else None) or 0.0

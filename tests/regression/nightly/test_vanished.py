@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from profkit.core.types import Change, MetricOutcome, NightPairs, Sample, WorkloadOutcome
+from profkit.core.types.history import PAIRED
+from profkit.regression.nightly.past_nights import with_steps
+from profkit.reporting.views.night_words import reason_of
 from tests.cli_runner import profkit
 from tests.git_repository import commit, git, repository
 
@@ -21,12 +26,15 @@ workloads:
 
 def past(place: Path, night: str, name: str, outcome: str, ratio: float | None) -> None:
     """A night of the past that says so of the workload."""
-    change = {"ratio": ratio} if ratio is not None else None
-    metric = {"outcome": outcome, "change": change}
-    workload = {"name": name, "backend": "cpu", "outcome": outcome, "code": "paired", "message": ""}
+    change = (
+        {"change": {"ratio": ratio, "low": ratio - 0.01, "high": ratio + 0.01}} if ratio is not None else {}
+    )
+    metric = {"metric": "time.median", "outcome": outcome, "good_commit": "a" * 40, **change}
+    workload = {"name": name, "backend": "cpu", "outcome": outcome, "code": "paired"}
     folder = place / "reports" / "nights" / night
     folder.mkdir(parents=True)
-    (folder / "night.json").write_text(json.dumps({"workloads": [{**workload, "metrics": [metric]}]}))
+    document = {"commit": "b" * 40, "workloads": [{**workload, "metrics": [metric]}]}
+    (folder / "night.json").write_text(json.dumps(document))
 
 
 @pytest.fixture
@@ -61,3 +69,25 @@ def test_a_workload_that_vanishes_while_it_is_worse_fails_each_night_until_it_is
     text = (place / "reports" / "nights" / "d" / "report.md").read_text()
     assert ("it was worse by +43.9 % and is no longer declared" in text) == bool(code)
     assert ("retired: [parse]" in text) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "good", "step"),
+    [(1.666, "a", 0.158), (1.45, "a", None), (1.666, "c", None)],  # the same as before; another base
+)
+def test_a_step_on_top_of_a_regression_that_stood_is_told_with_the_commit_before_it(
+    tmp_path: Path, ratio: float, good: str, step: float | None
+) -> None:
+    past(tmp_path, "a", "parse", "regressed", 1.439)
+    sample = Sample(1.0)
+    change = Change(
+        "time.median", "s", "lower", sample, sample, "different", "worse",
+        ratio=ratio, low=ratio - 0.01, high=ratio + 0.01, floor=0.02,
+    )  # fmt: skip
+    metric = MetricOutcome("time.median", "regressed", PAIRED, change=change, good_commit=good * 40)
+    workload = WorkloadOutcome("parse", "cpu", "regressed", PAIRED, metrics=(metric,))
+    session = SimpleNamespace(folder=tmp_path / "reports" / "nights" / "b")
+    (found,) = with_steps(session, workload).metrics  # type: ignore[arg-type]
+    assert found.step == (pytest.approx(step, abs=0.001) if step is not None else None)
+    told = reason_of(found, NightPairs("a" * 40))
+    assert ("+15.8 % on top of that since bbbbbbbbbbbb" in told) == (step is not None)

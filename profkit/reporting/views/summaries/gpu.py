@@ -64,7 +64,8 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     busy = f"{share_text(min(trace.span, trace.busy), trace.span)} of {format_quantity(trace.span, 's')}"
     text = f"The GPU is busy {busy}."
     if trace.device_busy:
-        text = f"The {len(trace.device_busy)} GPUs are busy {busy} ({_device_shares(trace)})."
+        ends = (format_percent(100 * min(1.0, end(trace.device_busy))) for end in (min, max))
+        text = f"The {len(trace.device_busy)} GPUs are busy {busy} ({' to '.join(dict.fromkeys(ends))} %)."
     parts = time_by_limit(trace, rows) if trace.kernels else []
     return f"{text} {_largest_text(*parts[0])}" if parts else text
 
@@ -92,14 +93,6 @@ def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:
         trace.span / trace.repeats if trace.span and trace.repeats else None,
     )
     yield "Kernels before it (set-up), left out", trace.setup_seconds or None
-
-
-def _device_shares(trace: GpuTrace) -> str:
-    """How busy the devices were: the least and the most."""
-    shares = [
-        format_percent(100 * min(1.0, share)) for share in (min(trace.device_busy), max(trace.device_busy))
-    ]
-    return f"{' to '.join(dict.fromkeys(shares))} %"
 
 
 def _limit_table(trace: GpuTrace, rows: Sequence[KernelRow]) -> DataTable | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from profkit.analysis.summaries.host import counted_profile, is_sampled
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import AllocationLine, Hotspot, Profile, ProfileKind
-from profkit.reporting.facts import fact_text
+from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
@@ -33,18 +33,6 @@ _ENOUGH_SAMPLES = 100
 
 # ---------------------------------------------------------------- where samples, times and counts fell
 
-# Of each kind of profile the title of its table, and what a row is.
-_PROFILES: Mapping[str | None, tuple[str, str]] = {
-    "sampled-functions": ("Python functions by processor time", "function, hottest line"),
-    "sampled-imports": ("Imports, each with what it imports in turn", "module"),
-    "sampled-threads": ("Python threads", "thread"),
-    "own-time": ("Python functions by own time", "function"),
-    "imports": ("Imports, each with what it imports in turn", "module"),
-    "operations": ("Operations by CPU time", "operation"),
-    "python-functions": ("Python functions by samples", "function"),
-    "functions": ("Functions by samples", "function"),
-    "libraries": ("Libraries by samples", "library"),
-}
 _BY_CPROFILE = (
     "cProfile slows Python code more than native code: compare shares, not seconds, with other passes."
 )
@@ -92,7 +80,7 @@ def _profiles_text(
         return unknown_text(concern, f"{what} is", facts.readings) if facts.readings else None
     tables = [_profile_table(profile) for profile in known]
     first = known[0]
-    headline = f"{_PROFILES[first.kind][0]}: none ran for as long as a sample."
+    headline = f"{word_of('profile', first.kind or '')}: none ran for as long as a sample."
     if first.hotspots and first.total > 0:
         top = next((s for s in first.hotspots if not s.function.startswith("[")), first.hotspots[0])
         share = f"{share_text(top.own, first.total)} of {format_quantity(first.total, first.unit)}"
@@ -118,7 +106,7 @@ def _last_parts(file: str) -> str:
 
 def _profile_table(profile: Profile) -> DataTable:
     """A row for each of the largest, with its own share, that of all that it calls, and how often it was called."""
-    title, what = _PROFILES[profile.kind]
+    title, what = (word_of(kind, profile.kind or "") for kind in ("profile", "row"))
 
     def size(spot: Hotspot) -> float:
         return spot.own if what != "module" and what != "line" else spot.total or 0.0

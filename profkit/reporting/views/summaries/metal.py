@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.summaries.metal import chip_specification, known_counters
+from profkit.analysis.summaries.metal import chip_specification
 from profkit.analysis.summaries.metal_readings import (
     INTERVALS,
     TOOL,
@@ -201,7 +201,7 @@ _TITLES = {
 
 
 def _counter_table(metal: MetalTrace) -> DataTable:
-    known = known_counters(metal)
+    known = sorted((one for one in metal.counters if one.samples), key=lambda one: one.name)
     rows: list[tuple[Text, ...]] = [
         (
             shorten(counter.name, 32),

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.01  # seconds between two samples
+# At first a tenth of the time so far, at least a thousandth of a second: a program of 0.03 s has some samples, too.
+FIRST_PAUSE, EARLY = 0.001, 0.1
 # Of the processor time of a program that computes: where stacks are deep, threads many or processors busy, samples are
 # taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
 COST_SHARE, COST_WEIGHT = 0.015, 0.1
@@ -134,6 +136,7 @@ class StackSampler:
         self._threads[main_native] = state
         self._main_native = main_native
         _follow_collector(self._collected)
+        self._set_switch(SHORT_SWITCH)  # until the first look at the threads
         self._generation = generation = object()
         start_new_thread(self._run, (generation,))
 
@@ -169,7 +172,7 @@ class StackSampler:
         block_signals()
         name_thread()
         begun = thread_time()
-        pause, shake, usual = PAUSE, 1, 0.0
+        pause, shake, usual = FIRST_PAUSE, 1, 0.0
         while self._generation is generation:
             sleep(pause * (0.75 + 0.5 * shake / 65536))  # not in step with what the program repeats
             shake = (shake * 25173 + 13849) % 65536
@@ -189,7 +192,8 @@ class StackSampler:
                         return
                 cost = thread_time() - begun
                 usual += COST_WEIGHT * (cost - self._cost - usual)
-                pause = max(PAUSE, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
+                early = max(FIRST_PAUSE, min(PAUSE, EARLY * (perf_counter() - self._begun)))
+                pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
 
     def _sample(self) -> None:
