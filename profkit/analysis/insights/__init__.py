@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
     Rule("device-sync", gpu_lines.device_sync),
     Rule("graph-breaks", gpu_lines.graph_breaks),
+    Rule("recompilations", gpu_lines.recompilations),
     Rule("growing-memory", gpu_lines.growing_device_memory),
     Rule("written-out-attention", gpu_lines.written_out_attention),
     Rule("exposed-copies", gpu_timeline.exposed_copies),

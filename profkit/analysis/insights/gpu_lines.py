@@ -16,7 +16,16 @@ from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, Kernel
 LEAST = 0.03  # of the time: less is not worth a change
 MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
+AGAIN = 4  # compilations of one function: fewer are its few shapes
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
+_READ_SELDOM = (
+    "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred steps "
+    "or at the end; .item(), float(), bool(), print and .cpu() of an array of the device all wait."
+)
+_SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
+_READS = re.compile(
+    r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
+)
 _SOFTMAX = re.compile(r"^aten::_?softmax \[(?:\d+,)*(\d+),(\d+)\]")
 _PRODUCT = re.compile(r"^aten::\w*(?:b?mm|matmul)\w* \[(?:\d+,)*(\d+),(\d+)\] x \[(?:\d+,)*(\d+),(\d+)\]")
 _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
@@ -56,6 +65,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or share is None or share < LEAST:
         return
     line = max(trace.lines, key=lambda one: one.waits, default=None)
+    if line is None:
+        yield from _sampled_sync(run, trace, share)
     if line is None or line.waits < MANY:
         return
     recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
@@ -70,11 +81,30 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         f"This line waits for the GPU {times_text(trace, line.waits)}",
         f"it reads from the device{reads}: until all that was launched is done the host launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        "Keep the value on the device (add it up there, decide with torch.where or a mask) and read it once every "
-        "hundred steps or at the end; .item(), float(), bool(), print and .cpu() of a tensor all wait.",
+        _READ_SELDOM,
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
     )
+
+
+def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[Insight]:
+    """Where no lines were recorded (torch.compile, JAX): a line in a loop that reads a value, by sampled stacks."""
+    waits = sum(call.calls for call in trace.api if _SYNCHRONISES.search(call.name))
+    if not trace.repeats or waits < max(MANY, OFTEN * trace.repeats):
+        return
+    for spot in run.document.hot_spots:
+        if spot.code is None or spot.code.loop is None or _READS.search(spot.code.text) is None:
+            continue
+        yield Insight(
+            "device-sync",
+            "This line waits for the GPU in each step",
+            f"`{spot.code.text}` reads from the device; the host waits {waits:,} times in {trace.repeats:,} steps, and "
+            f"the GPU is idle for {percent_text(100 * share)} of the time",
+            _READ_SELDOM,
+            spot.where,
+            Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+        )
+        return
 
 
 def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
@@ -99,6 +129,22 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
         "fullgraph=True makes it an error.",
         Place(None, None, None, first.file, first.line),
         Gain(share, run.time_name, "what is launched in pieces: waiting and element-wise kernels"),
+    )
+
+
+def recompilations(run: RunEvidence) -> Iterator[Insight]:
+    """A function that torch.compile compiles again and again: a second each, and after eight it gives up."""
+    profile = run.profile("recompilations")
+    first = profile.hotspots[0] if profile is not None else None
+    if first is None or (first.calls or 0) < AGAIN:
+        return
+    yield Insight(
+        "recompilations",
+        f"torch.compile compiles this function again {first.calls} times",
+        f"the first time because of {first.library}",
+        "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True "
+        "or torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason.",
+        Place(None, None, first.function, first.file, first.line),
     )
 
 

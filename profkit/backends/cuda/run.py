@@ -176,7 +176,8 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     notes = (*findings.notes, *(f"{part}: {reason}" for reason in reasons))
     growing = [row for line in said for row in line.get("memory") or ()]
     breaks = [row for line in said for row in line.get("breaks") or ()]
-    profiles = (*findings.profiles, *_growing(growing), *_broken(breaks))
+    again = [row for line in said for row in line.get("recompiles") or ()]
+    profiles = (*findings.profiles, *_growing(growing), *_broken(breaks), *_compiled_again(again))
     findings = replace(findings, notes=notes, profiles=profiles)
     path = folder / EXPORT
     if not path.is_file():
@@ -217,6 +218,19 @@ def _growing(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
         total = sum(spot.own for spot in spots)
         if spots:
             yield Profile("lines whose tensors stay on the device", "B", total, spots, "growing-lines")
+
+
+def _compiled_again(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
+    """Functions that torch.compile compiled again, and the first reason."""
+    with suppress(ValueError, TypeError):
+        spots = [
+            Hotspot(str(function), float(count), None, int(count), str(file), int(line), str(reason))
+            for file, line, function, reason, count in rows
+        ]
+        spots.sort(key=lambda one: -one.own)
+        if spots:
+            total = sum(one.own for one in spots)
+            yield Profile("compiled again", "count", total, tuple(spots), "recompilations")
 
 
 def _broken(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:

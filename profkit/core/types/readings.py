@@ -38,6 +38,7 @@ ProfileKind = Literal[
     "own-time", "cumulative-time", "calls", "imports", "operations",
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
+    "recompilations",  # functions that torch.compile compiles again
     "graph-breaks",  # lines at which torch.compile leaves a function, and why
     # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
     "sampled-functions", "sampled-imports", "sampled-threads",

@@ -87,3 +87,12 @@ def test_a_bound_is_never_above_what_the_next_unit_leaves(name: str) -> None:
         busy = max((unit_utilization(kernel).get(unit, 0.0) for unit in UNCHANGED[insight.rule]), default=0.0)
         assert insight.gain is not None
         assert insight.gain.at_most <= kernel.share * evidence.gpu_share * (1 - min(100, busy) / 100) + 1e-9
+
+
+def test_without_recorded_lines_a_wait_is_found_by_the_sampled_line() -> None:
+    run = recorded_document(truth_set(gpu=True), "item_each", RECORDINGS / "item_each")
+    assert run.trace is not None
+    bare = replace(run, trace=replace(run.trace, lines=(), line_span=None, lines_of=None))
+    found = next(one for one in find_insights(bare) if one.rule == "device-sync")
+    assert (found.where.function, found.where.line) == ("train", 15)
+    assert "in each step" in found.title

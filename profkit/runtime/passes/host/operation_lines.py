@@ -23,7 +23,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .session import is_own
-from .torch_state import DeviceMemory, GraphBreaks
+from .torch_state import CompilerLog, DeviceMemory
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 SCHEMA = "profkit.operations/1"
@@ -58,7 +58,7 @@ class OperationLines:
         self._reason: str | None = None
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
-        self._memory, self._breaks = DeviceMemory(self._is_foreign), GraphBreaks()
+        self._memory, self._compiler = DeviceMemory(self._is_foreign), CompilerLog()
 
     # ------------------------------------------------------------ beginning and end
 
@@ -82,7 +82,8 @@ class OperationLines:
             "lines": len(self._texts),
             "reason": self._reason,
             "memory": self._memory.end(),
-            "breaks": self._breaks.rows(),
+            "breaks": self._compiler.breaks(),
+            "recompiles": self._compiler.compiled_again(),
         }
         with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -138,7 +139,7 @@ class OperationLines:
             if reason is COMPILED:
                 with suppress(Exception):
                     importlib.import_module("torch._dynamo.convert_frame")  # which the first call would load
-                    self._breaks.listen()
+                    self._compiler.listen()
             return result
 
         setattr(owner, name, wrapper)

@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
@@ -21,7 +22,12 @@ LOOKS = 3  # at least, of which each found more
 LEAST_STEP, LEAST_GROWTH = 1 << 20, 16 << 20  # bytes between two looks, and between the first and the last
 MOST_BLOCKS = 200_000  # a look at more takes seconds
 MOST_ROWS = 10
-BREAK_LOGS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.convert_frame.__graph_breaks")
+COMPILE_LOGS = (
+    "torch._dynamo.symbolic_convert.__graph_breaks",
+    "torch._dynamo.convert_frame.__graph_breaks",
+    "torch._dynamo.guards.__recompiles",
+)
+_AGAIN = re.compile(r"Recompiling function (\S+) in (.+):(\d+)\s+triggered by.*\s+- (?:\d+/\d+: )?(.+)")
 _BREAK = re.compile(r"Graph break in user code at (.+):(\d+)\s+Graph Break Reason: (.*(?:\n+.+){0,3})")
 _SKIPPED = "Failed to handle graph break gracefully"
 _SAYS_LITTLE = (_SKIPPED, "Encountered graph break when")
@@ -106,16 +112,19 @@ class DeviceMemory:
         return "", 0, ""
 
 
-class GraphBreaks(logging.Handler):
-    """Hears where torch.compile leaves a compiled function for Python, from torch's own log of that."""
+class CompilerLog(logging.Handler):
+    """Hears where torch.compile leaves a function for Python, and what it compiles again, from torch's own logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self._breaks: dict[tuple[str, int, str, bool], int] = {}
+        self._again: dict[tuple[str, int, str], list[object]] = {}  # first reason, and how often
 
     def listen(self) -> None:
         """Hear what is said from here on; torch's own handlers are asked nothing more than before."""
-        for name in BREAK_LOGS:
+        with suppress(Exception):  # what is not enabled there is not even written
+            sys.modules["torch._logging._internal"].log_state.enable_artifact("recompiles")
+        for name in COMPILE_LOGS:
             log = logging.getLogger(name)
             if self not in log.handlers:
                 log.addHandler(self)
@@ -126,7 +135,12 @@ class GraphBreaks(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """One message."""
         with suppress(Exception):
-            found = _BREAK.search(record.getMessage())
+            message = record.getMessage()
+            if again := _AGAIN.search(message):
+                place = (os.path.abspath(again[2]), int(again[3]), again[1])
+                reason, times = self._again.get(place, (again[4][:200], 0))
+                self._again[place] = [reason, int(str(times)) + 1]
+            found = _BREAK.search(message)
             if found is None:
                 return
             lines = [line.strip() for line in found[3].splitlines() if line.strip()]
@@ -135,7 +149,11 @@ class GraphBreaks(logging.Handler):
             key = (os.path.abspath(found[1]), int(found[2]), reason[:200], skipped)
             self._breaks[key] = self._breaks.get(key, 0) + 1
 
-    def rows(self) -> list[list[object]]:
+    def compiled_again(self) -> list[list[object]]:
+        """File, line, function, the first reason, and how often it was compiled again."""
+        return [[*place, *found] for place, found in self._again.items()][:MOST_ROWS]
+
+    def breaks(self) -> list[list[object]]:
         """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
         ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
         return [[*key, count] for key, count in ranked][:MOST_ROWS]

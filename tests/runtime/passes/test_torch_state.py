@@ -1,0 +1,95 @@
+"""What torch is asked at the end of a program: lines whose tensors stay, and what its compiler logged."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profkit.backends import PassFindings
+from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
+from profkit.runtime.passes.host import torch_state
+from profkit.runtime.passes.host.torch_state import CompilerLog, DeviceMemory
+
+MIB = 1 << 20
+
+
+def device(held: list[int]) -> Any:
+    """A torch whose line 7 holds so many MiB at each look, and line 9 always one."""
+
+    def block(line: int, size: int) -> dict[str, Any]:
+        library = {"filename": "/lib/site-packages/torch/nn.py", "line": 1, "name": "forward"}
+        own = {"filename": "/work/train.py", "line": line, "name": "step"}
+        return {"state": "active_allocated", "size": size, "requested_size": size, "frames": [library, own]}
+
+    looks = iter(held)
+    now = {"held": 0}
+
+    def allocated() -> int:
+        now["held"] = next(looks)
+        return now["held"] * MIB
+
+    memory = SimpleNamespace(
+        _record_memory_history=lambda *_, **__: None,
+        _snapshot=lambda: {"segments": [{"blocks": [block(7, now["held"] * MIB), block(9, MIB)]}]},
+    )
+    cuda = SimpleNamespace(
+        memory=memory, memory_allocated=allocated, is_current_stream_capturing=lambda: False
+    )
+    return SimpleNamespace(cuda=cuda)
+
+
+def looked_at(held: list[int], monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
+    clock = iter(range(0, 10_000, 5))
+    monkeypatch.setattr(torch_state, "perf_counter", lambda: float(next(clock)))
+    memory = DeviceMemory(lambda file: "site-packages" in file)
+    memory.begin(device(held))
+    for _ in held:
+        memory.look_now_and_then()
+    return memory.end()
+
+
+def test_a_line_that_holds_more_at_each_look_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ((file, line, function, looks, _, first, _, last, _),) = looked_at([10, 20, 30, 40, 50, 60], monkeypatch)
+    assert (file, line, function, looks) == ("/work/train.py", 7, "step", 4)
+    assert (first, last) == (30 * MIB, 60 * MIB)
+
+
+def test_memory_that_comes_and_goes_is_no_growth(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert looked_at([10, 20, 30, 10, 20, 30], monkeypatch) == []
+
+
+def test_what_the_compiler_logs_is_read() -> None:
+    log = CompilerLog()
+    for text in (
+        "Graph break in user code at /work/f.py:7\nGraph Break Reason: Failed to handle graph break gracefully. "
+        "Skipping\n\nUnsupported Tensor.item() call\n  Explanation: ...\n",
+        "Graph break in user code at /work/f.py:9\nGraph Break Reason: Failed to trace builtin operator\n",
+        "Recompiling function f in /work/f.py:3\n    triggered by the following:\n    - 0/0: size of x",
+        "Recompiling function f in /work/f.py:3\n    triggered by the following:\n    - 0/1: size of y",
+        "something else",
+    ):
+        log.emit(logging.LogRecord("torch", logging.DEBUG, "", 0, text, (), None))
+    assert log.breaks() == [
+        ["/work/f.py", 7, "Unsupported Tensor.item() call", True, 1],
+        ["/work/f.py", 9, "Failed to trace builtin operator", False, 1],
+    ]
+    assert log.compiled_again() == [["/work/f.py", 3, "f", "size of x", 2]]
+
+
+def test_what_the_processes_said_becomes_profiles(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    said = {
+        "memory": [["a.py", 7, "step", 4, 1.0, 10, 2.0, 50, 3]],
+        "breaks": [["a.py", 9, "print", False, 1]],
+        "recompiles": [["a.py", 3, "f", "size of x", 5]],
+    }
+    (tmp_path / SWITCHED_OFF).write_text(json.dumps(said) + '\n{"memory": [[1]]}\nhalf a li')
+    found = {profile.kind: profile for profile in add_launchers(PassFindings(), tmp_path).profiles}
+    assert set(found) <= {"growing-lines", "graph-breaks", "recompilations"}
+    assert found["graph-breaks"].hotspots[0].function == "print"
+    assert found["recompilations"].hotspots[0].calls == 5
