@@ -13,17 +13,19 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
+from profkit.backends import backend_named
 from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.inference import Interval, decide
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
 from profkit.core.types import (
+    RUN,
     Change,
     Entry,
     MetricOutcome,
@@ -34,8 +36,9 @@ from profkit.core.types import (
     Uncounted,
     Value,
 )
-from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE, SAME_FILES
 from profkit.regression import profile_process
+from profkit.regression.detection.rules import NightRule
 from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.rows import COUNTED, microseconds
 from profkit.regression.nightly.config import (
@@ -157,12 +160,14 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             )
             began = time.monotonic()
             if warm_up(first, second, options.run, folder, session.progress) is not None:
-                return replace(base, code=SAME_CODE, same=True)
+                return replace(base, code=SAME_FILES, same=True)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
                 raise KeyboardInterrupt
             exact, told = ExactCounts(session, spec, tonight, first, second).compare()
+            exact += tuple(_instructions(result.changes, spec, exact))
+            told += tuple(_not_measured(session, spec, tonight, exact))
     except NoCheckout as fault:
         fix = _keep_log(session, spec, fault.log) or fault.fix
         none = replace(base, code="failed", message=fault.message, fix=fix, failed=not base.first)
@@ -197,7 +202,31 @@ def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
     memory = spec.rule(MEMORY, Scope())
-    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run, memory=memory)
+    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run, memory=memory, counts="always")
+
+
+def _not_measured(
+    session: NightSession, spec: WorkloadSpec, tonight: Entry, exact: Sequence[Change]
+) -> Iterator[Uncounted]:
+    """Metrics that are watched, decide by one count, and were not counted tonight, with the pass that counts them."""
+    known = {value.key.metric for value in session.history.entry(tonight.id).values}
+    known |= {change.metric for change in exact}
+    for metric in spec.watches:
+        of_a_device = metric == "memory.device_peak" and not backend_named(tonight.backend).has_device
+        if metric in EXACT and metric not in known and not of_a_device:
+            yield Uncounted("absent", metric, EXACT[metric])
+
+
+def _instructions(changes: Sequence[Change], spec: WorkloadSpec, exact: Sequence[Change]) -> Iterator[Change]:
+    """The change of the instructions that were counted beside the pairs, by the night's own floor."""
+    for change in changes:
+        if change.metric in EXACT and all(one.metric != change.metric for one in exact):
+            old, new = (
+                [v for group in side.groups for v in group] for side in (change.baseline, change.candidate)
+            )
+            yield _exact_change(
+                (old, new), change.metric, spec.rule(change.metric, change.scope), change.unit
+            )
 
 
 def _with_room(
@@ -251,7 +280,12 @@ def with_pairs(
     times = () if prevented else (c for c in pairs.changes if c.metric in (TIME, MEMORY))
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in (*times, *pairs.exact)}
     decided = []
-    for outcome in outcomes:
+    known = {(one.metric, one.scope) for one in outcomes}
+    # What was counted beside the pairs alone has no past.
+    alone = [
+        MetricOutcome(m, "new", "new", scope=s) for m, s in changes if (m, s) not in known and m in EXACT
+    ]
+    for outcome in (*outcomes, *alone):
         change = changes.get((outcome.metric, outcome.scope))
         if change is not None:
             decided.append(_decided(outcome, change, pairs, past))
@@ -454,12 +488,20 @@ class ExactCounts:
 
     def _change(self, value: Value) -> Change:
         key = value.key.metric, value.key.scope
-        sides, floor = (self.old[key], self.new[key]), self._floor(key)
-        shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
-        word = decide(shift, floor, around=0)
-        better = self.spec.rule(*key).better or value.better
-        change = change_between(sides, shift, word, floor, key[0], better, value.unit, key[1])
-        return replace(change, detectable=change.floor or None)
+        rule = self.spec.rule(*key)
+        rule = replace(rule, better=rule.better or value.better)
+        return _exact_change((self.old[key], self.new[key]), key[0], rule, value.unit, key[1])
+
+
+def _exact_change(
+    sides: tuple[list[float], list[float]], metric: str, rule: NightRule, unit: str, scope: Scope = RUN
+) -> Change:
+    """From the counts before to those after, which have no interval."""
+    floor = rule.floor(median(sides[0]))
+    shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
+    word = decide(shift, floor, around=0)
+    change = change_between(sides, shift, word, floor, metric, rule.better or "lower", unit, scope)
+    return replace(change, detectable=change.floor or None)
 
 
 def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | Mapping[Key, Value]) -> None:
