@@ -340,6 +340,11 @@ class RunCollector:
             self._progress.note(f"first answer: {answer_text(self._answer, self._context.workload.folder)}")
         elif is_another(before, self._answer):
             self._changed_by = plan.name
+            if (
+                self._answer is not None and findings.sampled is not None
+            ):  # the first one came from a trace alone
+                text = answer_text(self._answer, self._context.workload.folder)
+                self._progress.note(f"{plan.name} says: {text}")
 
     def _answer_now(self) -> Insight | None:
         """What is known to do first by what was measured so far; None where nothing is."""

@@ -24,9 +24,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
+
+if TYPE_CHECKING:
+    from profkit.core.types import RunDocument
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -189,12 +192,41 @@ def _keep(output: Path, folder: Path, said: str) -> None:
 
 def judge_recorded(truths: TruthSet, name: str, folder: Path) -> Outcome:
     """Hold what profkit says today of a recorded run against the answer: its traces are read again."""
+    from profkit.core.run_folder import run_to_json
+
+    return judge(truths, name, run_to_json(recorded_document(truths, name, folder)), 0.0)
+
+
+def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
+    """A recorded run as it is judged today. Its files may be compressed."""
+    from profkit.analysis.timeline.origins import with_operations
+    from profkit.backends import PassFindings
+    from profkit.backends.cuda.definitions import with_definitions
+    from profkit.backends.cuda.run import add_launchers
+    from profkit.core.run_folder import SCHEMA, run_from_json
+    from profkit.profilers.registry import recognise_format
+    from profkit.profiling.summarize import judge_document, targets_for
+
     with TemporaryDirectory() as unpacked:
-        return _judge_unpacked(truths, name, _unpack(folder, Path(unpacked)))
+        _unpack(folder, Path(unpacked))
+        recorded = json.loads((Path(unpacked) / "run.json").read_text())
+        raw = {key: value for key, value in recorded.items() if key in RAW}
+        document = run_from_json({**raw, "schema": SCHEMA})
+        found = add_launchers(PassFindings(), Path(unpacked))
+        document = replace(document, profiles=(*document.profiles, *found.profiles))
+        sqlite = Path(unpacked) / "artifacts" / "trace.sqlite"
+        if sqlite.is_file():
+            trace = recognise_format(sqlite).read(sqlite).trace
+            workload = replace(
+                document.workload, folder=str(truths.programs), command=(str(truths.source_of(name)),)
+            )
+            trace = with_definitions(with_operations(trace, found.launched), workload)
+            document = replace(document, trace=trace)
+    return judge_document(document, targets_for("cuda"))
 
 
-def _unpack(folder: Path, target: Path) -> Path:
-    """What was recorded, as a run leaves it: it may be compressed."""
+def _unpack(folder: Path, target: Path) -> None:
+    """What was recorded, as a run leaves it."""
     (target / "artifacts").mkdir()
     for path in folder.rglob("*"):
         if path.suffix == ".log" or path.is_dir():
@@ -202,31 +234,6 @@ def _unpack(folder: Path, target: Path) -> Path:
         name = path.name.removesuffix(".xz")
         content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
         (target / name if name == "run.json" else target / "artifacts" / name).write_bytes(content)
-    return target
-
-
-def _judge_unpacked(truths: TruthSet, name: str, folder: Path) -> Outcome:
-    from profkit.analysis.timeline.origins import with_operations
-    from profkit.backends import PassFindings
-    from profkit.backends.cuda.definitions import with_definitions
-    from profkit.backends.cuda.run import add_launchers
-    from profkit.core.run_folder import SCHEMA, run_from_json, run_to_json
-    from profkit.profilers.registry import recognise_format
-    from profkit.profiling.summarize import judge_document, targets_for
-
-    recorded = json.loads((folder / "run.json").read_text())
-    raw = {key: value for key, value in recorded.items() if key in RAW}
-    document = run_from_json({**raw, "schema": SCHEMA})
-    sqlite = folder / "artifacts" / "trace.sqlite"
-    if sqlite.is_file():
-        trace = recognise_format(sqlite).read(sqlite).trace
-        found = add_launchers(PassFindings(), folder)
-        profiles = (*document.profiles, *found.profiles)
-        workload = replace(document.workload, folder=str(truths.programs))
-        placed = with_definitions(with_operations(trace, found.launched), workload)
-        document = replace(document, trace=placed, profiles=profiles)
-    judged = judge_document(document, targets_for("cuda"))
-    return judge(truths, name, run_to_json(judged), 0.0)
 
 
 def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -31,6 +32,10 @@ from profkit.core.types import (
 # What a range of one operation with the shapes of its inputs costs the host (torch.autograd.profiler.emit_nvtx): a step
 # of a GPT with 3,780 of them took the host 32.3 ms instead of 21.4 ms, beside an H100.
 OPERATION_SECONDS = 2.9e-6
+# Headers and modules of CUDA and Triton that are compiled into the program's own kernels.
+_OF_TOOLKIT = re.compile(
+    r"(device_\w+|sm_\d+_\w+|cuda_\w+|math_functions|cooperative_groups|standard)\.(hpp|h|py)"
+)
 LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
 
@@ -82,7 +87,14 @@ class KernelEvidence:
 
     def place_of(self, instructions: Sequence[KernelInstruction]) -> Place:
         """The source line that most of these instructions belong to; the kernel where none is known."""
-        lines = [(one.file, one.line) for one in instructions if one.file is not None]
+        own = (self.row.time.file if self.row.time is not None else None) or ""
+        lines = [
+            (one.file, one.line)
+            for one in instructions
+            if one.file is not None
+            and (not own or file_name(one.file) == file_name(own))
+            and not _OF_TOOLKIT.fullmatch(file_name(one.file))
+        ]
         if not lines:
             return self.place
         file, line = max(lines, key=lines.count)
@@ -125,6 +137,11 @@ class KernelEvidence:
         stalls = {name: value for name, value in self.values.items() if name.startswith("stall.")}
         total = sum(stalls.values())
         return stalls.get(f"stall.{reason}", 0.0) / total if total > 0 else None
+
+
+def file_name(file: str) -> str:
+    """The last part of a path."""
+    return file.replace("\\", "/").rpartition("/")[2]
 
 
 def main_operation(time: KernelTime) -> str | None:

@@ -28,6 +28,11 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         through_loader = _leads_from_step(run, spot)
         share = min(idle, spot.seconds / trace.lines_of)
+        calls = next(
+            (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None
+        )
+        if calls is not None and spot.kind == "library" and trace.line_span:  # nothing but calls of torch
+            share = min(share, calls.seconds / trace.line_span)
         if through_loader is None or share < OTHER:
             continue
         found = pattern_of(run.document, spot, patterns) or place_alone(spot)
@@ -37,8 +42,8 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
         text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
         gain = Gain(share, run.time_name, "as if the host did this while the GPU works, or not at all")
         if not through_loader:
-            calls = calls_text(spot)
-            return replace(found, evidence=f"{text}; {calls}" if calls else text, gain=gain)
+            counted = calls_text(spot)
+            return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
         return Insight(
             "slow-loader",
             f"{spot.where.function} makes the GPU wait for its data",

@@ -232,8 +232,12 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
-    """A compiler's kernel that takes most of the time: the answer where no rule has one."""
-    compiled = [kernel for kernel in run.kernels if kernel.owner in ("xla", "inductor")]
+    """A compiler's kernel, or one whose source is known, that takes most of the time: where no rule has an answer."""
+    compiled = [
+        kernel
+        for kernel in run.kernels
+        if kernel.owner in ("xla", "inductor") or (kernel.owner == "user" and kernel.place.file is not None)
+    ]
     first = max(compiled, key=lambda kernel: kernel.share, default=None)
     if (
         first is None

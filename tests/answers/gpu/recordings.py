@@ -34,7 +34,7 @@ KEPT = (
     "ENUM_CUDA_MEM_KIND",
     "ENUM_CUDA_MEMCPY_OPER",
 )
-_FOLDER = re.compile(r"/[\w./-]*?/programs/")
+_FOLDER = re.compile(r"/(?:tmp|root|home|work)/[\w./-]*/")
 _INSTALLED = re.compile(r"/(?:[\w.-]+/)+(?=site-packages/|lib/python3)")
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -59,6 +59,7 @@ def shrink_trace(source: Path, target: Path, most: int) -> None:
             for name in timed if end is not None else ():
                 data.execute(f"DELETE FROM {name} WHERE start > ?", end)
             _forget_strings(data, timed)
+            data.execute("DELETE FROM META_DATA_EXPORT WHERE name NOT LIKE '%VERSION%'")
             if "TARGET_INFO_GPU" in names:
                 data.execute("UPDATE TARGET_INFO_GPU SET uuid = NULL, busLocation = NULL")
         with sqlite3.connect(copy) as data:
@@ -86,6 +87,8 @@ def shrink_run(text: str) -> dict[str, Any]:
     """What an answer is made of, out of a run.json."""
     document = json.loads(public_text(text))
     kept = {name: value for name, value in document.items() if name in RAW}
+    kept["workload"] |= {"folder": "", "python": None}
+    kept["facts"] = {}
     for gpu in kept["gpus"]:
         gpu.pop("uuid", None)
     return kept

@@ -28,8 +28,8 @@ from .torch_state import DeviceMemory, GraphBreaks
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 SCHEMA = "profkit.operations/1"
 PREFIX = "profkit-at "
-MOST_UNCHANGED = 30_000  # calls without a new line: the program repeats itself
-MOST_CALLS = 200_000
+MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
+MOST_CALLS = 100_000
 COMPILED = "torch.compile (or torch.export) is used: the mode that sees calls would keep it from compiling"
 PROFILED = "the program uses a profiler of torch, which allows no other"
 ELSEWHERE = "CUDA was initialised in another thread than the main one"

@@ -1,0 +1,89 @@
+"""Recorded runs of the programs on an H100: what profkit says of them today, held against the expert."""
+
+from __future__ import annotations
+
+import functools
+import lzma
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.evidence import MEMORY_UNITS, PIPES, evidence_of, unit_utilization
+from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
+from profkit.core.types import Kernel, RunDocument
+from tests import kernel_documents
+from tests.answers.gpu.recordings import RECORDINGS
+from tests.answers.trial import Outcome, judge_recorded, recorded_document, truth_set
+from tests.kernel_documents import SAMPLES
+
+NAMES = sorted(path.name for path in RECORDINGS.iterdir())
+SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
+
+
+@functools.cache
+def outcome(name: str) -> Outcome:
+    return judge_recorded(truth_set(gpu=True), name, RECORDINGS / name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_answer_is_that_of_the_expert_and_nothing_is_absurd(name: str) -> None:
+    found = outcome(name)
+    assert (found.place, found.pattern, found.forbidden, found.absurd) == (True, True, "", ""), found
+
+
+def test_nearly_all_programs_are_recorded() -> None:
+    assert len(set(truth_set(gpu=True).answers) - set(NAMES)) <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recording_holds_nothing_of_the_machine(name: str) -> None:
+    for path in (RECORDINGS / name).iterdir():
+        content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        assert [word for word in SECRET if word in content] == [], path.name
+
+
+# Units whose work the advice of a rule leaves as it is: it wins no more than the busiest of them leaves.
+UNCHANGED = {
+    "wasted-sectors": PIPES[:-1],
+    "register-spills": ("DRAM", *PIPES[:-1]),
+    "bank-conflicts": ("DRAM", "L2", *PIPES[:-1]),
+    "divergent-warps": MEMORY_UNITS[:-1],
+    "serial-atomics": ("DRAM", "L1", *PIPES),
+    "waiting-warps": (*MEMORY_UNITS, *PIPES),
+    "small-grid": (*MEMORY_UNITS, *PIPES),
+    "last-wave": (*MEMORY_UNITS, *PIPES),
+    "uneven-multiprocessors": (*MEMORY_UNITS, *PIPES),
+}
+COUNTED = (
+    "transpose",
+    "tile_conflicts",
+    "one_counter",
+    "divergent",
+    "triton_spills",
+    "triton_columns",
+    "item_each",
+)
+
+
+def judged(kernels: dict[Kernel, tuple[float, Mapping[str, float]]]) -> RunDocument:
+    made = kernel_documents.document(kernels)
+    return replace(made, kernels=classify_bottlenecks(made))
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *COUNTED])
+def test_a_bound_is_never_above_what_the_next_unit_leaves(name: str) -> None:
+    run = (
+        judged({kernel_documents.kernel("my_kernel(float *, int)"): (1e-3, SAMPLES[name])})
+        if name in SAMPLES
+        else recorded_document(truth_set(gpu=True), name, RECORDINGS / name)
+    )
+    evidence = evidence_of(run)
+    kernels = {kernel.row.scope.name: kernel for kernel in evidence.kernels}
+    found = [one for one in find_insights(run) if one.rule in UNCHANGED and one.gain is not None]
+    for insight in found:
+        kernel = kernels[insight.where.kernel]
+        busy = max((unit_utilization(kernel).get(unit, 0.0) for unit in UNCHANGED[insight.rule]), default=0.0)
+        assert insight.gain is not None
+        assert insight.gain.at_most <= kernel.share * evidence.gpu_share * (1 - min(100, busy) / 100) + 1e-9
