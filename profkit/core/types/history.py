@@ -170,6 +170,7 @@ PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
 FIRST = "first-night"  # of a new one, where nothing was good before
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
+SAME_FILES = "same-files"  # of pairs: other commits, whose files that are loaded or read are equal
 NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 
 
@@ -215,7 +216,7 @@ class PairsCommand:
 class Uncounted:
     """Why a count beside the base decides nothing."""
 
-    code: Literal["budget-spent", "failed", "unknown", "scatters"]
+    code: Literal["budget-spent", "failed", "unknown", "scatters", "absent"]
     what: str  # a commit, or metrics
     message: str = ""
     apart: float = 0.0  # `scatters`: counts of one commit, as a share, or the count itself around 0

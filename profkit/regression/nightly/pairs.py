@@ -14,41 +14,36 @@ import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
 from profkit.core.errors import OptionFix, ProfkitError
 from profkit.core.files.safe_folder import make_parents
-from profkit.core.inference import Interval, decide
 from profkit.core.run_folder import clean_name
-from profkit.core.statistics import median
 from profkit.core.types import (
     Change,
     Entry,
     MetricOutcome,
     NightPairs,
     Outcome,
-    PassName,
     Scope,
     Uncounted,
-    Value,
 )
-from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
-from profkit.regression import profile_process
-from profkit.regression.history import History, HistoryFilter, entry_of
-from profkit.regression.history.rows import COUNTED, microseconds
+from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE, SAME_FILES
+from profkit.regression.history import History, HistoryFilter
+from profkit.regression.history.rows import microseconds
 from profkit.regression.nightly.config import (
     PAIRS_SECONDS,
     NightConfig,
     WorkloadSpec,
 )
+from profkit.regression.nightly.exact import EXACT, ExactCounts, counted_beside, not_measured
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession
 from profkit.regression.paired.checkout import (
     DEEPER,
     NoCheckout,
-    Version,
     git_line,
     is_dirty,
     no_repository,
@@ -63,7 +58,6 @@ from profkit.regression.paired.interleave import (
     TIME,
     PairedOptions,
     PairedRuns,
-    change_between,
 )
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 
@@ -157,12 +151,14 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             )
             began = time.monotonic()
             if warm_up(first, second, options.run, folder, session.progress) is not None:
-                return replace(base, code=SAME_CODE, same=True)
+                return replace(base, code=SAME_FILES, same=True)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
                 raise KeyboardInterrupt
             exact, told = ExactCounts(session, spec, tonight, first, second).compare()
+            exact += tuple(counted_beside(result.changes, spec, exact))
+            told += tuple(not_measured(session, spec, tonight, exact))
     except NoCheckout as fault:
         fix = _keep_log(session, spec, fault.log) or fault.fix
         none = replace(base, code="failed", message=fault.message, fix=fix, failed=not base.first)
@@ -197,7 +193,7 @@ def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
     memory = spec.rule(MEMORY, Scope())
-    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run, memory=memory)
+    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run, memory=memory, counts="always")
 
 
 def _with_room(
@@ -251,7 +247,12 @@ def with_pairs(
     times = () if prevented else (c for c in pairs.changes if c.metric in (TIME, MEMORY))
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in (*times, *pairs.exact)}
     decided = []
-    for outcome in outcomes:
+    known = {(one.metric, one.scope) for one in outcomes}
+    # What was counted beside the pairs alone has no past.
+    alone = [
+        MetricOutcome(m, "new", "new", scope=s) for m, s in changes if (m, s) not in known and m in EXACT
+    ]
+    for outcome in (*outcomes, *alone):
         change = changes.get((outcome.metric, outcome.scope))
         if change is not None:
             decided.append(_decided(outcome, change, pairs, past))
@@ -340,138 +341,3 @@ def what_would_decide(outcomes: Sequence[MetricOutcome], pairs: NightPairs) -> s
             keys += [f"floors: {{{one.metric}: {100 * wanted['floor']:.3g} %}}"] if "floor" in wanted else []
             return ", or ".join(keys)
     return None
-
-
-# Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
-_COUNTS = (
-    "instructions",
-    "branch.count",
-    "dram.bytes",
-    "cache.l1.miss_rate",
-    "cache.l2.miss_rate",
-    "cache.l3.miss_rate",
-)
-_COUNTING: PassName = "counters"
-# By metric the pass that counts it.
-EXACT: Mapping[str, PassName] = {
-    **dict.fromkeys(_COUNTS, _COUNTING),
-    "memory.python_peak": "tracemalloc",
-    "memory.device_peak": "timing",
-}
-AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
-
-OTHERWISE = "its iterations are not as many as those of tonight's run"
-
-Key = tuple[str, Scope]
-Counts = dict[Key, list[float]]
-
-
-@dataclass
-class ExactCounts:
-    """The counts of one workload tonight (`new`) and of the base commit (`old`), as they come in."""
-
-    session: NightSession
-    spec: WorkloadSpec
-    tonight: Entry
-    base: Version
-    present: Version
-    new: Counts = field(default_factory=dict)
-    old: Counts = field(default_factory=dict)
-    uncounted: dict[Uncounted, None] = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
-
-    def compare(self) -> tuple[tuple[Change, ...], tuple[Uncounted, ...]]:
-        """A change for every count that both have and that is repeatable, and what is not."""
-        entry = self.session.history.entry(self.tonight.id)
-        values = {
-            (value.key.metric, value.key.scope): value
-            for value in entry.values
-            if _is_exact(value) and self.spec.wants(value.key.metric, value.key.scope)
-        }
-        if not values:
-            return (), ()
-        _add(self.new, entry, values)
-        self._count(self.base, self.old, list(values), entry)
-        # What would fail the night is counted once more.
-        if doubtful := [key for key in values if self._is_beyond(key)]:
-            for version, counts in ((self.base, self.old), (self.present, self.new)):
-                self._count(version, counts, doubtful, entry)
-        lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
-        if lost and not self.uncounted:
-            self.uncounted[Uncounted("unknown", ", ".join(lost))] = None
-        changes = [self._change(values[key]) for key in values if self._repeats(key)]
-        return tuple(changes), tuple(self.uncounted)
-
-    def _count(self, version: Version, counts: Counts, keys: Sequence[Key], tonight: Entry) -> None:
-        """One run of the passes that count these; all of them together have the workload's budget once more."""
-        budget = min(self.spec.budget - (time.monotonic() - self.began), self.session.left)
-        if budget <= 0:
-            self.uncounted[Uncounted("budget-spent", version.name)] = None
-            return
-        counting = (EXACT[metric] for metric, _ in keys)
-        passes: tuple[PassName, ...] = tuple(
-            dict.fromkeys(["timing", *counting])
-        )  # how many iterations are counted
-        request = replace(
-            self.spec,
-            command=version.command,
-            cwd=version.cwd,
-            env=version.environment(),
-            passes=passes,
-            targets=None,
-            budget=budget,
-        )
-        into = self.session.folder / EXACT_FOLDER / clean_name(self.spec.name)
-        done = profile_process.profile_once(request, into, self.session.progress.tick)
-        if not done.ok or done.document is None:
-            reason = done.reason.splitlines()[0] if done.reason else done.ending
-            self.uncounted[Uncounted("failed", version.name, reason)] = None
-            return
-        entry = entry_of(done.document)
-        counted = entry.facts.get(COUNTED)
-        if counted not in (None, tonight.facts.get(COUNTED)):  # a mean over four is no mean over sixteen
-            self.uncounted[Uncounted("failed", version.name, OTHERWISE)] = None
-            keys = [key for key in keys if key[0] not in _COUNTS]
-        _add(counts, entry, keys)
-
-    def _is_beyond(self, key: Key) -> bool:
-        old, new = self.old.get(key), self.new.get(key)
-        return bool(old and new) and abs(median(new or []) - median(old or [])) > self._floor(key)
-
-    def _repeats(self, key: Key) -> bool:
-        if key not in self.old or key not in self.new:
-            return False
-        for counts in (self.old[key], self.new[key]):
-            apart = max(counts) - min(counts)
-            if apart > AGREE * self._floor(key):
-                apart = apart / median(counts) if median(counts) else apart
-                self.uncounted[Uncounted("scatters", key[0], apart=apart)] = None
-                return False
-        return True
-
-    def _floor(self, key: Key) -> float:
-        return self.spec.rule(*key).floor(median(self.old[key]))
-
-    def _change(self, value: Value) -> Change:
-        key = value.key.metric, value.key.scope
-        sides, floor = (self.old[key], self.new[key]), self._floor(key)
-        shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
-        word = decide(shift, floor, around=0)
-        better = self.spec.rule(*key).better or value.better
-        change = change_between(sides, shift, word, floor, key[0], better, value.unit, key[1])
-        return replace(change, detectable=change.floor or None)
-
-
-def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | Mapping[Key, Value]) -> None:
-    for value in entry.values:
-        key = value.key.metric, value.key.scope
-        if _is_exact(value) and key in keys:
-            counts.setdefault(key, []).append(value.value)
-
-
-def _is_exact(value: Value) -> bool:
-    """Whether it is of the run or a region, nothing contradicts it, and it was counted and not sampled."""
-    metric, scope = value.key.metric, value.key.scope
-    if metric not in EXACT or scope.kind not in ("run", "region") or value.doubt is not None:
-        return False
-    return metric not in _COUNTS or value.quality == "simulated"

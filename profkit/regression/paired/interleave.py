@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, e, exp, inf, isfinite, log, sqrt
 from pathlib import Path
+from typing import Literal
 
 from profkit.core.errors import Progress, WorkloadError
 from profkit.core.inference import Interval, course_of, decide, student_quantile
@@ -160,7 +161,8 @@ class PairedOptions:
     floor: float = FLOOR
     most: int = MOST_PAIRS
     seed: int | None = None
-    counts: bool = True  # count instructions, where the first pairs leave it open
+    # Instructions are counted where the first pairs leave it open; `always`: also where they do not.
+    counts: Literal["never", "open", "always"] = "open"
     run: RunOptions = field(default_factory=RunOptions)
     memory: NightRule = MEMORY_FLOOR
 
@@ -213,7 +215,7 @@ class PairedRuns:
                     self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
                 changes = self._look()
                 is_look = len(self.pairs) in rounds_of_looks(max(self.most, FIRST_ROUNDS))
-                if is_look and self.options.counts and is_enough is None:
+                if is_look and self.options.counts != "never" and is_enough is None:
                     changes = self._with_counts(changes, deadline)
                 decided = is_look and bool(changes)
                 decided = decided and all(change.word != "ambiguous" for change in changes.values())
@@ -293,7 +295,8 @@ class PairedRuns:
 
     def _with_counts(self, changes: Mapping[Scope, Change], deadline: float) -> Mapping[Scope, Change]:
         """The changes as instructions settle them, which are counted at the first look that leaves one open."""
-        if len(changes) != 1 or all(change.word != "ambiguous" for change in changes.values()):
+        is_open = any(change.word == "ambiguous" for change in changes.values())
+        if len(changes) != 1 or not (is_open or self.options.counts == "always"):
             return changes
         if self.counted is None:
             runs = [run for pair in self.pairs for run in pair]

@@ -107,6 +107,8 @@ def uncounted(one: Uncounted) -> str:
         return f"{one.what} of the base are not known: the past nights decide"
     if one.code == "scatters":
         return f"{one.what} of one commit lies {100 * one.apart:.1f} % apart: the past nights decide, not the base"
+    if one.code == "absent":
+        return f"{one.what} was not measured: its pass, {one.message}, did not run or had no result (passes:, depth:)"
     return f"{one.what} was not counted: {one.message or 'the budget is used up'}"
 
 

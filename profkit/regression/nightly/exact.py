@@ -1,0 +1,203 @@
+"""Counts beside those of the base commit, each exact where two of one commit agree: one run of each decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from profkit.backends import backend_named
+from profkit.core.inference import Interval, decide
+from profkit.core.run_folder import clean_name
+from profkit.core.statistics import median
+from profkit.core.types import (
+    RUN,
+    Change,
+    Entry,
+    PassName,
+    Scope,
+    Uncounted,
+    Value,
+)
+from profkit.regression import profile_process
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.history import entry_of
+from profkit.regression.history.rows import COUNTED
+from profkit.regression.nightly.config import (
+    WorkloadSpec,
+)
+from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
+from profkit.regression.paired.checkout import (
+    Version,
+)
+from profkit.regression.paired.interleave import (
+    change_between,
+)
+
+# Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
+_COUNTS = (
+    "instructions",
+    "branch.count",
+    "dram.bytes",
+    "cache.l1.miss_rate",
+    "cache.l2.miss_rate",
+    "cache.l3.miss_rate",
+)
+_COUNTING: PassName = "counters"
+# By metric the pass that counts it.
+EXACT: Mapping[str, PassName] = {
+    **dict.fromkeys(_COUNTS, _COUNTING),
+    "memory.python_peak": "tracemalloc",
+    "memory.device_peak": "timing",
+}
+AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
+
+OTHERWISE = "its iterations are not as many as those of tonight's run"
+
+Key = tuple[str, Scope]
+Counts = dict[Key, list[float]]
+
+
+@dataclass
+class ExactCounts:
+    """The counts of one workload tonight (`new`) and of the base commit (`old`), as they come in."""
+
+    session: NightSession
+    spec: WorkloadSpec
+    tonight: Entry
+    base: Version
+    present: Version
+    new: Counts = field(default_factory=dict)
+    old: Counts = field(default_factory=dict)
+    uncounted: dict[Uncounted, None] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def compare(self) -> tuple[tuple[Change, ...], tuple[Uncounted, ...]]:
+        """A change for every count that both have and that is repeatable, and what is not."""
+        entry = self.session.history.entry(self.tonight.id)
+        values = {
+            (value.key.metric, value.key.scope): value
+            for value in entry.values
+            if _is_exact(value) and self.spec.wants(value.key.metric, value.key.scope)
+        }
+        if not values:
+            return (), ()
+        _add(self.new, entry, values)
+        self._count(self.base, self.old, list(values), entry)
+        # What would fail the night is counted once more.
+        if doubtful := [key for key in values if self._is_beyond(key)]:
+            for version, counts in ((self.base, self.old), (self.present, self.new)):
+                self._count(version, counts, doubtful, entry)
+        lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
+        if lost and not self.uncounted:
+            self.uncounted[Uncounted("unknown", ", ".join(lost))] = None
+        changes = [self._change(values[key]) for key in values if self._repeats(key)]
+        return tuple(changes), tuple(self.uncounted)
+
+    def _count(self, version: Version, counts: Counts, keys: Sequence[Key], tonight: Entry) -> None:
+        """One run of the passes that count these; all of them together have the workload's budget once more."""
+        budget = min(self.spec.budget - (time.monotonic() - self.began), self.session.left)
+        if budget <= 0:
+            self.uncounted[Uncounted("budget-spent", version.name)] = None
+            return
+        counting = (EXACT[metric] for metric, _ in keys)
+        passes: tuple[PassName, ...] = tuple(
+            dict.fromkeys(["timing", *counting])
+        )  # how many iterations are counted
+        request = replace(
+            self.spec,
+            command=version.command,
+            cwd=version.cwd,
+            env=version.environment(),
+            passes=passes,
+            targets=None,
+            budget=budget,
+        )
+        into = self.session.folder / EXACT_FOLDER / clean_name(self.spec.name)
+        done = profile_process.profile_once(request, into, self.session.progress.tick)
+        if not done.ok or done.document is None:
+            reason = done.reason.splitlines()[0] if done.reason else done.ending
+            self.uncounted[Uncounted("failed", version.name, reason)] = None
+            return
+        entry = entry_of(done.document)
+        counted = entry.facts.get(COUNTED)
+        if counted not in (None, tonight.facts.get(COUNTED)):  # a mean over four is no mean over sixteen
+            self.uncounted[Uncounted("failed", version.name, OTHERWISE)] = None
+            keys = [key for key in keys if key[0] not in _COUNTS]
+        _add(counts, entry, keys)
+
+    def _is_beyond(self, key: Key) -> bool:
+        old, new = self.old.get(key), self.new.get(key)
+        return bool(old and new) and abs(median(new or []) - median(old or [])) > self._floor(key)
+
+    def _repeats(self, key: Key) -> bool:
+        if key not in self.old or key not in self.new:
+            return False
+        for counts in (self.old[key], self.new[key]):
+            apart = max(counts) - min(counts)
+            if apart > AGREE * self._floor(key):
+                apart = apart / median(counts) if median(counts) else apart
+                self.uncounted[Uncounted("scatters", key[0], apart=apart)] = None
+                return False
+        return True
+
+    def _floor(self, key: Key) -> float:
+        return self.spec.rule(*key).floor(median(self.old[key]))
+
+    def _change(self, value: Value) -> Change:
+        key = value.key.metric, value.key.scope
+        rule = self.spec.rule(*key)
+        rule = replace(rule, better=rule.better or value.better)
+        return _exact_change((self.old[key], self.new[key]), key[0], rule, value.unit, key[1])
+
+
+def _exact_change(
+    sides: tuple[list[float], list[float]], metric: str, rule: NightRule, unit: str, scope: Scope = RUN
+) -> Change:
+    """From the counts before to those after, which have no interval."""
+    floor = rule.floor(median(sides[0]))
+    shift = Interval(*3 * (median(sides[1]) - median(sides[0]),))
+    word = decide(shift, floor, around=0)
+    change = change_between(sides, shift, word, floor, metric, rule.better or "lower", unit, scope)
+    return replace(change, detectable=change.floor or None)
+
+
+def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | Mapping[Key, Value]) -> None:
+    for value in entry.values:
+        key = value.key.metric, value.key.scope
+        if _is_exact(value) and key in keys:
+            counts.setdefault(key, []).append(value.value)
+
+
+def _is_exact(value: Value) -> bool:
+    """Whether it is of the run or a region, nothing contradicts it, and it was counted and not sampled."""
+    metric, scope = value.key.metric, value.key.scope
+    if metric not in EXACT or scope.kind not in ("run", "region") or value.doubt is not None:
+        return False
+    return metric not in _COUNTS or value.quality == "simulated"
+
+
+def not_measured(
+    session: NightSession, spec: WorkloadSpec, tonight: Entry, exact: Sequence[Change]
+) -> Iterator[Uncounted]:
+    """Metrics that are watched, decide by one count, and were not counted tonight, with the pass that counts them."""
+    known = {value.key.metric for value in session.history.entry(tonight.id).values}
+    known |= {change.metric for change in exact}
+    for metric in spec.watches:
+        of_a_device = metric == "memory.device_peak" and not backend_named(tonight.backend).has_device
+        if metric in EXACT and metric not in known and not of_a_device:
+            yield Uncounted("absent", metric, EXACT[metric])
+
+
+def counted_beside(
+    changes: Sequence[Change], spec: WorkloadSpec, exact: Sequence[Change]
+) -> Iterator[Change]:
+    """The change of the instructions that were counted beside the pairs, by the night's own floor."""
+    for change in changes:
+        if change.metric in EXACT and all(one.metric != change.metric for one in exact):
+            old, new = (
+                [v for group in side.groups for v in group] for side in (change.baseline, change.candidate)
+            )
+            yield _exact_change(
+                (old, new), change.metric, spec.rule(change.metric, change.scope), change.unit
+            )
