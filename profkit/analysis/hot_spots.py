@@ -44,6 +44,7 @@ DOES: Mapping[SpotKind, str] = {
     "python": "computes",
     "library": "computes",
     "native": "computes",
+    "gpu": "computes on the GPU",
     "import": "imports",
     "sleep": "sleeps",
     "lock": "waits for a lock",
@@ -70,8 +71,31 @@ def hot_spots(document: RunDocument) -> tuple[HotSpot, ...]:
     elif native is not None:
         spots = _native_spots(document, native)
     else:
-        return ()
+        spots = _device_spots(document)
     return tuple(sorted(spots, key=lambda spot: (spot.kind == "rest", -spot.share)))
+
+
+def _device_spots(document: RunDocument) -> list[HotSpot]:
+    """Of a program whose host was not sampled, what its devices do: kernels by the line that they belong to."""
+    trace, split = document.trace, document.time_split
+    if trace is None or split is None or document.metal is not None or split.wall <= 0:
+        return []
+    seconds: dict[Place, float] = {}
+    for time in trace.kernels:
+        name = None if time.file is not None else time.kernel.name
+        place = Place(name, None, time.function, time.file, time.line)
+        seconds[place] = seconds.get(place, 0.0) + time.total
+    known = {place: total for place, total in seconds.items() if total >= LEAST * split.wall}
+    if not known:
+        return []
+    # Kernels of several streams or devices run side by side.
+    scale = min(1.0, split.wall / sum(known.values()))
+    spots = [
+        HotSpot(scale * total / split.wall, scale * total, "gpu", place) for place, total in known.items()
+    ]
+    spots = sorted(spots, key=lambda spot: -spot.share)[:MOST_SPOTS]
+    rest = max(0.0, 1 - sum(spot.share for spot in spots))
+    return [*spots, HotSpot(rest, rest * split.wall, "rest")]
 
 
 # ------------------------------------------------------------ a Python program

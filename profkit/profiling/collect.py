@@ -332,7 +332,7 @@ class RunCollector:
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         self._progress.end(_ending_text(result))
-        if self.first_answer is None and findings.sampled is None and not self._is_late(findings, plain):
+        if self.first_answer is None and findings.sampled is None and not self._is_last(findings, plain):
             return
         before, self._answer = self._answer, self._answer_now()
         if self.first_answer is None and self._answer is not None:
@@ -360,15 +360,15 @@ class RunCollector:
         now, then = (answer_text(one, self._context.workload.folder) for one in shown)
         return f"now: {now} instead of {then}, {by}"
 
-    def _is_late(self, findings: PassFindings, plain: float | None) -> bool:
-        """Whether a trace has to give the first answer, since with one run more it would come too late."""
+    def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
+        """Whether a trace has to give the first answer: nothing is sampled later, or it would come too late."""
+        if findings.trace is None or plain is None:
+            return False
+        plan = self.document.plan
+        later = plan.passes[len(self.document.passes) :] if plan is not None else ()
         runs, seconds = FIRST_ANSWER
-        gone = time.monotonic() - self._begin
-        return (
-            findings.trace is not None
-            and plain is not None
-            and gone + ONE_MORE * plain > runs * plain + seconds
-        )
+        late = time.monotonic() - self._begin + ONE_MORE * plain > runs * plain + seconds
+        return late or all(one.name != "stacks" or one.skipped is not None for one in later)
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""

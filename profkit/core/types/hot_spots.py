@@ -12,6 +12,7 @@ SpotKind = Literal[
     "python",  # computes in lines of Python, and in what they call that is built in
     "library",  # computes in a Python library below the line
     "native",  # computes in machine code
+    "gpu",  # kernels, where the host was not sampled
     "import",
     "sleep",
     "lock",
