@@ -37,7 +37,9 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         found = pattern_of(run.document, spot, patterns) or place_alone(spot)
         text = f"{percent_text(100 * share)} of a step"
-        if spot.code is not None:
+        if spot.kind == "python":  # all lines of a function that compute by themselves
+            text += f" is in {spot.where.function}"
+        elif spot.code is not None:
             text += f" is in `{spot.code.text}`"
         text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
         gain = Gain(share, run.time_name, "as if the host did this while the GPU works, or not at all")
