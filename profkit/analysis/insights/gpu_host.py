@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, idle_share, percent_text
 from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone, place_of
-from profkit.core.types import Gain, GpuTrace, HotSpot, Insight
+from profkit.core.types import Gain, GpuTrace, HotSpot, Insight, LineSamples
 
 _LOADER = "/torch/utils/data/"
+_OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
 DEEPEST = 6  # callers that are looked at
+SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
 
 
 def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight | None:
@@ -66,15 +69,16 @@ def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
     trace = run.trace
     steady: dict[tuple[str | None, str | None], list[int]] = {}
     for line in trace.lines if trace is not None else ():
-        steady.setdefault((line.file, line.function), []).append(line.line)
+        if line.calls >= SEVERAL:
+            steady.setdefault((line.file, line.function), []).append(line.line)
     sampled = [line for one in run.document.sampled if not one.native for line in one.lines]
     file, function, number = spot.where.file, spot.where.function, spot.where.line
     for _ in range(DEEPEST):
-        if _LOADER in (file or "").replace("\\", "/"):
+        if _LOADER in (file or "").replace("\\", "/") or (function or "").endswith(_OF_LOADERS):
             return True
         around = steady.get((file, function))
         if around is not None and number is not None and _calls_torch_only_there(file, function, trace):
-            return False if min(around) - 1 <= number <= max(around) else None
+            return False if _is_among(around, number, file, function, sampled) else None
         mine = [one for one in sampled if (one.file, one.function) == (file, function)]
         callers = [caller for one in mine for caller in one.callers[:1]]
         if not callers:
@@ -82,6 +86,19 @@ def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
         outer = max(callers, key=lambda one: one.value)
         file, function, number = outer.file, outer.function, outer.line
     return None
+
+
+def _is_among(
+    around: Sequence[int], number: int, file: str | None, function: str | None, sampled: Sequence[LineSamples]
+) -> bool:
+    """Whether a line of a function lies between those that use the device, or in the same loop."""
+    loops = {
+        one.line: one.code.loop
+        for one in sampled
+        if (one.file, one.function) == (file, function) and one.code is not None
+    }
+    heads = [head for line in around if (head := loops.get(line)) is not None]
+    return min(*heads, *around) <= number <= max(around) if heads else min(around) <= number <= max(around)
 
 
 def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:

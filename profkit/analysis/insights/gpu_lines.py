@@ -65,9 +65,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or share is None or share < LEAST:
         return
     line = max(trace.lines, key=lambda one: one.waits, default=None)
-    if line is None:
-        yield from _sampled_sync(run, trace, share)
     if line is None or line.waits < MANY:
+        yield from _sampled_sync(run, trace, share)
         return
     recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
@@ -88,8 +87,9 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[Insight]:
-    """Where no lines were recorded (torch.compile, JAX): a line in a loop that reads a value, by sampled stacks."""
+    """Where no recorded line waits (torch.compile, JAX, synchronize): a line in a loop that does, by sampled stacks."""
     waits = sum(call.calls for call in trace.api if _SYNCHRONISES.search(call.name))
+    waits -= sum(one.count for one in trace.transfers if one.kind == "host to device")
     if not trace.repeats or waits < max(MANY, OFTEN * trace.repeats):
         return
     for spot in run.document.hot_spots:
@@ -98,8 +98,8 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
         yield Insight(
             "device-sync",
             "This line waits for the GPU in each step",
-            f"`{spot.code.text}` reads from the device; the host waits {waits:,} times in {trace.repeats:,} steps, and "
-            f"the GPU is idle for {percent_text(100 * share)} of the time",
+            f"`{spot.code.text}` reads from the device or waits for it; the host waits {waits:,} times in "
+            f"{trace.repeats:,} steps, and the GPU is idle for {percent_text(100 * share)} of the time",
             _READ_SELDOM,
             spot.where,
             Gain(share, run.time_name, "the time in which the GPU waits for the host"),
@@ -235,7 +235,7 @@ def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> boo
         if found is None or kernel.backward_of is not None:
             continue
         a, b, _, d = (int(found[n]) for n in range(1, 5))
-        made = made or ((a, d) == (rows, columns) and b < min(rows, columns))
+        made = made or ((a, d) == (rows, columns) and b <= min(rows, columns))
         taken = taken or ((a, b) == (rows, columns) and d < columns)
     return made and taken
 

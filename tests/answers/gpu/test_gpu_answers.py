@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.insights.evidence import MEMORY_UNITS, PIPES, evidence_of, unit_utilization
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
@@ -96,3 +97,18 @@ def test_without_recorded_lines_a_wait_is_found_by_the_sampled_line() -> None:
     found = next(one for one in find_insights(bare) if one.rule == "device-sync")
     assert (found.where.function, found.where.line) == ("train", 15)
     assert "in each step" in found.title
+
+
+def test_what_a_loop_computes_by_itself_explains_the_idle_device_and_set_up_does_not() -> None:
+    run = recorded_document(truth_set(gpu=True), "item_each", RECORDINGS / "item_each")
+    (sampled,) = (one for one in run.sampled if not one.native)
+    made = next(line for line in sampled.lines if line.function == "train")
+    code = replace(made.code, text="scores = rank(rows)", constructs=()) if made.code is not None else None
+    inner = replace(made, function="rank", line=40, main_wall=6.0, main_cpu=6.0, own=6.0, code=code)
+    for number, expected in ((10, "rank"), (3, None)):  # called from the loop, and from before it
+        place = replace(made.callers[0], function="train", file=made.file, line=number)
+        lines = (replace(inner, callers=(place,)), *sampled.lines)
+        changed = replace(run, sampled=(replace(sampled, lines=lines),))
+        placed = replace(changed, hot_spots=hot_spots(changed))
+        found = [one.where.function for one in find_insights(placed) if one.rule == "hot-spot"]
+        assert found == ([expected] if expected else []), number

@@ -12,7 +12,7 @@ import pytest
 
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
-from profkit.runtime.passes.host import torch_state
+from profkit.runtime.passes.host import samples, torch_state
 from profkit.runtime.passes.host.torch_state import CompilerLog, DeviceMemory
 
 MIB = 1 << 20
@@ -93,3 +93,17 @@ def test_what_the_processes_said_becomes_profiles(tmp_path: Path) -> None:
     assert set(found) <= {"growing-lines", "graph-breaks", "recompilations"}
     assert found["graph-breaks"].hotspots[0].function == "print"
     assert found["recompilations"].hotspots[0].calls == 5
+
+
+def test_what_the_companion_does_for_itself_is_no_place_of_the_program() -> None:
+    folder = Path(samples.__file__).parent
+    for file, name, ours in (
+        ("operation_lines.py", "_stop", True),
+        ("operation_lines.py", "call", False),  # what it calls is the program's
+        ("train.py", "_stop", False),
+    ):
+        text = f"def {name}():\n    import sys\n    return sys._getframe()\n"
+        space: dict[str, Any] = {}
+        exec(compile(text, str(folder / file) if ours or name == "call" else f"/work/{file}", "exec"), space)
+        frame = space[name]()
+        assert samples._Function(frame.f_code, 2).companion is ours
