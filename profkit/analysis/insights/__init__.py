@@ -120,6 +120,10 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
     """What the host does while a device waits says more than that it waits; memory that soon is full comes first."""
+    if any(
+        one.rule == "late-launches" for one in ranked
+    ):  # which says of all launches what this says of short kernels
+        ranked = [one for one in ranked if one.rule != "small-kernels"]
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
     if explained is not None and explained.gain is not None:
         gain = explained.gain.at_most
