@@ -323,6 +323,7 @@ def insight_on(
     )
 
 
+WORTH_NAMING = 0.2  # of its peak: a unit that is less busy limits nothing that one would think of
 MEMORY_UNITS = ("DRAM", "L2", "L1", "shared memory", "the load/store pipe", "instruction issue")
 PIPES = (
     "the tensor cores", "the FP64 pipe", "the FP32 pipe", "the FP16 pipe", "the integer pipe",
@@ -344,7 +345,9 @@ def bounded_gain(
     next unit leaves of it: one that the change does not `relieve`."""
     part = kernel.share * run.gpu_share
     title, busy = next_roof(kernel, relieves)
-    if fraction > 1 - busy:
+    if fraction > 1 - busy and busy < WORTH_NAMING:
+        fraction = 1 - busy
+    elif fraction > 1 - busy:
         fraction, bound = (
             1 - busy,
             f"until {title} is what limits it, at {percent_text(100 * busy)} of its peak now",

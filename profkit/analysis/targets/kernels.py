@@ -30,6 +30,8 @@ DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 NAMED = 3  # in a sentence
 _SET_UP = Fact("set-up")
+# Nobody changes the source of a library's kernel.
+CALL_IT = "It is a library's kernel: call it with more work at a time, contiguous tensors, a smaller type, or fuse it."
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ def evaluate_kernel_targets(
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
                 reason = Fact.of("of-library", owner=owner_title(owner))
                 verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=())
+            elif verdict.advice and verdict.verdict == "fail" and owner not in (*OWN_CODE, "cub"):
+                verdict = replace(verdict, advice=(CALL_IT,))
             if set_up:
                 verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=())
             verdict = replace(verdict, weight=kernel.share)
