@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from profkit.analysis.stacks.lines import COMPREHENSIONS
 from profkit.analysis.stacks.python_code import is_users_code, module_name
 from profkit.core.types import (
     Beneath,
@@ -238,14 +239,13 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
     if line.code is None or profile is None or own is None or row.kind != "python":
         yield row
         return
-    caller = line.function.rpartition(".")[2]
     left = 1.0
     for inner in line.code.into:
         edges = [
             edge
             for edge in profile.hotspots
             if edge.callee is not None
-            and (edge.file, edge.function) == (line.file, caller)
+            and _is_by(edge, line)
             and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
         ]
         taken = max((edge.total or edge.own for edge in edges), default=0.0)
@@ -269,6 +269,14 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
         callee = replace(callee, main_cpu=line.main_cpu, other_cpu=line.other_cpu)
         yield _Row(callee, {kind: part * seconds for kind, seconds in row.kinds.items()})
     yield _Row(line, {kind: left * seconds for kind, seconds in row.kinds.items()})
+
+
+def _is_by(edge: Hotspot, line: LineSamples) -> bool:
+    """Whether cProfile's caller is the function of the line, or a comprehension that begins there."""
+    if edge.file != line.file:
+        return False
+    own = edge.function == line.function.rpartition(".")[2]
+    return own or (edge.function in COMPREHENSIONS and edge.line == line.line)
 
 
 def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
@@ -345,8 +353,7 @@ def _beneath(document: RunDocument, line: LineSamples, share: float) -> Beneath 
         edge
         for edge in (profile.hotspots if profile is not None else ())
         if edge.callee is not None
-        and edge.file == line.file
-        and edge.function == line.function.rpartition(".")[2]
+        and _is_by(edge, line)
         and _last(edge.callee.function) in (named if called is None else {_last(called.function)})
         and not is_users_code(edge.callee.file, edge.callee.function)
     ]

@@ -15,7 +15,7 @@ from profkit.core.types import Frame, LineSamples, SampledTime, Variable
 
 MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _WORKERS = "/multiprocessing/process.py"
 Role: TypeAlias = Literal["main", "thread", "process"]
 Place: TypeAlias = tuple[Frame, int]
@@ -180,7 +180,7 @@ def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
     if at is None:
         return None
     outer = at
-    while outer > 0 and places[outer][0].function.rpartition(".")[2] in _COMPREHENSIONS:
+    while outer > 0 and places[outer][0].function.rpartition(".")[2] in COMPREHENSIONS:
         outer -= 1
     return (places[outer][0], places[at][1]), outer, at
 

@@ -73,8 +73,9 @@ class SampledTrace(Pass):
             )
             return self.planned((step,), cost=READING, notes=(_BESIDE,))
         switched = Switched(self, perf, state, "trace")
+        native = self.context.workload.python is None
         argv = record_argv(
-            switched.command,
+            self.context.workload.command,
             data,
             event="cycles" if perf.hardware_ok else "cpu-clock",
             call_graph=frames.call_graph,
@@ -83,13 +84,13 @@ class SampledTrace(Pass):
             perf=str(perf.path),
             frequency=self._frequency(state),
         )
-        native = self.context.workload.python is None
         after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
         notes = (frames.note,) if frames.note else ()
-        return self.planned((replace(step, after=tuple(after)),), cost=1.5, notes=notes)
+        step = replace(step, after=tuple(after), workload_status=None)
+        return self.planned((step,), cost=1.5, notes=notes)
 
     def is_beside(self, state: PlanState) -> bool:
         """Whether perf samples the run of the stacks pass: that of a whole program."""

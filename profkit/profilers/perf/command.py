@@ -81,6 +81,9 @@ def record_argv(
     it. Cost of dwarf: STACK_BYTES x `frequency` per second and running thread (16 MB/s as given here) on
     disk, and perf 6.1 turns it into text at 30 to 50 MB/s. Those copies of the stack hold the process's
     environment and arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`.
+    No shell may stand around `workload`: perf 6.1 unwinds through a library by the lowest place at which a process or
+    the one that forked it has it, so that half of the runs, by their random addresses, have no callers. perf ends as
+    the workload does.
     The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
     """
     argv = [perf, *_NO_CACHE, "record", "-q", "-k", "1", "-F", str(frequency), "-e", event]

@@ -327,13 +327,12 @@ def recording_step(request: RecordRequest) -> Step:
         raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)
     control, ack = (str(scratch / "control"), str(scratch / "ack")) if request.marked else (None, None)
     status = str(scratch / "status")
-    wrapped = status_wrapper(request.command, status)
     after: tuple[tuple[str, ...], ...] = ()
     if samples:
         frames = python_frames(request.python)
         env = dict(frames.env)
-        argv = record_argv(
-            wrapped,
+        argv = record_argv(  # without a shell around the program: see `record_argv`
+            request.command,
             report,
             event="cycles" if perf.hardware_ok else "cpu-clock",
             call_graph=frames.call_graph,
@@ -348,6 +347,7 @@ def recording_step(request: RecordRequest) -> Step:
     else:
         env = dict(STAT_ENV)
         events = _planned_events(perf.hardware_ok, request.machine)
+        wrapped = status_wrapper(request.command, status)
         argv = stat_argv(wrapped, report, events, control=control, ack=ack, perf=str(perf.path))
     return Step(
         "record",
@@ -361,7 +361,7 @@ def recording_step(request: RecordRequest) -> Step:
         ),
         fifos=tuple(path for path in (control, ack) if path is not None),
         tool="perf",
-        workload_status=status,
+        workload_status=None if samples else status,
         after=after,
     )
 
