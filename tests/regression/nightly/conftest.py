@@ -79,3 +79,9 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> InTurn:
     module = importlib.import_module("profkit.regression.paired.one_run")
     monkeypatch.setattr(module, "loaded_files", lambda *_: Loaded())
     return turns
+
+
+@pytest.fixture(autouse=True)
+def _no_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs count no instructions, which takes 25 times a run: `paired/test_counts.py` shows that they do."""
+    monkeypatch.setattr("profkit.regression.paired.counts.instruction_counter", lambda: None)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from workplace import InTurn, commit, git, notes_of, repository, told
 
+from profkit.regression.paired.counts import Counts
 from tests.cli_runner import profkit
 
 HEAD = """version: 1
@@ -105,6 +106,33 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
     code, workload, instructions = night(place, "a")
     assert (code, instructions["code"]) == (0, "new")
     assert any("instructions of the base are not known" in note for note in notes_of(workload))
+
+
+@pytest.mark.parametrize(("factor", "outcome", "code"), [(1.1, "regressed", 1), (1.001, "pass", 0)])
+def test_instructions_that_the_pairs_alone_counted_decide_the_night(
+    place: Path,
+    simulated: list[str],
+    in_turn: InTurn,
+    monkeypatch: pytest.MonkeyPatch,
+    factor: float,
+    outcome: str,
+    code: int,
+) -> None:
+    """Of a program whose own profile counts none; the peak of Python's memory is said to be absent."""
+
+    class Counted:
+        def __init__(self, *_: object) -> None: ...
+
+        def count(self, seconds: float) -> Counts:
+            assert seconds > 0
+            return Counts("a counter", ((1e9, factor * 1e9), (1e9, factor * 1e9)))
+
+    monkeypatch.setattr("profkit.regression.paired.interleave.Counting", Counted)
+    commit(place, 100)
+    commit(place, 100)
+    found, workload, instructions = night(place, "a")
+    assert (found, instructions["outcome"], instructions["code"]) == (code, outcome, "exact")
+    assert any("memory.python_peak was not measured: its pass, tracemalloc" in n for n in notes_of(workload))
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
