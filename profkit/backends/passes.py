@@ -279,7 +279,7 @@ class AllocationsPass(PythonPass):
 
 
 # Runs of a program that marks nothing; what they take together on a quiet machine, and on a busy one.
-MOST_RUNS, SHORT_SECONDS, BUSY_SECONDS = 15, 1.5, 4.5
+MOST_RUNS, SHORT_SECONDS, BUSY_SECONDS = 15, 1.2, 4.5
 
 
 class StacksPass(PythonPass):

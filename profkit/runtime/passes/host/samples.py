@@ -33,6 +33,8 @@ FIRST_PAUSE, EARLY = 0.001, 0.1
 # Of the processor time of a program that computes: where stacks are deep, threads many or processors busy, samples are
 # taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
 COST_SHARE, COST_WEIGHT = 0.015, 0.1
+# Of a stack of so many frames the interpreter makes objects that the program has to take away: it costs that as well.
+DEEP, DEEP_COST = 100, 3.0
 LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, and has time for samples
 # Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
 # programs at a call that gives the lock away by itself. Not where several threads compute at a time, since they would
@@ -119,6 +121,7 @@ class StackSampler:
         self._collecting = self._collector_begun = 0.0
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
+        self._deep = False  # the stacks of the last sample
         self._running = 1.0  # processors that the program has had lately
         self._begun = self._last = self._flushed = perf_counter()
         self._header_written = self._finalizer = self._ended = False
@@ -180,6 +183,7 @@ class StackSampler:
                 if self._generation is not generation:
                     return
                 try:
+                    self._deep = False
                     self._sample()
                     now = perf_counter()
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
@@ -191,7 +195,8 @@ class StackSampler:
                         self._generation = None
                         return
                 cost = thread_time() - begun
-                usual += COST_WEIGHT * (cost - self._cost - usual)
+                each = (cost - self._cost) * (DEEP_COST if self._deep else 1.0)
+                usual += COST_WEIGHT * (each - usual)
                 early = max(FIRST_PAUSE, min(PAUSE, EARLY * (perf_counter() - self._begun)))
                 pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
@@ -337,6 +342,7 @@ class StackSampler:
         while frame is not None:
             frames.append(frame)
             frame = frame.f_back
+        self._deep = self._deep or len(frames) > DEEP
         return self._node_of_frames(frames)
 
     def _node_of_frames(self, frames: list[FrameType]) -> int:
