@@ -166,7 +166,7 @@ class _Terminal:
             first = f"{number}. " if items.ordered else "- "
             known = item if isinstance(item, Item) else Item(item)
             self.line(known.text, first=first)
-            for text in known.below:
+            for text in known.below if self.details or known.brief is None else known.brief:
                 self.line(text, "dim", indent=len(first))
         self.count_left(len(items.items) - len(brief_items))
 

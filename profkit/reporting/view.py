@@ -169,10 +169,11 @@ class Items(Block):
 
 @dataclass(frozen=True)
 class Item:
-    """An item with lines of its own below."""
+    """An item with lines of its own below; on a short screen with `brief`, where that is given."""
 
     text: Text
     below: tuple[Text, ...] = ()
+    brief: tuple[Text, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from profkit.core.types import (
     Check,
     Fact,
     Hotspot,
+    Insight,
     PassPlan,
     PassResult,
+    Place,
     Plan,
     Profile,
     RunDocument,
@@ -437,3 +439,17 @@ def test_unknown_verdicts_of_one_cause_are_told_in_one_line() -> None:
     assert text.count(cause) == 1
     assert "ipc, l1-miss-rate, roofline" in text
     assert "too few" in text
+
+
+def test_on_a_short_screen_further_insights_are_their_title_and_place() -> None:
+    found = tuple(
+        Insight("hot-spot", f"title {n}", f"because {n}", f"change {n}", Place(file="/w/a.py", line=n))
+        for n in (1, 2)
+    )
+    document = replace(documents.empty(), insights=found)
+    short, whole = (run_text(document, FOLDER, color=False, details=details) for details in (False, True))
+    assert "because 1" in short
+    assert "because 2" not in short
+    assert "a.py:2" in short
+    assert "because 2" in whole
+    assert "because 2" in run_markdown(document)

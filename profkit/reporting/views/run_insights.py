@@ -84,22 +84,26 @@ def answer_text(insight: Insight, folder: str) -> str:
 
 
 def insight_items(document: RunDocument) -> Items | None:
-    """A numbered list; None where nothing was found."""
-    items = tuple(_item(one, document.workload.folder) for one in join_insights(document.insights))
+    """A numbered list; None where nothing was found. On a short screen the first has its reasons, the others places."""
+    found = join_insights(document.insights)
+    items = tuple(_item(one, document.workload.folder, first=one is found[0]) for one in found)
     return Items(items, ordered=True, brief=BRIEF) if items else None
 
 
-def _item(one: JoinedInsight, folder: str) -> Item:
+def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
     insight = one.insight
+    brief: tuple[Text, ...] = ()
     below: list[Text] = [joined(soft("why    "), f"{evidence_text(insight)}.")]
     if one.others:
         below.append(joined(soft("also   "), _others_text(one.others)))
     if (place := place_text(insight, folder)) is not None:
         below.append(joined(soft("where  "), place))
+        brief = (below[-1],)
     below.append(joined(soft("how    "), insight.change))
     if insight.gain is not None and insight.gain.bound:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
-    return Item(joined(strong(insight.title), gain_text(one.gain)), tuple(below))
+    text = joined(strong(insight.title), gain_text(one.gain))
+    return Item(text, tuple(below), None if first else brief)
 
 
 def _others_text(others: Sequence[Insight]) -> Text:
