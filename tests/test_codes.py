@@ -140,3 +140,10 @@ def test_what_became_of_tests_is_codes_with_values() -> None:
     assert any(test["reason"] for test in tests)
     assert case_sentences(tests) == []
     assert case_sentences([{"reason": "it is wrong in some places"}]) != []
+
+
+def test_no_code_has_two_sentences() -> None:
+    """Of two keys of one name YAML takes the last, without a word."""
+    lines = (ROOT / "profkit/reporting/facts.yaml").read_text().splitlines()
+    keys = [line.partition(": ")[0] for line in lines if line and line[0] not in " #"]
+    assert sorted({key for key in keys if keys.count(key) > 1}) == []

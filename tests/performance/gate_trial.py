@@ -87,7 +87,11 @@ def compared(folder: Path, *words: str) -> tuple[str, float, str]:
     found = json.loads(done.stdout)
     doubts = [doubt["code"] for change in found.get("changes", ()) for doubt in change.get("doubts", ())]
     by = (
-        "files" if found.get("pairing") is None else "instructions" if "by-instructions" in doubts else "time"
+        "files"
+        if found.get("pairing") is None
+        else "instructions"
+        if "settled-by-instructions" in doubts
+        else "time"
     )
     return found["outcome"], seconds, by
 

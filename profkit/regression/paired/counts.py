@@ -156,7 +156,7 @@ def settled(change: Change, counts: Counts) -> Change:
     low, high, ratio = change.low, change.high, change.ratio
     if change.word != "ambiguous" or low is None or high is None or ratio is None or low <= 0:
         return change
-    by = Fact.of("by-instructions", share=counts.ratio - 1, tool=counts.tool)
+    by = Fact.of("settled-by-instructions", share=counts.ratio - 1, tool=counts.tool)
     most = 1 + change.floor
     if 1 / most <= counts.ratio <= most:
         half = max(math.log(high / ratio), math.log(ratio / low))

@@ -51,7 +51,7 @@ def test_counts_decide_what_times_leave_open_and_only_where_both_agree(
 ) -> None:
     found = settled(change, Counts("a counter", ((1e9, counted * 1e9),)))
     assert (found.word, found.course) == (word, course)
-    assert [doubt.code for doubt in found.doubts] == ["by-instructions"] * (found is not change)
+    assert [doubt.code for doubt in found.doubts] == ["settled-by-instructions"] * (found is not change)
 
 
 LOOP = "n=$(( 9000 + $$ % 97 * 100 )); i=0; while [ $i -lt {} ]; do i=$((i + 1)); done"

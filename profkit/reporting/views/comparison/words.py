@@ -162,7 +162,9 @@ def verdict_text(comparison: Comparison, *, values: bool = False) -> str:
     if values:
         before, after = (format_quantity(side.value, lead.unit) for side in (lead.baseline, lead.candidate))
         text += f", {before} -> {after}"
-    text += "".join(f"; {fact_text(doubt)}" for doubt in lead.doubts if doubt.code == "by-instructions")
+    text += "".join(
+        f"; {fact_text(doubt)}" for doubt in lead.doubts if doubt.code == "settled-by-instructions"
+    )
     others = [change for change in _deciding(comparison) if change is not lead]
     if comparison.outcome == "regressed" and len(others) == 1 and others[0].ratio is not None:
         text += f"; {metric_name(others[0])} {size_text(others[0]).partition(' [')[0]} is worse, too"
