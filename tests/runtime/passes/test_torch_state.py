@@ -23,7 +23,7 @@ def device(held: list[int]) -> Any:
 
     def block(line: int, size: int) -> dict[str, Any]:
         library = {"filename": "/lib/site-packages/torch/nn.py", "line": 1, "name": "forward"}
-        own = {"filename": "/work/train.py", "line": line, "name": "step"}
+        own = {"filename": "/w/train.py", "line": line, "name": "step"}
         return {"state": "active_allocated", "size": size, "requested_size": size, "frames": [library, own]}
 
     looks = iter(held)
@@ -55,7 +55,7 @@ def looked_at(held: list[int], monkeypatch: pytest.MonkeyPatch) -> list[list[obj
 
 def test_a_line_that_holds_more_at_each_look_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     ((file, line, function, looks, _, first, _, last, _),) = looked_at([10, 20, 30, 40, 50, 60], monkeypatch)
-    assert (file, line, function, looks) == ("/work/train.py", 7, "step", 4)
+    assert (file, line, function, looks) == ("/w/train.py", 7, "step", 4)
     assert (first, last) == (30 * MIB, 60 * MIB)
 
 
@@ -66,19 +66,19 @@ def test_memory_that_comes_and_goes_is_no_growth(monkeypatch: pytest.MonkeyPatch
 def test_what_the_compiler_logs_is_read() -> None:
     log = CompilerLog()
     for text in (
-        "Graph break in user code at /work/f.py:7\nGraph Break Reason: Failed to handle graph break gracefully. "
+        "Graph break in user code at /w/f.py:7\nGraph Break Reason: Failed to handle graph break gracefully. "
         "Skipping\n\nUnsupported Tensor.item() call\n  Explanation: ...\n",
-        "Graph break in user code at /work/f.py:9\nGraph Break Reason: Failed to trace builtin operator\n",
-        "Recompiling function f in /work/f.py:3\n    triggered by the following:\n    - 0/0: size of x",
-        "Recompiling function f in /work/f.py:3\n    triggered by the following:\n    - 0/1: size of y",
+        "Graph break in user code at /w/f.py:9\nGraph Break Reason: Failed to trace builtin operator\n",
+        "Recompiling function f in /w/f.py:3\n    triggered by the following:\n    - 0/0: size of x",
+        "Recompiling function f in /w/f.py:3\n    triggered by the following:\n    - 0/1: size of y",
         "something else",
     ):
         log.emit(logging.LogRecord("torch", logging.DEBUG, "", 0, text, (), None))
     assert log.breaks() == [
-        ["/work/f.py", 7, "Unsupported Tensor.item() call", True, 1],
-        ["/work/f.py", 9, "Failed to trace builtin operator", False, 1],
+        ["/w/f.py", 7, "Unsupported Tensor.item() call", True, 1],
+        ["/w/f.py", 9, "Failed to trace builtin operator", False, 1],
     ]
-    assert log.compiled_again() == [["/work/f.py", 3, "f", "size of x", 2]]
+    assert log.compiled_again() == [["/w/f.py", 3, "f", "size of x", 2]]
 
 
 def test_what_the_processes_said_becomes_profiles(tmp_path: Path) -> None:
@@ -104,6 +104,6 @@ def test_what_the_companion_does_for_itself_is_no_place_of_the_program() -> None
     ):
         text = f"def {name}():\n    import sys\n    return sys._getframe()\n"
         space: dict[str, Any] = {}
-        exec(compile(text, str(folder / file) if ours or name == "call" else f"/work/{file}", "exec"), space)
+        exec(compile(text, str(folder / file) if ours or name == "call" else f"/w/{file}", "exec"), space)
         frame = space[name]()
         assert samples._Function(frame.f_code, 2).companion is ours
