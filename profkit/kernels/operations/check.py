@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import torch
 
 from profkit.core.types import Fact, Fault
-from profkit.kernels.operations.definitions import DTYPES, Call, Problem, Tensor, Told
+from profkit.kernels.operations.definitions import DTYPES, Call, FactError, Problem, Tensor
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
@@ -65,7 +65,7 @@ class Errors:
         )
 
 
-class Incorrect(Told):
+class Incorrect(FactError):
     """What the kernel gave is wrong; the reason says where, and `errors` by how much where that is a number."""
 
     def __init__(self, fault: Fault, reason: Fact, errors: Errors | None = None) -> None:

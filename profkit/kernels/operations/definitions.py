@@ -133,7 +133,7 @@ class Problem:
         return self.point.direction == "backward"
 
 
-class Told(Exception):
+class FactError(Exception):
     """What ends a test or a case: `reason` says why; a text is somebody's message."""
 
     def __init__(self, reason: Fact | str) -> None:

@@ -23,16 +23,10 @@ from profkit.regression import profile_process
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.history import entry_of
 from profkit.regression.history.rows import COUNTED
-from profkit.regression.nightly.config import (
-    WorkloadSpec,
-)
+from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
-from profkit.regression.paired.checkout import (
-    Version,
-)
-from profkit.regression.paired.interleave import (
-    change_between,
-)
+from profkit.regression.paired.checkout import Version
+from profkit.regression.paired.interleave import change_between
 
 # Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
 _COUNTS = (

@@ -32,6 +32,7 @@ ONE_RUN = 0.25
 # The interval of the times may reach no further from 1 than that where counts within the floor decide, and where they
 # are equal: what waits for memory takes longer by as many instructions.
 MOST_WIDTH, MOST_OF_EQUAL = 0.12, 0.35
+MOST_LONGER, LEAST_SECONDS = 2.0, 5.0  # times what a count is expected to take, and seconds
 INSIDE = 0.5  # of half the interval: how far from 1 its middle may lie there
 
 
@@ -73,7 +74,7 @@ def at_once(
 
 
 @dataclass
-class Counting:
+class CountedRuns:
     """The counted runs of `versions`; `plain` are the seconds that one run takes alone, `floor` is that of the time."""
 
     versions: tuple[Version, Version]
@@ -94,10 +95,9 @@ class Counting:
         while True:
             left = deadline - time.monotonic()
             if needed > left:
-                return Fact.of(
-                    "counts-too-long", seconds=math.ceil(len(runs) + 1) * needed, tool=counter.tool
-                )
-            found = self._round(counter, workers, left)
+                return Fact.of("counts-too-long", seconds=(len(runs) + 1) * needed, tool=counter.tool)
+            # One that takes far longer than usual is a program that cannot be counted: time is left for the pairs.
+            found = self._round(counter, workers, min(left, MOST_LONGER * needed + LEAST_SECONDS))
             if isinstance(found, Fact):
                 return found
             runs.append(found)

@@ -20,7 +20,7 @@ from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import Version
-from profkit.regression.paired.counts import Counting, Counts, settled
+from profkit.regression.paired.counts import CountedRuns, Counts, settled
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.reporting.views.comparison.words import size_text
 
@@ -303,7 +303,7 @@ class PairedRuns:
             plain = median([run.wall for run in runs])
             self.progress.move("counting instructions")
             began = time.monotonic()
-            counting = Counting(
+            counting = CountedRuns(
                 (self.first, self.second), runs[0].marked, plain, self.options.floor, self.folder,
                 self._tick_from(began, deadline),
             )  # fmt: skip

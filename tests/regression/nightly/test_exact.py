@@ -127,7 +127,7 @@ def test_instructions_that_the_pairs_alone_counted_decide_the_night(
             assert seconds > 0
             return Counts("a counter", ((1e9, factor * 1e9), (1e9, factor * 1e9)))
 
-    monkeypatch.setattr("profkit.regression.paired.interleave.Counting", Counted)
+    monkeypatch.setattr("profkit.regression.paired.interleave.CountedRuns", Counted)
     commit(place, 100)
     commit(place, 100)
     found, workload, instructions = night(place, "a")

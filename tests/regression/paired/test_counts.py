@@ -13,7 +13,7 @@ from profkit.core.errors import Silent
 from profkit.core.types import Change, ChangeWord, Course, Fact, Sample
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from profkit.regression.paired.checkout import Version
-from profkit.regression.paired.counts import Counting, Counts, settled
+from profkit.regression.paired.counts import CountedRuns, Counts, settled
 from profkit.regression.paired.one_run import run_once
 from tests.cli_runner import profkit
 from tests.git_repository import commit, git, repository
@@ -72,7 +72,7 @@ def test_instructions_are_counted_twice_where_they_differ_and_are_no_evidence_wh
     old: str, new: str, seconds: float, expected: float | str, tmp_path: Path
 ) -> None:
     versions = [Version(name, ("sh", "-c", LOOP.format(name)), tmp_path) for name in (old, new)]
-    counting = Counting((versions[0], versions[1]), False, 0.02, 0.02, tmp_path, lambda _: None)
+    counting = CountedRuns((versions[0], versions[1]), False, 0.02, 0.02, tmp_path, lambda _: None)
     found = counting.count(seconds)
     if isinstance(expected, str):
         assert isinstance(found, Fact)

@@ -24,7 +24,7 @@ import torch
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Fact, Json
-from profkit.kernels.operations.definitions import Told
+from profkit.kernels.operations.definitions import FactError
 
 ALIGNMENT = 64  # bytes, as torch aligns what it allocates
 
@@ -92,7 +92,7 @@ FORMATS = {
 }
 
 
-class NotPortable(Told):
+class NotPortable(FactError):
     """A value that cannot be given to another process."""
 
 

@@ -53,7 +53,7 @@ from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
 from profkit.kernels.operations.check import Errors, Incorrect
-from profkit.kernels.operations.definitions import Told
+from profkit.kernels.operations.definitions import FactError
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -172,7 +172,7 @@ class Judge:
         result = TestResult(test, "skipped")
         try:
             trial = self._make_trial(test)
-        except Told as why:
+        except FactError as why:
             result = replace(result, reason=why.reason)
         except LookupError as why:
             result = replace(result, reason=Fact.message(str(why)))

@@ -37,7 +37,7 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_stor
 from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
-from profkit.kernels.operations.definitions import Told
+from profkit.kernels.operations.definitions import FactError
 from profkit.runtime.passes.processor import MOST_WAITING
 
 EMPTY_BATCHES = 7
@@ -367,7 +367,7 @@ MOST_UNREAD = 3  # times that memory was given back meanwhile
 Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], bool]
 
 
-class Unverified(Told):
+class Unverified(FactError):
     """Nothing is known of what the timed calls gave."""
 
 

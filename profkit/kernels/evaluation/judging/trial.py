@@ -66,7 +66,7 @@ from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.names import find_operator
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.operations.check import Errors, Incorrect
-from profkit.kernels.operations.definitions import Told
+from profkit.kernels.operations.definitions import FactError
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 UNPOOLINGS = ("max_unpool2d", "max_unpool3d")  # of two values for one place PyTorch keeps either
@@ -75,7 +75,7 @@ LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for ea
 SEVERAL = 33  # calls at once, for an estimate
 
 
-class Cheat(Told):
+class Cheat(FactError):
     """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
 
 

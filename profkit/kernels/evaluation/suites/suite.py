@@ -19,7 +19,7 @@ from profkit.core.errors import UsageError
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.sources.names import encode_name, without_prefix
-from profkit.kernels.operations.definitions import Told
+from profkit.kernels.operations.definitions import FactError
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Suite(Protocol):
         """
 
 
-class Skip(Told):
+class Skip(FactError):
     """Nothing can be decided of this test."""
 
 
