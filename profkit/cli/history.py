@@ -281,8 +281,7 @@ def export(
 )
 def site(
     to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
-    days: Annotated[int | None, option(None, "Only the last so many days.", min=1)] = None,
-    title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
+    since: SinceOption = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: QuietOption = False,
@@ -290,17 +289,17 @@ def site(
     """Write the history as static pages: an overview, and a page for each workload."""
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
-    from profkit.regression.history import open_history
-    from profkit.regression.trends import summarize_history
+    from profkit.regression.history import HistoryFilter, open_history
+    from profkit.regression.trends import all_trends, gating_metrics
     from profkit.reporting.site import prepare_folder, site_files, write_site
 
     progress = progress_for(quiet=quiet)
     with open_history(history, read_only=True) as store:
         folder = prepare_folder(to)  # what cannot be written is said before the history is read
-        summary = summarize_history(store, days=days, progress=progress)
+        trends, entries = all_trends(store, HistoryFilter(since=_since(since)), progress)
         where = str(store.path)
     progress.begin("write", str(to))
-    files, size_in_bytes = write_site(folder, site_files(summary, title))
+    files, size_in_bytes = write_site(folder, site_files(trends, entries, gating_metrics()))
     size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
     progress.end(size)
     start = to / "index.html"

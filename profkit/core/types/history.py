@@ -132,28 +132,6 @@ class Trend:
     autocorrelation: float | None = None
 
 
-@dataclass(frozen=True)
-class SeriesSummary:
-    """A trend with what an overview says of it."""
-
-    trend: Trend
-    gates: bool  # whether it can fail a night
-    level: float | None = None  # median of the last valid nights
-    before: float | None = None  # of those that ended `SUMMARY_DAYS` days earlier, where they may be compared
-    counts: float | None = None  # the smallest relative change that counts: of one night, at least the floor
-
-
-SUMMARY_DAYS = 30
-
-
-@dataclass(frozen=True)
-class HistorySummary:
-    """All series of a history, and its runs (without their values), oldest first."""
-
-    series: tuple[SeriesSummary, ...] = ()
-    entries: tuple[Entry, ...] = ()
-
-
 # ---------------------------------------------------------------- a night
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it

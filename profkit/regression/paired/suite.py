@@ -15,7 +15,6 @@ from pathlib import Path
 
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
 from profkit.core.types import (
-    RUN,
     ComparedEnding,
     ComparedSuite,
     ComparedWorkload,
@@ -160,7 +159,7 @@ def _ending_of(fault: ProfkitError) -> ComparedEnding:
 def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest) -> VersionsRequest:
     floor = request.floor
     if floor is None:
-        floor = spec.rule(TIME, RUN).relative if TIME in spec.floors else request.pairs.floor
+        floor = spec.rule(TIME).relative if TIME in spec.floors else request.pairs.floor
     run = replace(
         request.pairs.run,
         precision=spec.precision,
