@@ -62,7 +62,6 @@ def compare(
     cause: Annotated[bool, option(VERSIONS, "Where they differ, look for the reason.")] = True,
     quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
     force: Annotated[bool, option(None, "Compare although the two are not alike.", None, "--force")] = False,
-    across: Annotated[list[str] | None, option(None, "They differ in this on purpose.", "FIELD")] = None,
     metric: Annotated[
         list[str] | None,
         option(None, "Look at this metric alone, and let it decide (repeatable).", None, "--metric", "-m"),
@@ -100,7 +99,6 @@ def compare(
     baseline, candidate = _two_runs(words or [])
     asked = CompareOptions(
         force=force,
-        across=_fields(across or []),
         metrics=_metrics(metric or []),
         floor=share,
         paths=(str(baseline), str(candidate)),
@@ -304,21 +302,6 @@ def _metrics(names: list[str]) -> tuple[str, ...]:
     from profkit.analysis.metrics import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))
-
-
-def _fields(names: list[str]) -> tuple[str, ...]:
-    """Fields of the fingerprint by name or title; raises UsageError with all titles where there is none of a name."""
-    from profkit.analysis.comparability import all_fields
-    from profkit.core.errors import UsageError
-
-    known = {word.lower(): name for name, field in all_fields().items() for word in (name, field.title)}
-    for name in names:
-        if name.strip().lower() not in known:
-            titles = ", ".join(field.title for field in all_fields().values() if field.tier == "must")
-            raise UsageError(
-                f"--across {name} is no field that decides what may be compared", f"one of: {titles}"
-            )
-    return tuple(known[name.strip().lower()] for name in names)
 
 
 def parse_share(text: str | None) -> float | None:

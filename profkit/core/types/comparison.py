@@ -34,9 +34,6 @@ class Difference:
     tier: Tier
     baseline: str | None
     candidate: str | None
-    tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
-    metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
-    intended: bool = False  # on purpose, as was asked for
 
 
 @dataclass(frozen=True)

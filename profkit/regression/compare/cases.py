@@ -71,12 +71,8 @@ def _lost(code: str, names: Sequence[str], fix: Fact) -> Decided:
 
 # How far all cases of one implementation of one operation move together from one sweep to the next of the same code, as
 # a standard deviation of the geometric mean's logarithm. On the device's clock: 0.96 % over 110 of them (11 pairs of
-# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting), and
+# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting).
 GROUP_SIGMA = 0.01
-# 0.68 % beside the framework's own, of which most move with them: the clock, the temperature, another chip of the kind.
-BESIDE_CONTROLS = 0.0075
-NOTABLE = 0.002
-LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
 # A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
 LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
@@ -94,7 +90,6 @@ class SweepDecision:
     controls: Fact | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
-    notes: tuple[Fact, ...] = ()  # which part was attributed to the machine
 
 
 def decide_sweep(
@@ -105,16 +100,12 @@ def decide_sweep(
     if not groups:
         return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
     known = _control_groups(baseline, candidate, tuple(groups))
-    means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
-    shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
-    shifts = {name: 0.0 if name in known else shift for name in groups}
-    changes = _group_changes(groups, means, shifts, known, floor)
+    changes = _group_changes(groups, known, floor)
     return SweepDecision(
         changes,
         frozenset(pair.scope for group in groups.values() for pair in group),
         _changed_controls(changes, known),
         _lost_cases(baseline, candidate),
-        notes=_shift_notes(shift, known),
     )
 
 
@@ -147,21 +138,11 @@ def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequen
 
 
 def _group_changes(
-    groups: Mapping[str, Sequence[MetricPair]],
-    means: Mapping[str, float],
-    shifts: Mapping[str, float],
-    controls: frozenset[str],
-    floor: float | None,
+    groups: Mapping[str, Sequence[MetricPair]], controls: frozenset[str], floor: float | None
 ) -> tuple[Change, ...]:
     device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
-    beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
     spread = _case_spread(groups)
-    # A control does not tell its own error.
-    errors = {
-        name: hypot(usual if name in controls else beside, TAIL_FACTOR * spread / sqrt(len(group)))
-        for name, group in groups.items()
-    }
     ratios = []
     for name, group in groups.items():
         scope = Scope("region", f"{name}, {plural(len(group), 'shape')}")
@@ -169,7 +150,9 @@ def _group_changes(
         pair = _mean_pair(MEAN_METRIC, "s", "lower", scope, *values)
         if name in controls:
             pair = replace(pair, rule=replace(pair.rule, role="supports"))
-        ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
+        mean = sum(map(_log_ratio, group)) / len(group)
+        error = hypot(usual, TAIL_FACTOR * spread / sqrt(len(group)))
+        ratios.append((pair, Ratio(exp(mean), 0.0, error, inf, (), ())))
     changes = decide_ratios(ratios, floor)
     return tuple(replace(c, fix=LARGER) if c.word == "ambiguous" else c for c in changes)
 
@@ -191,14 +174,6 @@ def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fa
     largest = max(known, key=lambda c: abs(log(c.ratio or 1.0)))
     share = (largest.ratio or 1.0) - 1
     return Fact.of("controls-changed", name=largest.scope.name or "", more=len(known) - 1, share=share)
-
-
-def _shift_notes(shift: float, controls: frozenset[str]) -> tuple[Fact, ...]:
-    """What is taken out of the changes of all others; nothing where that is next to nothing."""
-    if abs(shift) < NOTABLE:
-        return ()
-    names = ", ".join(sorted({_implementation_of(name) for name in controls}))
-    return (Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls)),)
 
 
 def _log_ratio(pair: MetricPair) -> float:

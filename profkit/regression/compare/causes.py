@@ -101,27 +101,8 @@ def _occupancy_cause(evidence: Evidence, pair: KernelPair, fall: Change) -> Caus
     return Cause("occupancy", said, pair.candidate.scope, (change_fact(fall), *risen))
 
 
-# ---------------------------------------------------------------- which kernels, how often
-
-
 def _added(name: str, size: float, unit: str = "") -> Fact:
     return Fact.of("added", name=name, size=size, unit=unit)
-
-
-def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
-    """Where GPU utilization fell. That it waits for the host is only said where nothing was launched while it idled."""
-    fall = evidence.fell("gpu.utilization")
-    if fall is None:
-        return
-    lines, starved = [change_fact(fall)], None
-    for side, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
-        starved = document.trace.starved if document.trace is not None else None
-        if starved is not None:
-            verb = "submitted" if document.metal is not None else "launched"
-            lines.append(Fact.of("starved", verb=verb, share=starved, side=side))
-    waits = starved is not None and starved > 0.5
-    said = Fact.of("waits-for-host" if waits else "idle-device", things=_things(evidence))
-    yield Cause("host", said, evidence=tuple(lines))
 
 
 def _more(code: str, change: Change, **names: str) -> Fact:
@@ -187,7 +168,6 @@ RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
     _find_other_kernels,
     _find_shapes_and_occupancy,
-    _find_idle_device,
     _find_work,
     _find_kernel_efficiency,
     _find_cache_misses,

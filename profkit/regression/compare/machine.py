@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from profkit.analysis.comparability import arguments_of, holds_down, program_of
+from profkit.analysis.comparability import holds_down
 from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread
@@ -177,8 +177,7 @@ def lost_share(document: RunDocument) -> float:
 def lost_fact(document: RunDocument, side: str) -> Fact:
     """What a run lost to others, and of which side of the comparison."""
     stolen, waited = lost_shares(document.disturbances)
-    code = "stolen" if waited < stolen / 10 else "waited" if stolen < waited / 10 else "lost"
-    return Fact.of(code, side=side, stolen=stolen, waited=waited)
+    return Fact.of("lost", side=side, stolen=stolen, waited=waited)
 
 
 def _spread_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
@@ -334,23 +333,15 @@ def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
 
 
 def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
-    line = command_that_decides(baseline, candidate)
-    same = baseline.workload.command == candidate.workload.command and " --a " in (line or "")
-    return Fact.of("in-turns-same-command" if same else "text", text=line) if line else Fact("in-turns")
-
-
-def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str | None:
     """The call that runs both programs in turns: two commits by one command, else two commands."""
-    commands = [shlex.join(document.workload.command) for document in (baseline, candidate)]
-    if not all(commands):
-        return None
-    before, after = baseline.revision, candidate.revision
-    names = [(program_of(d.workload), arguments_of(d.workload)) for d in (baseline, candidate)]
-    known = before is not None and after is not None and before.commit and after.commit and not before.dirty
-    if before and after and known and names[0] == names[1] and (after.dirty or before.commit != after.commit):
-        head = "" if after.dirty else f" --head {str(after.commit)[:12]}"  # else the files as they are
-        return f"profkit compare --base {str(before.commit)[:12]}{head} -- {commands[1]}"
-    return f"profkit compare --a {shlex.quote(commands[0])} --b {shlex.quote(commands[1])}"
+    before, after = (shlex.join(document.workload.command) for document in (baseline, candidate))
+    if not before or not after:
+        return Fact("in-turns")
+    old, new = baseline.revision, candidate.revision
+    if before == after and old and new and old.commit and new.commit and not (old.dirty or new.dirty):
+        line = f"profkit compare --base {old.commit[:12]} --head {new.commit[:12]} -- {after}"
+        return Fact.of("text", text=line)
+    return Fact.of("text", text=f"profkit compare --a {shlex.quote(before)} --b {shlex.quote(after)}")
 
 
 # ---------------------------------------------------------------- causes

@@ -53,13 +53,12 @@ ALIKE = Decided("same", Fact("one-run"))
 class CompareOptions:
     """How two runs are compared.
 
-    `force`: although they are not alike. `across` names fields (`workload.arguments`) in which they differ on purpose.
-    `metrics` are the only ones to look at, and each of them decides; empty: those of `rules.yaml`. `floor` is the
-    relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`: where the two runs are.
+    `force`: although they are not alike. `metrics` are the only ones to look at, and each of them decides; empty: those
+    of `rules.yaml`. `floor` is the relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`:
+    where the two runs are.
     """
 
     force: bool = False
-    across: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     floor: float | None = None
     paths: tuple[str, str] = ("", "")
