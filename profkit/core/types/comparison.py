@@ -219,7 +219,6 @@ class BisectStep:
     low: float
     high: float
     seconds: float  # wall time, with the checkouts
-    probability: float | None = None  # after the step, that the change is at `later` or before it
 
 
 @dataclass(frozen=True)
@@ -286,4 +285,3 @@ class BisectDocument:
     options: BisectOptions
     search: BisectSearch
     subjects: Mapping[str, str] = field(default_factory=dict)  # first lines of messages, by hash
-    notes: tuple[Fact, ...] = ()
