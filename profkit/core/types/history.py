@@ -250,7 +250,6 @@ class Night:
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
-    left_out: int = 0  # workloads of the file that were not asked for
     notes: tuple[str, ...] = ()  # what could not be stored or written
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing

@@ -175,8 +175,6 @@ def night_reason(night: Night) -> str:
 def night_notes(night: Night) -> list[str]:
     """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
     lines = list(night.notes)
-    if night.left_out:
-        lines.append(f"{night.left_out} of the workloads were left out (--only)")
     if night.interrupted:
         lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
     names: dict[str, list[str]] = {}
