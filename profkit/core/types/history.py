@@ -170,7 +170,6 @@ class MetricOutcome:
     change: Change | None = None  # of the interleaved re-run, where there was one
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
-    short: int = 0  # nights more until it is decided
     by_past: str = ""  # the code of what its past alone says, where that is worse than what decided
     gates: bool = True  # False: shown, and sets no outcome of the night
     since: str | None = None  # when the regression, or the candidate, began: `started` of its first night

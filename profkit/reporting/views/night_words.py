@@ -70,8 +70,7 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
     before = next((machine for machine in reversed(machines) if machine != here), "")
     said = {
         "value": value, "size": size, "since": since, "day": day, "limits": limits, "nights": nights,
-        "night": str(metric.nights), "needed": str(metric.nights + metric.short), "here": short_machine(here),
-        "short": plural(metric.short, "more night"), "before": short_machine(before),
+        "night": str(metric.nights), "here": short_machine(here), "before": short_machine(before),
         "within": f", within {limits}" if limits else "",
         "message": metric.message or "its value is not a finite number",
     }  # fmt: skip
