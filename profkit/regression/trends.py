@@ -94,29 +94,21 @@ def trend_of_file(path: Path) -> Trend:
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
-    workload, metric, scope = _split_pattern(known, pattern)
-    of_workload = [series for series in known if fnmatchcase(series.key.workload, workload)]
-    if metric is None:
+    """By the name of a workload, which may hold colons, its usual metric; else whatever the pattern fits."""
+    of_workload = [series for series in known if fnmatchcase(series.key.workload, pattern)]
+    of_workload = [series for series in known if series.key.workload == pattern] or of_workload
+    if of_workload:
         measured = {(series.key.workload, series.key.metric) for series in of_workload}
         usual = {
             name: next((m for m in DEFAULT_METRICS if (name, m) in measured), None) for name, _ in measured
         }
         return [s for s in of_workload if usual[s.key.workload] in (None, s.key.metric)]
-    return [
-        series
-        for series in of_workload
-        if fnmatchcase(series.key.metric, metric)
-        and (scope is None or fnmatchcase(series.key.scope.name or series.key.scope.kind, scope))
-    ]
 
+    def name(series: Series) -> str:
+        key = series.key
+        return f"{key.workload}:{key.metric}:{key.scope.name or key.scope.kind}"
 
-def _split_pattern(known: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
-    """Workload, metric and scope of a pattern. A workload's own name may hold colons: then it is taken as a whole."""
-    if any(series.key.workload == pattern for series in known):
-        return pattern.translate({ord("["): "[[]"}), None, None
-    workload, _, rest = pattern.partition(":")
-    metric, _, scope = rest.partition(":")
-    return workload or "*", metric or ("*" if scope else None), scope or None
+    return [series for series in known if fnmatchcase(name(series), f"{pattern}*")]
 
 
 # ---------------------------------------------------------------- a whole history

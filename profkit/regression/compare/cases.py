@@ -250,7 +250,7 @@ def compare_evaluations(
         forced=options.force and baseline.device != candidate.device,
         changes=worst_first(changes),
         looked_at=tested_count(changes),
-        notes=tuple(_notes(baseline, candidate, pairs, changes, timed=timed)),
+        notes=tuple(_notes(baseline, candidate, changes, timed=timed)),
         fix=found.fix,
     )
 
@@ -277,17 +277,12 @@ def _by_operation(pairs: Sequence[_Pair]) -> Mapping[str, list[_Pair]]:
 
 
 def _correctness_changes(pairs: Sequence[_Pair]) -> list[Change]:
-    """One for each operation of which a test changed, and one for all together."""
-    changes = [
-        change
-        for operation, own in _by_operation(pairs).items()
-        if (change := _correctness_change(own, Scope("region", operation))) is not None
-    ]
-    whole = _correctness_change(pairs, RUN)
-    if whole is None:
-        value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
-        return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
-    return [*changes, replace(whole, role="supports")]
+    """One for each operation of which a test changed; where none did, one that says so."""
+    changes = [_correctness_change(own, Scope("region", name)) for name, own in _by_operation(pairs).items()]
+    if found := [change for change in changes if change is not None]:
+        return found
+    value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
+    return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
 
 
 def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
@@ -387,7 +382,6 @@ def _with_lost_tests(
 def _notes(
     baseline: EvaluationDocument,
     candidate: EvaluationDocument,
-    pairs: Sequence[_Pair],
     changes: Sequence[Change],
     *,
     timed: bool,
@@ -398,10 +392,6 @@ def _notes(
     for change in changes:
         if change.metric == _FAILED_TESTS and change.scope.kind == "region":
             yield change.doubts[0]
-    still = sum(change.word == "ambiguous" and change.scope.kind == "region" for change in changes)
-    if still:
-        yield Fact.of("open-operations", count=still)
-    yield Fact.of("tests-decided", count=len(pairs))
     for side, document in (("baseline", baseline), ("candidate", candidate)):
         if not document.complete:
             yield Fact.of("interrupted", side=side)

@@ -19,15 +19,6 @@ from profkit.regression.compare.outcome import Evidence, change_fact, moved
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
 MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
 _NAMED = 3  # kernels or functions that evidence names
-# The metric, and whether more of it is the worse for a kernel.
-_EFFICIENCY = (
-    ("memory.spill.loads", True),
-    ("memory.spill.stores", True),
-    ("shared.bank_conflicts", True),
-    ("memory.coalescing", False),
-    ("warp.execution_efficiency", False),
-)
-_MISSES = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
 
 
 def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
@@ -145,30 +136,9 @@ def _grown_functions(evidence: Evidence, change: Change) -> list[FunctionChange]
     return sorted(grown, key=lambda f: -abs(added_value(f)))[:_NAMED]
 
 
-def _find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
-    """For each kernel that became slower: idle lanes, half used sectors, bank conflicts, spilled registers."""
-    for metric, rises in _EFFICIENCY:
-        for change in evidence.different(metric):
-            kernel = evidence.kernel_change(change.scope)
-            worse = (change.candidate.value > change.baseline.value) == rises
-            if worse and kernel is not None and kernel.word == "slower":
-                said = Fact.of(f"worse {metric}", kernel=change.scope.name or "")
-                yield Cause(metric.rpartition(".")[2], said, change.scope, (change_fact(change),))
-
-
-def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
-    """Where a miss rate of the caches or branches rose, and no work was added: a rate is of the accesses there are."""
-    for metric in _MISSES if evidence.rose("instructions") is None else ():
-        change = evidence.rose(metric)
-        if change is not None:
-            yield Cause("misses", Fact(f"worse {metric}"), change.scope, (change_fact(change),))
-
-
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
     _find_other_kernels,
     _find_shapes_and_occupancy,
     _find_work,
-    _find_kernel_efficiency,
-    _find_cache_misses,
 )

@@ -203,10 +203,6 @@ class Evidence:
         """The changes of these metrics that are DIFFERENT."""
         return (c for c in self.changes if c.word == "different" and c.metric in metrics)
 
-    def rose(self, metric: str) -> Change | None:
-        """The first DIFFERENT rise of a metric, in any scope."""
-        return next((c for c in self.different(metric) if c.candidate.value > c.baseline.value), None)
-
     def fell(self, metric: str, scope: Scope | None = None) -> Change | None:
         """The first DIFFERENT fall of a metric, in any scope or in one."""
         falls = (c for c in self.different(metric) if c.candidate.value < c.baseline.value)
