@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,8 +111,6 @@ def _two_runs(words: list[str]) -> tuple[Path, Path]:
 
     if len(words) == 2:
         return Path(words[0]), Path(words[1])
-    if len(words) > 2 and not Path(words[0]).exists():
-        raise UsageError(f"{shlex.join(words[:4])} ... is a command: which versions of it?", "--base HEAD~1")
     raise UsageError(
         f"compare takes two runs or reports, not {len(words)}",
         "profkit compare BASELINE CANDIDATE, or profkit compare --base main -- COMMAND",
@@ -139,10 +135,6 @@ def _versions(
     if not words:
         raise UsageError(
             "no command: put it after `--`", f"profkit compare --base {base or 'main'} -- python bench.py"
-        )
-    if len(words) == 1 and len(words[0].split()) > 1 and shutil.which(words[0]) is None:
-        raise UsageError(
-            f"there is no program {words[0]!r}: the command is one quoted word", f"-- {words[0]}"
         )
     if base is None:
         raise UsageError(f"--head {head}: and what is it compared with?", f"--base {head}~1")

@@ -23,8 +23,6 @@ def test_pages_are_written_and_said(history: Path, tmp_path: Path) -> None:
     assert said.code == 0, said.err
     assert said.out.endswith("MB: open pages/index.html\n")
     assert "look for changes" in said.err
-    again = profkit("history", "site", "--to", "pages", "--history", history, "-q", cwd=tmp_path)
-    assert (again.code, again.out, again.err) == (0, "", "")
 
 
 def test_days_are_chosen_and_json_says_what_was_written(history: Path, tmp_path: Path) -> None:

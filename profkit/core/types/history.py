@@ -230,7 +230,6 @@ class WorkloadOutcome:
     seconds: float = 0.0
     metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
     verdicts: tuple[Verdict, ...] = ()  # of its targets
-    notes: tuple[str, ...] = ()
     fix: str | None = None
     ending: str = "done"  # of its profile: "workload-failed", "machine", "out-of-time", ...
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder

@@ -239,44 +239,23 @@ def speed_fact(speed: Interval) -> Fact:
 # ---------------------------------------------------------------- clocks and states
 
 
-@dataclass(frozen=True)
-class ClockReading:
-    """The clock that a run was timed at, in Hz, and what measured it: `sampled` or `counted`."""
-
-    hertz: float
-    of: str
+def clock_of(document: RunDocument) -> float | None:
+    """The median clock beside the samples, in Hz; None where nothing measured it."""
+    clocks = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
+    return median(clocks) if clocks else None
 
 
-def clock_of(document: RunDocument) -> ClockReading | None:
-    """The median clock beside the samples, or what cycles and time tell; None where nothing measured it."""
-    samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
-    counted = [
-        r.value
-        for r in document.readings
-        if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
-    ]
-    for values, source in ((samples, "sampled"), (counted, "counted")):
-        if values:
-            return ClockReading(median(values), source)
-    return None
-
-
-def _clock_doubt(change: Change, before: ClockReading | None, after: ClockReading | None) -> Fact | None:
-    cycles = ratio_in_cycles(change, before, after)
-    if cycles is None or before is None or after is None:
+def _clock_doubt(change: Change, before: float | None, after: float | None) -> Fact | None:
+    """A time that the clock alone explains, with its change in cycles; None where it does not, or hardly moved."""
+    if before is None or after is None or change.ratio is None:
         return None
-    return Fact.of("clock", of=before.of, before=before.hertz, after=after.hertz, cycles=cycles - 1)
-
-
-def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockReading | None) -> float | None:
-    """The ratio in cycles of a time that the clock alone explains; None where it does not, or hardly moved."""
-    if before is None or after is None or before.of != after.of or change.ratio is None or change.unit != "s":
-        return None
-    faster = after.hertz / before.hertz
+    faster = after / before
     cycles = change.ratio * faster
     if abs(faster - 1) <= CLOCKS_APART or (change.ratio > 1) == (faster > 1):
         return None
-    return cycles if decide(Interval(cycles, cycles, cycles), change.floor) == "same" else None
+    if decide(Interval(cycles, cycles, cycles), change.floor) != "same":
+        return None
+    return Fact.of("clock", before=before, after=after, cycles=cycles - 1)
 
 
 def performance_state(document: RunDocument) -> tuple[str, float] | None:

@@ -188,9 +188,10 @@ def night_notes(night: Night) -> list[str]:
 
 def workload_notes(workload: WorkloadOutcome) -> list[str]:
     """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
-    lines, pairs = list(workload.notes), workload.pairs
+    lines: list[str] = []
+    pairs = workload.pairs
     if workload.ending == "done" and workload.message and workload.outcome != "invalid":
-        lines.insert(0, f"{workload.message}: only what was run in pairs counts")
+        lines.append(f"{workload.message}: only what was run in pairs counts")
     if pairs is None:
         return lines
     lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]
