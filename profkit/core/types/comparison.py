@@ -135,7 +135,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class BlamedLine:
-    """A line that a commit changed, in what became slower; one that was `removed` stood below `line`."""
+    """A line that a commit changed, in what became slower."""
 
     path: str  # relative to the repository
     line: int
@@ -144,7 +144,6 @@ class BlamedLine:
     subject: str
     function: str
     why: Fact  # what of it changed: instructions of its own, 13.6 M, 777 M
-    removed: bool = False
 
 
 @dataclass(frozen=True)

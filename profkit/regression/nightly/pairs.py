@@ -80,9 +80,8 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
         return NightPairs(code="elsewhere")
     root = repository_of(spec.cwd)
     if root is None:
-        fault = no_repository(spec.cwd, "git init, or paired: never")
-        fix = fault.fix or "install git, or paired: never"
-        return NightPairs(code="no-repository", message=fault.message, fix=fix)
+        fault = no_repository(spec.cwd)
+        return NightPairs(code="no-repository", message=fault.message, fix=f"{fault.fix}; or paired: never")
     names = [config.baseline] if config.baseline else _good_commits(history, spec, tonight)
     name = next((name for name in names if resolve_commit(root, name)), names[0])
     bare = name.removesuffix(PARENT)

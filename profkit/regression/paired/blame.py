@@ -18,7 +18,7 @@ from profkit.analysis.hot_spots import brief_name
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Fact, Profile, RunDocument
-from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, removing_commit, subject_of
+from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, subject_of
 from profkit.regression.paired.why import ROUNDS, CallChange, Key, Reason, path_inside
 
 MOST_LINES = 3
@@ -71,7 +71,7 @@ def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[Blame
         if found.place.function not in best or rank > best[found.place.function][0]:
             best[found.place.function] = rank, line or min(found.place.numbers), found
     ranked = sorted(best.values(), key=lambda entry: entry[0], reverse=True)
-    return tuple(_blamed(first, second, line, found) for _, line, found in ranked[:MOST_LINES])
+    return tuple(_blamed(second, line, found) for _, line, found in ranked[:MOST_LINES])
 
 
 def _calling_line(found: _Found) -> int | None:
@@ -81,28 +81,20 @@ def _calling_line(found: _Found) -> int | None:
     if not name:
         return None
     for number, row in found.place.numbers.items():
-        if call.search(row) or any(call.search(text) for text in found.place.lines.removed):
+        if call.search(row):
             return number
     return None
 
 
-def _blamed(first: Version, second: Version, line: int, found: _Found) -> BlamedLine:
+def _blamed(second: Version, line: int, found: _Found) -> BlamedLine:
     lines, root = found.place.lines, second.root
     assert root is not None
-    assert first.commit is not None
     head = None if second.dirty else second.commit
-    text = ""
-    if lines.removed:
-        text = lines.removed[0].strip()
-        commit = removing_commit(root, lines.path, lines.removed[0], first.commit, head)
-    else:
-        commit = blamed_commit(root, lines.path, line, head)
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            text = read_bounded_text(root / lines.path).splitlines()[line - 1].strip()
+    text, commit = "", blamed_commit(root, lines.path, line, head)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        text = read_bounded_text(root / lines.path).splitlines()[line - 1].strip()
     subject = subject_of(root, commit) if commit else "not committed"
-    return BlamedLine(
-        lines.path, line, text, commit or "", subject, found.place.function, found.why, bool(lines.removed)
-    )
+    return BlamedLine(lines.path, line, text, commit or "", subject, found.place.function, found.why)
 
 
 # ---------------------------------------------------------------- by how much each function takes more
@@ -213,32 +205,19 @@ _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 @dataclass(frozen=True)
 class ChangedLines:
-    """Lines `first` to `last` of `path`, as the candidate has them.
-
-    `removed`: what was taken out with nothing in its place; it stood below the line `first`.
-    """
+    """Lines `first` to `last` of `path`, as the candidate has them."""
 
     path: str
     first: int
     last: int
-    removed: tuple[str, ...] = ()
 
 
 def changed_lines(diff: str) -> Iterator[ChangedLines]:
-    """The hunks of a diff without context (`git diff -U0`), of lines that were only taken out the one above.
-
-    Those in which only comments or empty lines differ are left out.
-    """
+    """The hunks of a diff without context (`git diff -U0`) that have lines in the candidate."""
     path, wanted = "", 0  # lines of a hunk that follow: what they hold is the files' own, and no header
-    found: ChangedLines | None = None
-    old: list[str] = []
-    new: list[str] = []
     for line in diff.split("\n"):
         if wanted and line[:1] in ("+", "-"):
             wanted -= 1
-            (new if line[0] == "+" else old).append(line[1:])
-            if not wanted and found is not None:
-                yield from _of_code(found, old, new)
         elif wanted and line[:1] == "\\":
             continue
         elif line.startswith("+++ "):
@@ -246,17 +225,9 @@ def changed_lines(diff: str) -> Iterator[ChangedLines]:
             path, wanted = name[2:] if name.startswith("b/") else "", 0
         elif match := _HUNK.match(line):
             start, count = int(match[2]), int(match[3] or 1)
-            wanted, old, new = int(match[1] or 1) + count, [], []
-            first = max(1, start)
-            found = ChangedLines(path, first, max(first, start + count - 1)) if path else None
-
-
-def _of_code(lines: ChangedLines, old: list[str], new: list[str]) -> Iterator[ChangedLines]:
-    gone = [text for text in old if _is_code(text)]
-    if any(map(_is_code, new)) or (gone and new):
-        yield lines
-    elif gone:
-        yield ChangedLines(lines.path, lines.first, lines.last, tuple(gone))
+            wanted = int(match[1] or 1) + count
+            if path and count:
+                yield ChangedLines(path, start, start + count - 1)
 
 
 def _is_code(text: str) -> bool:
@@ -275,8 +246,6 @@ def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
 
     def code_in(begin: int, end: int) -> dict[int, str]:
         numbers = range(max(begin, lines.first), min(end, lines.last, len(rows)) + 1)
-        if lines.removed:
-            return dict.fromkeys(numbers, "")
         return {n: rows[n - 1] for n in numbers if _is_code(rows[n - 1])}
 
     outside = code_in(1, len(rows))
@@ -289,13 +258,9 @@ def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
             continue
         first = min((mark.lineno for mark in node.decorator_list), default=node.lineno)
         last = node.end_lineno or node.lineno
-        # What was taken out below the line above a function stood at its head: a decorator.
-        above = first - 1 if lines.removed and lines.removed[0].lstrip().startswith("@") else first
-        if above <= lines.last and lines.first <= last and (numbers := code_in(above, last)):
+        if numbers := code_in(first, last):
             yield _Place(lines, node.name, numbers, min(numbers) < node.body[0].lineno)
         for number in range(max(first, lines.first), min(last, lines.last) + 1):
             outside.pop(number, None)
-    if outside := {
-        number: row for number, row in outside.items() if lines.removed or rows[number - 1].strip()
-    }:
+    if outside := {number: row for number, row in outside.items() if rows[number - 1].strip()}:
         yield _Place(lines, "<module>", outside)

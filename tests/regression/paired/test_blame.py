@@ -65,11 +65,11 @@ def test_hunks_are_read_and_what_files_hold_is_taken_for_no_header() -> None:
     diff = (
         "+++ b/a b.py\n@@ -1,0 +2,2 @@ def f():\n+++ b/../../etc/passwd\n+@@ -1 +9,9 @@\n+++ /dev/null\n"
         "@@ -1 +0,0 @@\n-x\n"
-        "@@ nonsense @@\n+++ b/c.c\n@@ -5,2 +4,0 @@ g(int)\n-a\n-b\n@@ -99999999999 +1 @@\n"
+        "@@ nonsense @@\n+++ b/c.c\n@@ -5,2 +4,0 @@ g(int)\n-a\n-b\n@@ -7 +6 @@\n-c\n+d\n@@ -99999999999 +1 @@\n"
     )
     assert list(changed_lines(diff)) == [
         ChangedLines("a b.py", 2, 3),
-        ChangedLines("c.c", 4, 4, ("a", "b")),
+        ChangedLines("c.c", 6, 6),
     ]
 
 
@@ -81,29 +81,3 @@ def test_calls_that_were_counted_blame_the_line_of_their_caller_before_any_secon
     (line,) = blamed_lines(Reason(calls=calls), old, new)
     assert (line.line, line.function) == (7, "parse")
     assert spoken(line) == "sorted is called 1,200 times per run instead of 0"
-
-
-def committed(place: Path, message: str) -> str:
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", message)
-    return git(place, "rev-parse", "HEAD")
-
-
-def test_a_line_that_was_taken_out_is_shown_with_the_commit_that_did_it(tmp_path: Path) -> None:
-    place = repository(tmp_path / "repo")
-    kept = (
-        "CACHE = {}\n\n\ndef parse(text):\n    words = CACHE.get(text) or sorted(text)\n"
-        "    CACHE[text] = words\n    return words\n"
-    )
-    (place / "tool.py").write_text(kept)
-    first = committed(place, "Begin")
-    (place / "tool.py").write_text(kept.replace("    CACHE[text] = words\n", ""))
-    taken = committed(place, "Keep nothing")
-    (place / "tool.py").write_text(kept.replace("    CACHE[text] = words\n", "") + "\n# later\n")
-    last = committed(place, "Later")
-    old = Version("old", ("x",), place, root=place, commit=first)
-    new = Version("new", ("x",), place, root=place, commit=last)
-    calls = (CallChange(("", "sorted"), 1, 100, 0.9, ("tool.py", "parse"), 4),)
-    (line,) = blamed_lines(Reason(calls=calls), old, new)
-    assert (line.line, line.text, line.removed) == (5, "CACHE[text] = words", True)
-    assert (line.commit, line.subject) == (taken, "Keep nothing")

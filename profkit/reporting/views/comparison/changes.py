@@ -109,9 +109,7 @@ def _blamed(lines: Sequence[BlamedLine]) -> Iterator[Block]:
         items = (
             Item(
                 blamed_text(line),
-                (joined("taken out: " if line.removed else "", code(line.text.strip())),)
-                if line.text.strip()
-                else (),
+                (code(line.text.strip()),) if line.text.strip() else (),
             )
             for line in lines[:_MOST_LINES]
         )
