@@ -8,6 +8,7 @@ structure of three words. Asking initialises neither CUDA nor a device. Names an
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -38,6 +39,28 @@ class NvmlError(Exception):
 
 class _MemoryInfo(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class _ProcessMemory(ctypes.Structure):
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("used", ctypes.c_ulonglong),
+        ("instance", ctypes.c_uint),
+        ("compute", ctypes.c_uint),
+    )
+
+
+class _ProcessUse(ctypes.Structure):
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("time", ctypes.c_ulonglong),
+        ("busy", ctypes.c_uint),
+        *((name, ctypes.c_uint) for name in ("memory", "encoder", "decoder")),
+    )
+
+
+MOST_PROCESSES = 1024  # on one device
+UNKNOWN_MEMORY = 2**64 - 1  # where the driver does not tell it
 
 
 class Nvml:
@@ -117,6 +140,22 @@ class Nvml:
             if (bits := self.number(name, device, wide=True)) is not None:
                 return bits & sum(REASONS)
         return 0
+
+    def processes(self, device: ctypes.c_void_p) -> dict[int, tuple[int, int]]:
+        """Of each process that computes on a device: bytes of its memory, and per cent of the last second it was busy.
+
+        Numbers of processes are those of the host, also in a container. Empty where the driver does not tell.
+        """
+        count = ctypes.c_uint(MOST_PROCESSES)
+        held, used = (_ProcessMemory * MOST_PROCESSES)(), (_ProcessUse * MOST_PROCESSES)()
+        if self.call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(count), held):
+            return {}
+        memory = {one.pid: int(one.used) % UNKNOWN_MEMORY for one in held[: count.value]}
+        count, since = ctypes.c_uint(MOST_PROCESSES), ctypes.c_ulonglong(int((time.time() - 1) * 1e6))
+        name = "nvmlDeviceGetProcessUtilization"
+        failed = self.call(name, device, used, ctypes.byref(count), since)
+        busy = {one.pid: int(one.busy) for one in used[: 0 if failed else count.value]}
+        return {pid: (size, busy.get(pid, 0)) for pid, size in memory.items()}
 
     def _handle(self, name: str, *arguments: object) -> ctypes.c_void_p | None:
         handle = ctypes.c_void_p()
