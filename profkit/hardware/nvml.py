@@ -42,12 +42,7 @@ class _MemoryInfo(ctypes.Structure):
 
 
 class _ProcessMemory(ctypes.Structure):
-    _fields_ = (
-        ("pid", ctypes.c_uint),
-        ("used", ctypes.c_ulonglong),
-        ("instance", ctypes.c_uint),
-        ("compute", ctypes.c_uint),
-    )
+    _fields_ = (("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instances", ctypes.c_uint * 2))
 
 
 class _ProcessUse(ctypes.Structure):
@@ -55,12 +50,11 @@ class _ProcessUse(ctypes.Structure):
         ("pid", ctypes.c_uint),
         ("time", ctypes.c_ulonglong),
         ("busy", ctypes.c_uint),
-        *((name, ctypes.c_uint) for name in ("memory", "encoder", "decoder")),
+        ("_", ctypes.c_uint * 3),
     )
 
 
 MOST_PROCESSES = 1024  # on one device
-UNKNOWN_MEMORY = 2**64 - 1  # where the driver does not tell it
 
 
 class Nvml:
@@ -146,16 +140,16 @@ class Nvml:
 
         Numbers of processes are those of the host, also in a container. Empty where the driver does not tell.
         """
-        count = ctypes.c_uint(MOST_PROCESSES)
         held, used = (_ProcessMemory * MOST_PROCESSES)(), (_ProcessUse * MOST_PROCESSES)()
-        if self.call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(count), held):
+        holders, users = ctypes.c_uint(MOST_PROCESSES), ctypes.c_uint(MOST_PROCESSES)
+        since = ctypes.c_ulonglong(int((time.time() - 1) * 1e6))
+        if self.call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(holders), held):
             return {}
-        memory = {one.pid: int(one.used) % UNKNOWN_MEMORY for one in held[: count.value]}
-        count, since = ctypes.c_uint(MOST_PROCESSES), ctypes.c_ulonglong(int((time.time() - 1) * 1e6))
-        name = "nvmlDeviceGetProcessUtilization"
-        failed = self.call(name, device, used, ctypes.byref(count), since)
-        busy = {one.pid: int(one.busy) for one in used[: 0 if failed else count.value]}
-        return {pid: (size, busy.get(pid, 0)) for pid, size in memory.items()}
+        if self.call("nvmlDeviceGetProcessUtilization", device, used, ctypes.byref(users), since):
+            users.value = 0  # nothing ran
+        busy = {one.pid: int(one.busy) for one in used[: users.value]}
+        unknown = 2**64 - 1  # a size that the driver does not tell
+        return {one.pid: (int(one.used) % unknown, busy.get(one.pid, 0)) for one in held[: holders.value]}
 
     def _handle(self, name: str, *arguments: object) -> ctypes.c_void_p | None:
         handle = ctypes.c_void_p()

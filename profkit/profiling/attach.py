@@ -7,35 +7,35 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
-import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from profkit.analysis.summaries.host import time_split
-from profkit.backends import RunContext
-from profkit.backends.attached import AttachedNative, AttachedPython, attach, is_python
-from profkit.core import process
-from profkit.core.errors import MachineError, ProfkitError, Progress, UsageError
+from profkit.backends import DEFAULT, RunContext
+from profkit.backends.attached import attach, is_python
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
 from profkit.core.formatting import format_quantity
 from profkit.core.run_folder import create_run_folder, short_path, write_run
-from profkit.core.signals import defer_interrupts
-from profkit.core.types import RUN, PassResult, Reading, RunDocument, Source, Step, Workload
+from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.types import RUN, Reading, RunDocument, Source, Workload
 from profkit.hardware.machine import read_machine
 from profkit.hardware.nvml import NvmlError, nvml_session
 from profkit.profiling.profile import write_reports
+from profkit.profiling.run_passes import run_pass
+from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name
+from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.secrets import mask_command
 
 if TYPE_CHECKING:
     import psutil
 
-LOOK_PAUSE = 0.25  # seconds between two looks at the processes
-PATIENCE = 30.0  # seconds for a tool to write its file when its time is over
+    from profkit.core.process_tree import TreeUse
+
+PATIENCE = 60.0  # seconds for a tool to write its file when its time is over
 
 
 @dataclass(frozen=True)
@@ -57,48 +57,56 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     """
     watch = _Watch(_find(options))
     workload, hidden = _describe(watch.root, options)
-    attached = attach(options.pid, options.seconds)
-    targets = targets_for("cpu", options.targets, workload.name)
-    folder = create_run_folder(options.output.absolute(), workload.name, "cpu", datetime.now())
+    attached, targets = (
+        attach(options.pid, options.seconds),
+        targets_for(DEFAULT, options.targets, workload.name),
+    )
+    folder = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
     context = RunContext(workload, read_machine(), folder, "standard", None, 0.01, 0.0, hidden=hidden)
     begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    document = RunDocument(workload.name, "cpu", "running", workload, begun, machine=context.machine)
+    document = RunDocument(workload.name, DEFAULT, "running", workload, begun, machine=context.machine)
     write_run(folder, document)
-    progress.begin(attached.name, f"{attached.tool}, {options.seconds:g} s of process {options.pid}")
-    try:
-        seconds, interrupted = _record(attached, context, options.seconds, watch, progress)
-        findings = attached.read(context, seconds, watch.cpu)
-    except ProfkitError as fault:
-        progress.end("failed")
-        write_run(folder, replace(document, state="failed", failure=fault.message))
-        fault.run = folder
-        raise
-    progress.end("interrupted; what was seen is kept" if interrupted else f"done in {seconds:.0f} s")
-    end = "goes on" if watch.root.is_running() else "has ended"
-    seen = f"Process {options.pid} was looked at for {seconds:.1f} s, with its children, and {end}."
-    result = PassResult(
-        attached.name, attached.tool, "finished", seconds=seconds, artifacts=findings.artifacts
-    )
-    document = replace(
-        document,
-        state="interrupted" if interrupted else "complete",
-        tools={attached.tool: attached.version},
-        passes=(replace(result, log=f"logs/{attached.name}.log"),),
-        readings=watch.readings(),
-        time_split=time_split(watch.usage, None, watch.use),
-        profiles=findings.profiles,
-        sampled=(findings.sampled,) if findings.sampled is not None else (),
-        facts=findings.facts,
-        notes=(seen, *findings.notes, *watch.device_notes()),
-    )
+    plan = replace(attached.plan, steps=attached.steps(folder / "artifacts"))
+    progress.begin(plan.name, f"{plan.tool}, {options.seconds:g} s of process {options.pid}")
+
+    def look(gone: float) -> None:
+        if gone < options.seconds:
+            attached.look(watch.look(gone))
+        progress.tick(gone)
+
+    result = None
+    with raise_on_signals(), contextlib.suppress(KeyboardInterrupt, Interrupted):
+        result = run_pass(plan, RunSettings(folder, "/", options.seconds + PATIENCE, look))
     with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
+        try:
+            if result is not None and result.result.state == "failed":
+                raise MachineError(f"{plan.tool}: {fact_text(result.result.reason)}", result.result.fix)
+            seconds = watch.usage[-1][0] if watch.usage else 0.0
+            findings = attached.read(context, seconds, watch.cpu)
+        except ProfkitError as fault:
+            progress.end("failed")
+            write_run(folder, replace(document, state="failed", failure=fault.message))
+            fault.run = folder
+            raise
+        progress.end("done" if result is not None else "interrupted; what was seen is kept")
+        end = "goes on" if watch.root.is_running() else "has ended"
+        seen = f"Process {options.pid} was looked at for {seconds:.1f} s, with its children, and {end}."
+        document = replace(
+            document,
+            state="complete" if result is not None else "interrupted",
+            tools={str(plan.tool): attached.version},
+            passes=(replace(result.result, artifacts=findings.artifacts),) if result is not None else (),
+            readings=watch.readings(),
+            time_split=time_split(watch.usage, None, watch.use),
+            profiles=findings.profiles,
+            sampled=(findings.sampled,) if findings.sampled is not None else (),
+            facts=findings.facts,
+            notes=(seen, *findings.notes, *watch.device_notes()),
+        )
         document = judge_document(document, targets)
         if (why := write_reports(document, folder)) is not None:
             progress.note(why)
     return document, Path(short_path(folder))
-
-
-# ------------------------------------------------------------ the process
 
 
 def _find(options: AttachOptions) -> psutil.Process:
@@ -108,15 +116,13 @@ def _find(options: AttachOptions) -> psutil.Process:
     pid = options.pid
     if not 1 <= options.seconds <= 86_400:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 s and a day", "--seconds 20")
-    if pid == os.getpid():
-        raise UsageError("--pid is profkit itself")
     try:
         found = psutil.Process(pid)
-        if found.status() == psutil.STATUS_ZOMBIE:
-            raise UsageError(f"process {pid} has ended; its parent has not asked how")
         owner = found.username()
+        if found.status() == psutil.STATUS_ZOMBIE or pid == os.getpid():
+            raise ValueError
     except (psutil.NoSuchProcess, ValueError, OverflowError):
-        raise UsageError(f"there is no process {pid}", "pgrep -af python   (lists them)") from None
+        raise UsageError(f"no process {pid} runs here", "pgrep -af python   (lists them)") from None
     try:
         is_python(pid)
         os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))  # asks for the right that every debugger needs
@@ -124,25 +130,25 @@ def _find(options: AttachOptions) -> psutil.Process:
         raise MachineError("--pid reads /proc, which only Linux has") from None
     except (PermissionError, ProcessLookupError):
         ours = os.geteuid() in (0, found.uids().real)
-        raise MachineError(*why_refused(pid, owner, ours=ours, scope=_ptrace_scope())) from None
+        raise MachineError(*why_refused(pid, None if ours else owner, _ptrace_scope())) from None
     return found
 
 
-def why_refused(pid: int, owner: str, *, ours: bool, scope: int) -> tuple[str, str]:
-    """Why the system lets nobody look into a process, and the line that changes it. `scope`: Yama's ptrace_scope."""
-    if not ours:
+def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:
+    """Why the system lets us not look into a process, and the line that changes it.
+
+    `other`: the user whose it is, where it is not ours. `scope`: Yama's ptrace_scope, 0 where nothing limits.
+    """
+    if other is not None:
         again = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
-        return f"process {pid} is {owner}'s: only {owner} and root may look into it", again
-    if scope >= 3:
-        return "kernel.yama.ptrace_scope is 3: nobody may look into a process until the next boot", "reboot"
+        return f"process {pid} is {other}'s: another user may not look into it", again
     if scope > 0 and os.geteuid() != 0:
-        reason = (
-            f"kernel.yama.ptrace_scope is {scope}: a process may be looked into by its parent and root alone"
+        reason = f"kernel.yama.ptrace_scope is {scope}: only its parent and root may look into a process"
+        return (
+            reason,
+            "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "reboot   (3 holds until then)",
         )
-        return reason, "sudo sysctl kernel.yama.ptrace_scope=0"
-    reason = (
-        f"the system does not let us look into process {pid}: a container has no right to (CAP_SYS_PTRACE)"
-    )
+    reason = f"this container has no right to look into process {pid} (CAP_SYS_PTRACE)"
     return reason, "docker run --cap-add SYS_PTRACE   (Kubernetes: securityContext.capabilities.add)"
 
 
@@ -157,68 +163,10 @@ def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, t
     """The process as a workload, and the secrets of its command line."""
     words, python = root.cmdline() or [root.name()], is_python(root.pid)
     shown, hidden = (tuple(words), ()) if options.keep_arguments else mask_command(words)
-    script = [word for word in words[1:2] if python and not word.startswith("-")]  # gunicorn, which ends in no .py
+    script = [word for word in words[1:2] if python and not word.startswith("-")]  # gunicorn ends in no .py
     name = options.name or (Path(script[0]).stem if script else default_name(words))
     program = shown[0] if python else root.exe()
-    workload = Workload((program, *shown[1:]), name, root.cwd(), root.exe() if python else None)
-    return workload, hidden
-
-
-# ------------------------------------------------------------ the recording
-
-
-def _record(
-    attached: AttachedPython | AttachedNative,
-    context: RunContext,
-    seconds: float,
-    watch: _Watch,
-    progress: Progress,
-) -> tuple[float, bool]:
-    """Run the tools to their end; the seconds that they looked, and whether Ctrl-C ended them. Raises MachineError."""
-    steps = attached.steps(context)
-    with defer_interrupts() as stop, contextlib.ExitStack() as files:
-        children = [_start(step, context.folder, files) for step in steps]
-        begin = time.monotonic()
-        told = None
-        while any(child.poll() is None for child in children):
-            stop.wait(LOOK_PAUSE) if told is None else time.sleep(LOOK_PAUSE)
-            now = time.monotonic()
-            if told is None and stop.is_set():
-                told = now
-                for child in children:  # each writes what it has
-                    child.send_signal(signal.SIGINT)
-            if now > (begin + seconds if told is None else told) + PATIENCE:
-                for child in children:
-                    child.kill()
-            if told is None and now < begin + seconds:
-                attached.look(watch.look(now - begin))
-            progress.tick(now - begin)
-        looked = min((told or time.monotonic()) - begin, seconds)
-        for step in steps:
-            for argv in step.after:
-                process.run(
-                    argv, log=context.folder / "logs" / f"{step.name}.after.log", timeout=step.after_limit
-                )
-    for step, child in zip(steps, children, strict=True):
-        text = (context.folder / "logs" / f"{step.name}.log").read_text(errors="replace")
-        if child.returncode != 0 and not (context.folder / step.artifacts[0]).exists():
-            fault = attached.explain(text, child.returncode)
-            last = text.strip().splitlines()[-1:] or ["it printed nothing"]
-            reason = (
-                fault.reason
-                if fault is not None
-                else process.describe_status(child.returncode) + f": {last[0]}"
-            )
-            raise MachineError(f"{attached.tool}: {reason}", fault.fix if fault is not None else None)
-    return looked, stop.is_set()
-
-
-def _start(step: Step, folder: Path, files: contextlib.ExitStack) -> subprocess.Popen[bytes]:
-    log = files.enter_context((folder / "logs" / f"{step.name}.log").open("wb"))
-    # a session of its own: a Ctrl-C on the terminal is ours alone
-    return subprocess.Popen(
-        step.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
-    )
+    return Workload((program, *shown[1:]), name, root.cwd(), root.exe() if python else None), hidden
 
 
 @dataclass
@@ -229,19 +177,19 @@ class _Watch:
     cpu: dict[int, float] = field(default_factory=dict)  # processor seconds of each since the first look
     usage: list[tuple[float, float, float]] = field(default_factory=list)  # as `time_split` takes it
     peak: int = 0  # bytes of memory
-    use: Any = None
-    _first: dict[int, tuple[float, ...]] = field(default_factory=dict)
-    _last: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    use: TreeUse | None = None
+    _seen: dict[int, list[tuple[float, ...]]] = field(
+        default_factory=dict
+    )  # the first and the last look at each
     _gpu: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def look(self, gone: float) -> int:
         """Look at all; the process whose turn it is to be looked at closely."""
         import psutil
 
-        from profkit.core.process_tree import TreeUse, queued_of
+        from profkit.core.process_tree import TreeUse, seconds_queued
 
-        resident = threads = 0
-        alive = [self.root.pid]
+        resident, threads, alive = 0, 0, [self.root.pid]
         with contextlib.suppress(psutil.Error):
             alive += [child.pid for child in self.root.children(recursive=True)]
         for pid in alive:
@@ -249,28 +197,26 @@ class _Watch:
                 one = psutil.Process(pid)
                 times, io = one.cpu_times(), one.io_counters()
                 counts = (io.read_chars, io.write_chars, io.read_count + io.write_count)
-                self._last[pid] = (times.user + times.system, queued_of(pid), *counts)
-                self._first.setdefault(pid, (0.0,) * 5 if self.usage else self._last[pid])
+                now = (times.user + times.system, seconds_queued(pid), *counts)
+                self._seen.setdefault(pid, [(0.0,) * 5 if self.usage else now, now])[1] = now
                 resident, threads = resident + one.memory_info().rss, threads + one.num_threads()
         since = {
-            p: [a - b for a, b in zip(now, self._first[p], strict=True)] for p, now in self._last.items()
+            pid: [last - first for first, last in zip(*looks, strict=True)]
+            for pid, looks in self._seen.items()
         }
         self.cpu = {pid: used[0] for pid, used in since.items()}
         cpu, queued, read, written, calls = (sum(column) for column in zip(*since.values(), strict=True))
         self.usage.append((gone, cpu, queued))
         self.peak = max(self.peak, resident)
-        most = max(threads, self.use.threads if self.use is not None else 0)
-        self.use = TreeUse(int(read), int(written), int(calls), most)
-        self._look_at_devices(set(alive))
-        return alive[len(self.usage) % len(alive)]
-
-    def _look_at_devices(self, alive: set[int]) -> None:
+        self.use = TreeUse(
+            int(read), int(written), int(calls), max(threads, self.use.threads if self.use else 0)
+        )
         with contextlib.suppress(OSError, NvmlError), nvml_session() as nvml:
             for number, device in enumerate(nvml.handles()):
-                found = [use for pid, use in nvml.processes(device).items() if pid in alive]
-                if found:
+                if found := [use for pid, use in nvml.processes(device).items() if pid in alive]:
                     size, busy = (sum(column) for column in zip(*found, strict=True))
                     self._gpu.setdefault(number, []).append((size, min(100, busy)))
+        return alive[len(self.usage) % len(alive)]
 
     def device_notes(self) -> list[str]:
         """What they used of each GPU, in words."""
@@ -285,7 +231,7 @@ class _Watch:
 
     def readings(self) -> tuple[Reading, ...]:
         """The largest resident set (B) and the cores kept busy (%) of all processes together."""
-        seconds, cpu, _ = self.usage[-1]
+        seconds, cpu, _ = self.usage[-1] if self.usage else (0.0, 0.0, 0.0)
         source = Source(
             "psutil", formula="100 * (user + system CPU seconds) / wall seconds, of all processes"
         )
