@@ -36,7 +36,7 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about
 from profkit.reporting.views.hot_spots import spots_section
-from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
+from profkit.reporting.views.run_about import kernel_table, kernels_of
 from profkit.reporting.views.run_insights import more_on_screen, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
     VERDICTS,
@@ -188,8 +188,6 @@ def _blocks(
     yield spots_section(document)
     yield from _gpu_sections(document, texts, kernels)
     yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
-    if (instructions := instructions_section(document)) is not None:
-        yield Detail((instructions,))
     yield from flame_section(extras)
     yield _all_numbers(texts, placed=bool(document.hot_spots))
     if (unknown := texts.get("unknown")) is not None:
