@@ -225,23 +225,6 @@ def _half_width(result: CaseResult) -> float:
     return max(abs(seconds - centre) for seconds in result.seconds) / centre
 
 
-def farthest_from_roofline(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
-    """The fastest case of a shape, at those shapes where it is most time above its roofline.
-
-    Where another implementation is faster already, nothing has to be found out to win that.
-    """
-    best: dict[GridPoint, float] = {}
-    for result in document.results:
-        if result.median:
-            best[result.point] = min(result.median, best.get(result.point, result.median))
-    above = [
-        ((1 - min(1.0, share)) * best[result.point], result)
-        for result in document.results
-        if (share := efficiency(result, document.roofs)) is not None and result.median == best[result.point]
-    ]
-    return tuple(result for _, result in sorted(above, key=lambda pair: -pair[0])[:count])
-
-
 def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
     """The cases that take longest."""
     timed = [result for result in document.results if result.median]

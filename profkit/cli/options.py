@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
@@ -87,15 +87,6 @@ def refuse_again(what: str, verb: str) -> NoReturn:
     raise UsageError(
         f"--again is for {what} that is there already", f"profkit {verb} --resume FOLDER --again"
     )
-
-
-def profile_choices(profile: str, what: Literal["cases", "tests"]) -> tuple[tuple[str, int], ...]:
-    """What `--profile` chooses of the `what`: what profiles is loaded for it alone. Raises UsageError."""
-    if not profile:
-        return ()
-    from profkit.profiling.drill_down import parse_choices
-
-    return parse_choices(profile, what)
 
 
 def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> PlaceSlots | None:

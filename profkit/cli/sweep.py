@@ -75,9 +75,7 @@ def sweep(
     again: Annotated[
         bool, option(ON, "With --resume: try once more what has no time.", None, "--again")
     ] = False,
-    profile: Annotated[
-        str, option(ON, "Profile cases: slowest:2, farthest:2 (from the roofline).", "WHICH:N")
-    ] = "",
+    profile: Annotated[int, option(ON, "Profile so many of the slowest cases.", "N", min=0)] = 0,
     profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
     output: options.OutputOption = Path("reports"),
     results: Annotated[Path | None, option(OUT, "The records of all cases, too.", "FILE.json")] = None,
@@ -94,9 +92,8 @@ def sweep(
     from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
-    choices = options.profile_choices(profile, "cases")  # no worker starts before
     places = where.places(gpus)
-    if places is not None and choices:
+    if places is not None and profile:
         from profkit.core.errors import UsageError
 
         raise UsageError("--profile is done on this machine", "leave out --on")
@@ -106,7 +103,7 @@ def sweep(
         check_writable(results)  # before hours go by
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
-        request = read_request(resume, again=again, named=with_file or (), profile=bool(choices))
+        request = read_request(resume, again=again, named=with_file or (), profile=bool(profile))
     else:
         timing = TimingOptions(precision, budget, not warm, threads)
         asked = options.taken(SweepOptions, typed, timing=timing)
@@ -116,10 +113,10 @@ def sweep(
 
     progress = progress_for(quiet=quiet)
     document = run_sweep(request, progress, options.slots_of(places))
-    if choices:
+    if profile:
         from profkit.profiling.drill_down import profile_cases
 
-        document = profile_cases(request, document, choices, profile_depth.value, progress)
+        document = profile_cases(request, document, profile, profile_depth.value, progress)
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)

@@ -11,7 +11,6 @@ from profkit.analysis.ranking import (
     ImplementationRanking,
     comparison_groups,
     efficiency,
-    farthest_from_roofline,
     geometric_mean,
     guide_record,
     leaders,
@@ -113,13 +112,6 @@ def test_the_cases_to_look_at_are_those_with_most_time_to_win() -> None:
     bad = CaseResult(B, "mine", "measured", median=5e-6, bytes=1e6, flops=1.0)
     document = _document(slow_but_good, fast_and_bad, bad)
     assert slowest_cases(document, 2) == (bad, slow_but_good)
-
-
-def test_the_farthest_from_the_roofline_is_a_case_that_nobody_does_faster() -> None:
-    slow = CaseResult(A, "PyTorch", "measured", median=9e-6, bytes=1e6, flops=1.0)
-    fast = CaseResult(A, "mine", "measured", median=2e-6, bytes=1e6, flops=1.0)
-    only = CaseResult(B, "PyTorch", "measured", median=5e-6, bytes=1e6, flops=1.0)
-    assert farthest_from_roofline(_document(slow, fast, only), 3) == (only, fast)
 
 
 def test_a_geometric_mean_of_nothing_is_none() -> None:

@@ -54,7 +54,7 @@ def mine(problem):
 """
 
 
-@pytest.mark.parametrize("words", [(), ("--again",), ("--profile", "slowest:1")])
+@pytest.mark.parametrize("words", [(), ("--again",), ("--profile", "1")])
 def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -83,7 +83,6 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
     [
         (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
         (["--with", "x.py"], "--with x.py cannot be changed: its folder"),
-        (["--profile", "all"], "--profile all chooses no cases"),
     ],
 )
 def test_what_would_not_be_heeded_is_refused(
