@@ -26,7 +26,7 @@ from profkit.core.types import (
     Source,
     Workload,
 )
-from profkit.fronts.in_process import STACKS, TRACE, PartSampler, Recording
+from profkit.fronts.recording import STACKS, TRACE, PartSampler, Recording
 from profkit.hardware.machine import read_machine
 from profkit.profiling.api import Run
 from profkit.profiling.summarize import judge_document, read_report

@@ -16,7 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 import profkit
-from profkit.fronts.in_process import STACKS, Recording, _current
+from profkit.fronts.in_process import start, stop
+from profkit.fronts.recording import STACKS, _current
 from profkit.profiling.api import Run
 from tests.conftest import ROOT
 
@@ -34,36 +35,28 @@ LINES = Path(__file__).read_text().splitlines()
 HOT = range(LINES.index("def compute(seconds: float) -> int:") + 2, LINES.index("    return count") + 1)
 
 
-@pytest.fixture
-def slept() -> Run:
-    """0.3 s of work and 0.2 s of sleep."""
+@pytest.mark.timed
+def test_the_run_names_the_lines_and_what_they_do(tmp_path: Path) -> None:
     with profkit.profile("part", show=False) as run:
         compute(0.3)
-        time.sleep(0.2)  # here
-    return run
-
-
-def test_the_run_names_the_lines_and_what_they_do(slept: Run, tmp_path: Path) -> None:
-    places = {(one.kind, one.where.function): one for one in slept.hot_spots}
-    busy = places["python", "compute"]
-    assert busy.where.file == __file__
+        time.sleep(0.3)  # here
+    places = {one.where.function: one for one in run.hot_spots}
+    busy = places["compute"]
+    assert (busy.kind, busy.where.file) == ("python", __file__)
     assert busy.where.line in HOT
-    asleep = places["sleep", "slept"]
-    assert LINES[asleep.where.line - 1].endswith("# here")
-    assert sum(one.share for one in slept.hot_spots) == pytest.approx(1)
-    assert slept.insights[0].where.function == "compute"
-    document = slept.document
+    asleep = next(one for one in run.hot_spots if one.kind == "sleep")
+    assert LINES[(asleep.where.line or 0) - 1].endswith("# here")
+    assert sum(one.share for one in run.hot_spots) == pytest.approx(1)
+    assert run.insights[0].where.function in ("compute", asleep.where.function)
+    document = run.document
     assert [(one.name, one.state) for one in document.passes] == [("stacks", "finished")]
     assert (document.state, document.backend, document.name) == ("complete", "cpu", "part")
-    assert {row["metric"] for row in slept.rows() if row["value"]} >= {"memory.rss_peak"}
-    saved = profkit.load(slept.save(tmp_path))
-    assert saved.insights == slept.insights
+    assert {row["metric"] for row in run.rows() if row["value"]} >= {"memory.rss_peak"}
+    saved = profkit.load(run.save(tmp_path))
+    assert saved.insights == run.insights
     assert (saved.path / "artifacts" / "stacks.speedscope.json").is_file()
     assert "compute" in (saved.path / "report.html").read_text()
-
-
-def test_sampling_costs_less_than_five_percent(slept: Run) -> None:
-    last = json.loads((slept.path / STACKS).read_text().splitlines()[-1])
+    last = json.loads((run.path / STACKS).read_text().splitlines()[-1])
     assert last["cost"] < 0.05 * last["seconds"]
 
 
@@ -115,14 +108,14 @@ def test_however_the_part_ends_its_page_is_there_and_the_end_passes_through(
 
 
 def test_a_second_one_samples_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    outer = Recording("outer")
-    inner = Recording("inner").stop()
+    outer = start("outer")
+    inner = stop(start("inner"))
     compute(0.05)
     assert "outer is sampled in this process already" in inner.document.notes[0]
     assert inner.document.passes[0].state == "skipped"
-    assert outer.stop().hot_spots
+    assert stop(outer).hot_spots
     monkeypatch.setenv("PROFKIT_DIRECTIVE", "{}")
-    assert "`profkit profile` samples this program" in Recording("under").stop().document.notes[0]
+    assert "`profkit profile` samples this program" in stop(start("under")).document.notes[0]
 
 
 def test_a_decorated_function_is_profiled_until_pages_cost_more_than_calls(
