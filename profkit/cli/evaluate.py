@@ -94,10 +94,7 @@ def evaluate(
     ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     profile: Annotated[
-        int,
-        option(
-            HOW, "So many of the slowest tests go through `profkit profile`, other operations first.", "N"
-        ),
+        int, option(HOW, "So many of the slowest tests go through `profkit profile`.", "N", min=0)
     ] = 0,
     profile_depth: Annotated[
         options.DepthOption, option(HOW, "What each of those may spend.")

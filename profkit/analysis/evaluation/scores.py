@@ -231,9 +231,7 @@ def surely_faster_than(operation: OperationResult) -> float:
 
 
 def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:
-    """The tests whose kernels take longest, one of each operation before a second one of any: three shapes of one tell
-    less.
-    """
+    """The tests whose kernels take longest, one of each operation before a second of any: three of one tell less."""
     seen: Counter[str] = Counter()
     ranked = []
     for result in sorted(filter(is_timed_well, document.results), key=lambda each: -(each.seconds or 0.0)):
