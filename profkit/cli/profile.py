@@ -89,7 +89,7 @@ def profile(
     asked = options.taken(ProfileOptions, typed)
     elsewhere = where.places()
     progress = progress_for(quiet=quiet)
-    if plan:
+    if plan and pid is None:
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
@@ -120,8 +120,8 @@ def _profile_running(typed: dict[str, Any], elsewhere: bool, progress: Progress)
     from profkit.core.errors import UsageError
     from profkit.profiling.attach import AttachOptions, profile_running
 
-    if typed["command"] or elsewhere:
-        raise UsageError("--pid is of a process that runs here", "leave out the command, or --on")
+    if typed["command"] or typed["plan"] or elsewhere:
+        raise UsageError("--pid is of a process that runs here", "leave out the command, --plan and --on")
     return profile_running(options.taken(AttachOptions, typed), progress)
 
 
