@@ -1,0 +1,1 @@
+"""Other ways in than the command line: thin, over the same functions."""
