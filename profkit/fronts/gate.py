@@ -6,10 +6,9 @@ import importlib.metadata
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from profkit.core.errors import UsageError, writing
 from profkit.core.files.regular import read_bounded_text
@@ -20,25 +19,25 @@ from profkit.regression.paired.checkout import git_line, no_repository, reposito
 Forge = Literal["github", "gitlab"]
 RECIPES = Path(__file__).with_name("recipes")
 SUITE = "profkit.yaml"
-_SUITES = (SUITE, "nightly.yaml")  # one that is there already is used
 MOST = 12  # workloads: at two minutes each they fit the job's hour with their set-up
-_FIXTURE = re.compile(r"^\s*(?:async )?def test_?\w*\([^)]*\bbenchmark\b", re.MULTILINE)
+_FIXTURE = re.compile(r"^\s*(?:async )?def \w+\([^)]*\bbenchmark\b", re.MULTILINE)
 _TIMED = re.compile(r"^\s*def time_\w+\(", re.MULTILINE)
 _FOLDERS = {"bench", "benches", "benchmark", "benchmarks", "perf"}
 _GOOGLE = re.compile(r"target_link_libraries\(\s*([\w.-]+)[^)]*\bbenchmark(?:_main)?\b", re.IGNORECASE)
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j2"
+# As many calls in both versions: by default it makes as many as fill half a second.
+_CALLS = "--benchmark_min_time=1000x"
+_PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "profkit.runtime.suites")
 _SIZE = 1 << 20  # bytes of a file that are looked at
-_YAML_PLAIN = re.compile(r"[\w./=-]+")
 
 
 @dataclass(frozen=True)
 class FoundBenchmark:
-    """A workload of the suite. `kind`: what it was found as; `needs`: what pip installs for it beside the project."""
+    """A workload of the suite; `kind`: what it was found as."""
 
     name: str
     command: tuple[str, ...]
     kind: str
-    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,13 @@ class GatePlan:
     root: Path
     forge: Forge
     suite: str
-    benchmarks: tuple[FoundBenchmark, ...]  # empty where the suite was there already
+    benchmarks: tuple[FoundBenchmark, ...]
     files: dict[str, str]
     notes: tuple[str, ...]
     source: str | None  # what pip installs there; None: not known
 
 
-def plan_gate(folder: Path, forge: Forge | None, command: Sequence[str], install: str | None) -> GatePlan:
+def plan_gate(folder: Path, forge: Forge | None, command: Sequence[str], source: str | None) -> GatePlan:
     """Look at the repository around `folder`; `command` is the only workload where one is given.
 
     Raises UsageError where there is no repository, or no benchmark in it.
@@ -62,38 +61,35 @@ def plan_gate(folder: Path, forge: Forge | None, command: Sequence[str], install
     root = repository_of(folder)
     if root is None:
         raise no_repository(folder, "git init; git add -A; git commit")
-    names = (git_line(root, "ls-files", "-z") or "").split("\0")
-    notes = []
-    forge = forge or ("gitlab" if _is_gitlab(root) else "github")
-    suite = next((name for name in _SUITES if (root / name).is_file()), None)
-    found: list[FoundBenchmark] = []
+    names, notes = (git_line(root, "ls-files", "-z") or "").split("\0"), []
+    suite = next((name for name in (SUITE, "nightly.yaml") if (root / name).is_file() and not command), None)
     files: dict[str, str] = {}
-    if suite is None or command:
-        suite = SUITE
-        found = [FoundBenchmark(_name(command), tuple(command), "given")] if command else _find(root, names)
-        if len(found) > MOST:
+    if suite is not None:
+        found = [FoundBenchmark(w.name, w.command, suite) for w in read_config(root / suite).workloads]
+    else:
+        suite, all_found = SUITE, _given(command) if command else _find(root, names)
+        found = all_found[:MOST]
+        if len(all_found) > MOST:
             notes.append(
-                f"{len(found) - MOST} more were found than an hour has room for: add them to {SUITE}"
+                f"{len(all_found) - MOST} more do not fit an hour; {SUITE} is where they would stand"
             )
-            found = found[:MOST]
         files[suite] = _suite_text(found)
-    setup = _set_up(root, names, found, "" if forge == "gitlab" else "sudo ")
-    source = install or _own_source()
+    source = source or own_source()
     if source is None:
-        notes.append(
-            "no runner has this profkit, which was installed from a folder here: --install says what it takes"
-        )
-    values = {"SUITE": suite, "PROFKIT": source or "profkit"}
+        notes.append("no runner has this profkit, which was installed from a folder here: use --install")
+    if forge is None:
+        url = git_line(root, "remote", "get-url", "origin") or ""
+        forge = "gitlab" if (root / ".gitlab-ci.yml").exists() or "gitlab" in url else "github"
+    values = {"SUITE": suite, "PROFKIT": source or "", "SETUP": _set_up(root, names, found)}
     if forge == "github":
-        files[".github/actions/profkit/action.yml"] = _recipe("action.yml", setup, values)
-        files[".github/workflows/performance.yml"] = _recipe("github.yml", setup, values)
-        files[".github/workflows/performance-comment.yml"] = _recipe("github-comment.yml", setup, values)
+        files[".github/actions/profkit/action.yml"] = _recipe("action.yml", values)
+        files[".github/workflows/performance.yml"] = _recipe("github.yml", values)
+        files[".github/workflows/performance-comment.yml"] = _recipe("github-comment.yml", values)
         notes.append("comments begin once performance-comment.yml is on the default branch")
     else:
-        files[".gitlab/profkit.yml"] = _recipe("gitlab.yml", setup, values)
-        include = "include:\n  - local: .gitlab/profkit.yml\n"
+        files[".gitlab/profkit.yml"] = _recipe("gitlab.yml", values)
         if not (root / ".gitlab-ci.yml").exists():
-            files[".gitlab-ci.yml"] = include
+            files[".gitlab-ci.yml"] = "include:\n  - local: .gitlab/profkit.yml\n"
         elif ".gitlab/profkit.yml" not in _read(root / ".gitlab-ci.yml"):
             notes.append("add to .gitlab-ci.yml below `include:`  - local: .gitlab/profkit.yml")
     return GatePlan(root, forge, suite, tuple(found), files, tuple(notes), source)
@@ -114,64 +110,51 @@ def write_gate(plan: GatePlan, *, force: bool) -> None:
         with writing(path, f"ls -ld {path.parent}"):
             make_parents(path.parent)
             write_whole(path, (text,))
-    read_config(plan.root / plan.suite)
 
 
 # ---------------------------------------------------------------- which benchmarks there are
 
 
+def _given(command: Sequence[str]) -> list[FoundBenchmark]:
+    words = [word for word in command if not word.startswith("-")] or ["workload"]
+    return [FoundBenchmark(Path(words[min(1, len(words) - 1)]).stem, tuple(command), "given")]
+
+
 def _find(root: Path, names: Sequence[str]) -> list[FoundBenchmark]:
-    suite = list(_of_python(root, [name for name in names if name.endswith(".py")]))
-    suite += _google(root, [name for name in names if Path(name).name == "CMakeLists.txt"])
-    if not suite:
+    unique: dict[str, FoundBenchmark] = {}
+    for each in (*_of_python(root, names), *_of_google(root, names)):
+        name = each.name if each.name not in unique else f"{each.name}-{len(unique)}"
+        unique[name] = replace(each, name=name)
+    if not unique:
         raise UsageError(
             "no benchmark was found: no test with pytest-benchmark's fixture, no asv.conf.json, no bench/*.py, "
             "no Google Benchmark in a CMakeLists.txt that git tracks",
             "profkit gate --init -- python bench.py",
         )
-    unique: dict[str, FoundBenchmark] = {}
-    for each in suite:
-        name = each.name if each.name not in unique else f"{each.name}-{len(unique)}"
-        unique[name] = FoundBenchmark(name, each.command, each.kind, each.needs)
     return list(unique.values())
 
 
 def _of_python(root: Path, names: Sequence[str]) -> Iterator[FoundBenchmark]:
-    asv = {
-        name.rpartition("/")[0]
-        for name in ("asv.conf.json", "benchmarks/asv.conf.json")
-        if (root / name).is_file()
-    }
+    asv = any(Path(name).name == "asv.conf.json" for name in names)
     for name in names:
-        path, text = Path(name), _read(root / name)
+        path, text = Path(name), _read(root / name) if name.endswith(".py") else ""
         inside = bool(_FOLDERS & set(path.parts[:-1]))
-        if _FIXTURE.search(text) and path.name != "conftest.py":
-            plugin = ("-p", "no:cacheprovider", "-p", "profkit.runtime.suites", "--benchmark-only")
-            line = ("python", "-m", "pytest", "-q", *plugin, name)
-            yield FoundBenchmark(path.stem, line, "pytest-benchmark", ("pytest", "pytest-benchmark"))
+        if not text or path.name.startswith(("_", "conftest")):
+            continue
+        if _FIXTURE.search(text):
+            yield FoundBenchmark(path.stem, (*_PYTEST, "--benchmark-only", name), "pytest-benchmark")
         elif asv and inside and _TIMED.search(text):
             yield FoundBenchmark(path.stem, ("python", "-m", "profkit.runtime.suites", name), "asv")
-        elif _is_script(path, text, inside=inside and len(path.parts) == 2):
+        elif len(path.parts) <= 2 and not path.name.startswith("test") and (inside or "bench" in path.name):
             yield FoundBenchmark(path.stem, ("python", name), "script")
 
 
-def _is_script(path: Path, text: str, *, inside: bool) -> bool:
-    if path.name.startswith(("_", "test_", "conftest", "setup.")) or ("__main__" not in text and not inside):
-        return False
-    return inside or (len(path.parts) == 1 and path.name.startswith("bench"))
-
-
-def _google(root: Path, names: Sequence[str]) -> Iterator[FoundBenchmark]:
-    for name in names:
-        for target in dict.fromkeys(_GOOGLE.findall(_read(root / name))):
-            binary = str(Path("build", Path(name).parent, target))
-            # As many calls in both versions: by default it runs as many as fill half a second.
-            yield FoundBenchmark(target, (binary, "--benchmark_min_time=1000x"), "Google Benchmark")
-
-
-def _name(command: Sequence[str]) -> str:
-    words = [word for word in command if not word.startswith("-")]
-    return Path(words[1] if len(words) > 1 else words[0]).stem
+def _of_google(root: Path, names: Sequence[str]) -> Iterator[FoundBenchmark]:
+    for path in (Path(name) for name in names if name.endswith("CMakeLists.txt")):
+        for target in dict.fromkeys(_GOOGLE.findall(_read(root / path))):
+            yield FoundBenchmark(
+                target, (str(Path("build", path.parent, target)), _CALLS), "Google Benchmark"
+            )
 
 
 # ---------------------------------------------------------------- what is written
@@ -185,7 +168,7 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
         "defaults:",
         "  floors: {time.median: 5 %}    # a smaller change does not count",
     ]
-    if any(each.kind == "Google Benchmark" for each in found):
+    if any(_CALLS in each.command for each in found):
         lines += ["pairs:    # builds the checkout of the baseline", f"  setup: [sh, -c, {_quoted(_CMAKE)}]"]
     lines.append("workloads:")
     for each in found:
@@ -195,66 +178,44 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
 
 
 def _quoted(word: str) -> str:
-    return (
-        word
-        if _YAML_PLAIN.fullmatch(word) and not word.startswith("-")
-        else json.dumps(word, ensure_ascii=False)
-    )
+    plain = re.fullmatch(r"[A-Za-z][\w./=]*", word) is not None
+    return word if plain else json.dumps(word, ensure_ascii=False)
 
 
-def _set_up(root: Path, names: Sequence[str], found: Sequence[FoundBenchmark], sudo: str) -> list[str]:
+def _set_up(root: Path, names: Sequence[str], found: Sequence[FoundBenchmark]) -> str:
     """The lines of shell that make the project ready; the baseline takes its Python modules from its own checkout."""
-    lines = []
-    if "requirements.txt" in names:
-        lines.append("python -m pip install --quiet -r requirements.txt")
+    what = ["-r requirements.txt"] if "requirements.txt" in names else []
     project = any(word in _read(root / "pyproject.toml") for word in ("[project]", "[build-system]"))
-    if project or "setup.py" in names:
-        lines.append("python -m pip install --quiet .")
-    if needs := sorted({need for each in found for need in each.needs}):
-        lines.append(f"python -m pip install --quiet {' '.join(needs)}")
-    if any(each.kind == "Google Benchmark" for each in found):
-        if any(
-            "find_package(benchmark" in _read(root / name)
-            for name in names
-            if name.endswith("CMakeLists.txt")
-        ):
-            lines.append(
-                f"{sudo}apt-get update -qq && {sudo}apt-get install -y -qq cmake g++ libbenchmark-dev"
-            )
-        lines.append(_CMAKE)
-    return lines or ["echo 'nothing to set up: put what builds your project here'"]
-
-
-def _recipe(name: str, setup: Sequence[str], values: dict[str, str]) -> str:
-    text = (RECIPES / name).read_text(encoding="utf-8")
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", value)
-    return re.sub(
-        r"^( *)@SETUP@$", lambda at: "\n".join(at[1] + line for line in setup), text, flags=re.MULTILINE
+    what += ["."] if project or "setup.py" in names else []
+    what += (
+        ["pytest pytest-benchmark"] if any(each.command[: len(_PYTEST)] == _PYTEST for each in found) else []
     )
+    built = any(_CALLS in each.command for each in found)
+    what += ["cmake"] if built else []
+    lines = [f"python -m pip install --quiet {each}" for each in what] + [_CMAKE] * built
+    return "\n".join(lines or ["echo 'nothing to set up: put here what builds your project'"])
 
 
-def _own_source() -> str | None:
-    """What pip installs to have this profkit elsewhere; None where it came from a folder without an origin."""
-    origin = json.loads(importlib.metadata.distribution("profkit").read_text("direct_url.json") or "{}")
+def _recipe(name: str, values: dict[str, str]) -> str:
+    def filled(at: re.Match[str]) -> str:
+        return at[1] + values[at[2]].replace("\n", "\n" + at[1])  # all lines stand where the first does
+
+    text = (RECIPES / name).read_text(encoding="utf-8")
+    return re.sub(r"((?:(?<=\n) *)?)@(SUITE|PROFKIT|SETUP)@", filled, text)
+
+
+def own_source() -> str | None:
+    """What pip installs to have this profkit elsewhere; None where that was a file or a folder here."""
+    try:
+        own = importlib.metadata.distribution("profkit")
+    except importlib.metadata.PackageNotFoundError:  # it runs from its folder
+        return None
+    origin = json.loads(own.read_text("direct_url.json") or "{}")
     if not origin:
-        return f"profkit=={importlib.metadata.version('profkit')}"
+        return f"profkit=={own.version}"
     if "vcs_info" in origin:
-        return f"profkit @ git+{_without_user(origin['url'])}@{origin['vcs_info']['commit_id']}"
-    folder = Path(__file__).parent
-    url = git_line(folder, "remote", "get-url", "origin") if repository_of(folder) else None
-    url = re.sub(r"^git@([^:/]+):", r"https://\1/", url or "")
-    return f"profkit @ git+{_without_user(url)}" if url.startswith("https://") else None
-
-
-def _without_user(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def _is_gitlab(root: Path) -> bool:
-    url = git_line(root, "remote", "get-url", "origin") or ""
-    return (root / ".gitlab-ci.yml").exists() or "gitlab" in url
+        return f"profkit @ git+{origin['url']}@{origin['vcs_info']['commit_id']}"
+    return None
 
 
 def _read(path: Path) -> str:
