@@ -1,1 +1,1 @@
-"""Other ways in than the command line: thin, over the same functions."""
+"""Thin ways in beside the command line: the same samples, hot spots, insights and pages as `profkit profile` has."""
