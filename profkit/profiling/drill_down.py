@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 from profkit.analysis.evaluation.scores import farthest_tests, least_speedups, slowest_tests
 from profkit.analysis.evaluation.witnesses import bottleneck_of, insight_of
 from profkit.analysis.ranking import farthest_from_roofline, slowest_cases
-from profkit.backends import backend_named
 from profkit.core.errors import Interrupted, ProfkitError, Progress, UsageError
 from profkit.core.types import CaseResult, EvaluationDocument, RunDocument, SweepDocument, TestResult
 from profkit.evaluation.one_test import test_command
@@ -80,7 +79,6 @@ def profile_cases(
             depth=depth,
             output=request.folder / FOLDER,
             name=f"{point.operation}-{result.implementation}-{point.shape}-{point.dtype}-{point.direction}",
-            cold=backend_named(request.device).has_device and request.timing.cold,
         )
         label = f"{result.implementation}, {point.name}"
         link, _ = _profile_row(options, label, request.folder, "sweep", choices, progress)
