@@ -11,22 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
-from profkit.core.types import CaseResult, GridPoint
-
-
-def case_command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
-    """The command line of a case."""
-    point = result.point
-    words = [
-        python,
-        "-m",
-        "profkit.sweep.one_case",
-        point.operation,
-        result.implementation,
-        point.shape,
-    ]
-    words += ["--dtype", point.dtype, "--direction", point.direction, "--device", device]
-    return (*words, *(word for file in files for word in ("--with", file)))
+from profkit.core.types import GridPoint
 
 
 def main(argv: Sequence[str] | None = None) -> int:

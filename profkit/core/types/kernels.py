@@ -81,7 +81,6 @@ class CaseResult:
     device: int | None = None  # which one
     spent: float = 0.0  # wall seconds that the case took, the check included
     remarks: tuple[str, ...] = ()
-    profile: str | None = None  # the folder of its own `profkit profile`, below the sweep's
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""

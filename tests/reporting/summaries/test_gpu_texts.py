@@ -8,7 +8,7 @@ import pytest
 
 from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
-from profkit.analysis.summaries.roofline_points import place_kernel
+from profkit.analysis.summaries.roofline import place_kernel
 from profkit.backends.cuda import CUDA
 from profkit.core.types import RUN, GpuTrace, Scope
 from profkit.profiling.summarize import enrich_document as enrich
