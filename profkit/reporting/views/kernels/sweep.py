@@ -77,7 +77,6 @@ _OPEN = 8  # groups that stand open; of more each opens at a click, and a short 
 _LONG_MAP = 8  # rows: a short screen has no longer map
 _CLOCKS = {
     "cuda-events": "the device's own clock",
-    "mps-synchronized": "the wall clock, the GPU waited for",
     "wall": "the wall clock",
 }
 _COLUMNS_NOTE = (
