@@ -145,6 +145,8 @@ def _of_python(root: Path, names: Sequence[str]) -> Iterator[FoundBenchmark]:
             yield FoundBenchmark(path.stem, (*_PYTEST, "--benchmark-only", name), "pytest-benchmark")
         elif asv and inside and _TIMED.search(text):
             yield FoundBenchmark(path.stem, ("python", "-m", "profkit.runtime.suites", name), "asv")
+        elif asv and "__main__" not in text:
+            continue  # what its benchmarks import
         elif len(path.parts) <= 2 and not path.name.startswith("test") and (inside or "bench" in path.name):
             yield FoundBenchmark(path.stem, ("python", name), "script")
 

@@ -12,11 +12,14 @@ import inspect
 import itertools
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import profkit
+
+ROUNDS = 10  # as asv repeats what is prepared before each call
 
 
 def pytest_configure(config: Any) -> None:
@@ -85,9 +88,11 @@ def _time_all(name: str, kind: Any, inner: str) -> int:
         title = f"{name}({', '.join(map(repr, values))})" if values else name
         with contextlib.suppress(NotImplementedError):
             setup(*words)
-            again = (lambda s=setup, w=words: s(*w)) if getattr(holder, "number", 0) == 1 else None
-            call = getattr(holder, inner)
-            profkit.benchmark(lambda f=call, w=words: f(*w), name=title, setup=again)  # type: ignore[misc]
+            call = partial(getattr(holder, inner), *words)
+            if getattr(holder, "number", 0) == 1:
+                _pedantic(SimpleNamespace(name=title), call, setup=partial(setup, *words), rounds=ROUNDS)
+            else:
+                profkit.benchmark(call, name=title)
             getattr(holder, "teardown", lambda *_: None)(*words)
             count += 1
     return count

@@ -31,12 +31,13 @@ workloads:
   - {name: slow, command: [python, slow.py]}
 """
 FOUND = {
-    "bench/run.py": "print()\n",
+    "bench/run.py": "if __name__ == '__main__':\n    print()\n",
     "bench/test_helpers.py": "",
     "tests/test_speed.py": "def test_sort(benchmark):\n    benchmark(sorted, [1])\n",
     "tests/test_other.py": "def test_plain():\n    pass\n",
     "asv.conf.json": "{}",
     "benchmarks/__init__.py": "",
+    "benchmarks/texts.py": "TEXT = 'what they import'\n",
     "benchmarks/sorts.py": "class Sort:\n    def time_it(self):\n        sorted([1])\n",
     "cpp/CMakeLists.txt": "target_link_libraries(my_bench PRIVATE benchmark::benchmark)\n",
     "pyproject.toml": "[project]\nname = 'x'\n",
@@ -264,6 +265,8 @@ def test_an_asv_suite_is_timed_as_asv_calls_it(tmp_path: Path) -> None:
         "class Sort:\n    params = [[2, 3], ['x']]\n"
         "    def setup(self, n, kind):\n        if n == 3: raise NotImplementedError\n        self.n = n\n"
         "    def time_it(self, n, kind):\n        assert self.n == n\n"
+        "class Once(Sort):\n    number = 1\n    params = [2], [0]\n"
+        "    def time_it(self, n, kind):\n        del self.n\n"
         "    def track_it(self, n, kind):\n        raise SystemExit(3)\n"
     )
     line = (sys.executable, "-m", "profkit.runtime.suites", "benchmarks/a.py")
@@ -272,6 +275,7 @@ def test_an_asv_suite_is_timed_as_asv_calls_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
     assert [each["name"] for each in record["benchmarks"]] == ["Sort.time_it(2, 'x')"]
+    assert [(each["name"], each["entries"]) for each in record["regions"]] == [("Once.time_it(2, 0)", 10)]
     (tmp_path / "benchmarks/a.py").write_text("")
     assert "no time_*" in run(tmp_path, *line).stderr
 
