@@ -60,7 +60,6 @@ def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
         "error_of_tolerance": result.error,
         "sm_clock_mhz": sorted(result.clocks)[len(result.clocks) // 2] / 1e6 if result.clocks else None,
         "throttled": list(result.throttled),
-        "profile": result.profile,
         "device": document.device,
         "versions": dict(document.versions),
     }
@@ -223,12 +222,6 @@ def _half_width(result: CaseResult) -> float:
     if len(result.seconds) < 2 or centre <= 0:
         return UNKNOWN
     return max(abs(seconds - centre) for seconds in result.seconds) / centre
-
-
-def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
-    """The cases that take longest."""
-    timed = [result for result in document.results if result.median]
-    return tuple(sorted(timed, key=lambda result: -(result.median or 0.0))[:count])
 
 
 def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:

@@ -96,7 +96,9 @@ def evaluate(
     profile: Annotated[
         int, option(HOW, "So many of the slowest tests go through `profkit profile`.", "N", min=0)
     ] = 0,
-    profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
+    profile_depth: Annotated[
+        options.DepthOption, option(HOW, "What each of those may spend.")
+    ] = options.DepthOption.standard,
     tests: options.TestChoice = options.TESTED,
     chosen: options.ModelChoice = options.ANY_MODEL,
     output: options.OutputOption = Path("reports"),

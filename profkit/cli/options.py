@@ -158,7 +158,6 @@ TimeoutOption = Annotated[
     float, option(HOW, "Seconds that a call or a case may take, compiling included.", "SECONDS")
 ]
 GpusOption = Annotated[str, option(HOW, "Numbers of the GPUs that share it, a process each: 0,1,2,3.", "N,N")]
-ProfileDepthOption = Annotated[DepthOption, option(HOW, "What each of those may spend.")]
 QuietOption = Annotated[bool, option(OUT, "No progress on standard error.", None, "--quiet", "-q")]
 DetailsOption = Annotated[
     bool, option(OUT, "In the terminal: every table with all its rows.", None, "--details")

@@ -234,7 +234,7 @@ def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult,
     """The tests whose kernels take longest, one of each operation before a second of any: three of one tell less."""
     seen: Counter[str] = Counter()
     ranked = []
-    for result in sorted(filter(is_timed_well, document.results), key=lambda one: -(one.seconds or 0.0)):
-        ranked.append((seen[result.test.operation], -(result.seconds or 0.0), result))
+    for result in sorted(filter(is_timed_well, document.results), key=lambda each: -(each.seconds or 0.0)):
+        ranked.append((seen[result.test.operation], result))
         seen[result.test.operation] += 1
-    return tuple(result for _, _, result in sorted(ranked, key=lambda place: place[:2])[:count])
+    return tuple(result for _, result in sorted(ranked, key=lambda place: place[0])[:count])
