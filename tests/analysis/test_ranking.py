@@ -11,14 +11,11 @@ from profkit.analysis.ranking import (
     ImplementationRanking,
     comparison_groups,
     efficiency,
-    farthest_from_roofline,
     geometric_mean,
     guide_record,
     leaders,
     rank_implementations,
     results_by_shape,
-    series_along,
-    slowest_cases,
     whole_sweep,
 )
 from profkit.core.statistics import median
@@ -108,20 +105,6 @@ def test_the_guides_record_computes_each_field_as_its_name_says() -> None:
     assert [missing[key] for key in keys] == [None] * 4
 
 
-def test_the_cases_to_look_at_are_those_with_most_time_to_win() -> None:
-    slow_but_good, fast_and_bad = _case(A, "PyTorch", 1.0e-6), _case(B, "PyTorch", 0.9e-6)
-    bad = CaseResult(B, "mine", "measured", median=5e-6, bytes=1e6, flops=1.0)
-    document = _document(slow_but_good, fast_and_bad, bad)
-    assert slowest_cases(document, 2) == (bad, slow_but_good)
-
-
-def test_the_farthest_from_the_roofline_is_a_case_that_nobody_does_faster() -> None:
-    slow = CaseResult(A, "PyTorch", "measured", median=9e-6, bytes=1e6, flops=1.0)
-    fast = CaseResult(A, "mine", "measured", median=2e-6, bytes=1e6, flops=1.0)
-    only = CaseResult(B, "PyTorch", "measured", median=5e-6, bytes=1e6, flops=1.0)
-    assert farthest_from_roofline(_document(slow, fast, only), 3) == (only, fast)
-
-
 def test_a_geometric_mean_of_nothing_is_none() -> None:
     assert geometric_mean([]) is None
     assert geometric_mean([2.0, 1.0]) == pytest.approx(sqrt(2))
@@ -141,29 +124,6 @@ def test_the_lead_is_that_over_the_first_who_is_really_behind() -> None:
 def test_where_all_are_alike_nobody_leads() -> None:
     (panel,) = comparison_groups(sweep(factors={"PyTorch": 1.0, "mine": 1.0}))
     assert {(place.alone, place.lead) for place in results_by_shape(panel).values()} == {(None, None)}
-
-
-def test_times_along_an_axis_are_those_at_the_largest_of_the_others_with_their_intervals() -> None:
-    (panel,) = comparison_groups(sweep(half=0.1))
-    view = series_along(panel, "dimension")
-    assert view is not None
-    assert view.fixed == (("batch", 32), ("sequence", 512))
-    (eager, *_) = view.times
-    assert [stop.at for stop in eager.points] == [8, 64, 512]
-    last = eager.points[-1]
-    assert last.value == pytest.approx(1e-6 + 1e-11 * 32 * 512 * 512)
-    assert (last.low, last.high) == pytest.approx((0.9 * last.value, 1.1 * last.value))
-
-
-def test_an_axis_of_one_size_is_none() -> None:
-    assert series_along(comparison_groups(sweep(batches=(4,)))[0], "batch") is None
-
-
-def test_an_implementation_without_a_time_at_a_size_has_no_stop_there() -> None:
-    document = without(sweep(), "too large", "CUDA", "too large")
-    view = series_along(comparison_groups(document)[0], "batch")
-    assert view is not None
-    assert "CUDA" not in [line.implementation for line in view.times]
 
 
 def test_times_are_compared_over_shapes_that_all_of_them_have() -> None:

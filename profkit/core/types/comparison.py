@@ -85,7 +85,6 @@ class KernelChange:
     candidate_seconds: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-    doubt: Fact | None = None  # what may have made the change
 
 
 @dataclass(frozen=True)

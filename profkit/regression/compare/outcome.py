@@ -126,9 +126,6 @@ def _by_kernels(kernels: Sequence[KernelChange]) -> Decided:
         return Decided("changed", Fact.of("kernels-replaced", count=replaced, what=what))
     if "faster" in words:
         return Decided("improved", Fact.of("kernels-faster", count=words.count("faster"), what=what))
-    doubt = next((kernel.doubt for kernel in main if kernel.doubt is not None), None)
-    if doubt is not None:
-        return Decided("ambiguous", doubt, LONGER)
     if "ambiguous" in words:
         return Decided("ambiguous", Fact.of("kernels-open", what=what), LONGER)
     return Decided("same", Fact.of("kernels-same", what=what))

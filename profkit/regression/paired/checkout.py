@@ -99,7 +99,7 @@ def repository_of(folder: Path) -> Path | None:
 
 def no_repository(folder: Path) -> NoCheckout:
     """Why `repository_of` finds none around `folder`: git says it."""
-    fix = f"git -C {shlex.quote(str(folder))} status  # git itself says why"
+    fix = f"git init; or git -C {shlex.quote(str(folder))} status, which says why"
     return NoCheckout(f"{folder} is in no git repository that git reads", fix)
 
 
