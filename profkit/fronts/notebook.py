@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from types import FrameType
 from typing import Any
 
 from profkit.core.process import ipython_shell
@@ -32,7 +33,7 @@ def profile_cell(line: str, cell: str | None = None) -> Any:
     %profkit STATEMENT      %%profkit [NAME]
 
     What is raised passes through, after the page. The run is then in the variable `_run`: _run.hot_spots, _run.show().
-    Raises IPython's UsageError without a statement, and for a cell that awaits.
+    Raises UsageError (that of IPython) without a statement, for what is no Python, and for a cell that awaits.
     """
     from IPython.core.error import UsageError
 
@@ -55,11 +56,11 @@ def profile_cell(line: str, cell: str | None = None) -> Any:
 
 def _place() -> tuple[str, int]:
     """The cell that calls the magic, and the line there; `cell` where there is none (a script of IPython)."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if (cell := cell_of(frame.f_code.co_filename)) is not None:
             return cell, frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "cell", 1
 
 
