@@ -37,7 +37,7 @@ usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests co
 what was done is kept.
 """
 ON = "Resuming"
-WITH_RESUME = ("resume", "file", "kernels", "again", "profile", "profile_depth", *options.SHOWN)
+WITH_RESUME = ("resume", "file", "kernels", "profile", "profile_depth", *options.SHOWN)
 
 
 def evaluate(
@@ -89,9 +89,6 @@ def evaluate(
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: options.BudgetOption = 5.0,
     resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
-    again: Annotated[
-        bool, option(ON, "With --resume: try once more what did not pass.", None, "--again")
-    ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     profile: Annotated[
         int, option(HOW, "So many of the slowest tests go through `profkit profile`.", "N", min=0)
@@ -141,14 +138,12 @@ def evaluate(
         raise UsageError("--correctness-only times nothing, and --profile needs times", "leave out one")
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "an evaluation")
-        request = read_request(resume, again=again)
-        line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
-        needed = again or bool(profile) or not read_document(resume).complete
+        request = read_request(resume)
+        line = f"profkit evaluate --resume {shlex.quote(str(resume))}"
+        needed = bool(profile) or not read_document(resume).complete
         named = [(CODE_FILE, str(file))] if file is not None else []
         require_code(request, [*named, *options.typed_options(context, ("kernels",))], line, needed=needed)
     else:
-        if again:
-            options.refuse_again("an evaluation", "evaluate")
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
             typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -80,13 +80,6 @@ def typed_options(context: typer.Context, names: Iterable[str]) -> list[tuple[st
 
 PLACES = ("on", "on_python", "send", "send_env")  # where it runs is said anew each time
 SHOWN = ("details", "format", "quiet")  # how a result is shown, too
-
-
-def refuse_again(what: str, verb: str) -> NoReturn:
-    """Raises UsageError for --again of what is new."""
-    raise UsageError(
-        f"--again is for {what} that is there already", f"profkit {verb} --resume FOLDER --again"
-    )
 
 
 def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> PlaceSlots | None:

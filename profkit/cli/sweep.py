@@ -87,12 +87,15 @@ def sweep(
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking import faulty_cases
     from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
     from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
     places = where.places(gpus)
     if again and resume is None:
-        options.refuse_again("a sweep", "sweep")
+        raise UsageError(
+            "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
+        )
     if results is not None:
         check_writable(results)  # before hours go by
     if resume is not None:
