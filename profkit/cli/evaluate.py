@@ -111,10 +111,8 @@ def evaluate(
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
-    from profkit.kernels.devices import split_list
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
-        JudgeSettings,
         PairOptions,
         make_request,
         read_document,
@@ -152,23 +150,22 @@ def evaluate(
                 raise UsageError("kernels are generated here", "profkit generate, then evaluate")
             from profkit.core.types import GenerationLimits
             from profkit.generation.model import ModelOptions
-            from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
+            from profkit.generation.request import COMPARING_SECONDS, DEFAULT_FOLDER, GenerationOptions
             from profkit.generation.run import generate_kernels
 
-            new = {"limits": GenerationLimits(tests.max_attempts), "output": kernels or DEFAULT_FOLDER}
-            writing = options.taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
-            to_ask = ModelOptions(**vars(chosen))
-            generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
+            generated, kernels = generate_kernels(
+                options.judge_settings(typed, timing=PairOptions(COMPARING_SECONDS)),
+                GenerationOptions(
+                    limits=GenerationLimits(tests.max_attempts), output=kernels or DEFAULT_FOLDER
+                ),
+                ModelOptions(**vars(chosen)),
+                ("profkit", *sys.argv[1:]),
+                progress,
+            )
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
-        own = typed["traces"]
-        settings = options.taken(
-            JudgeSettings,
-            typed,
-            suite_path=str(own.resolve()) if own else "",
-            source=make_source_request(backend, kernels, file, tests.device),
-            operations=split_list(typed["ops"]),
-            timing=PairOptions(budget, precision, floor),
-        )
+        source = make_source_request(backend, kernels, file, tests.device)
+        timing = PairOptions(budget, precision, floor)
+        settings = options.judge_settings(typed, source=source, timing=timing)
         request = make_request(
             settings,
             output,

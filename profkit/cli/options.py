@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
     from profkit.execution.places.kinds import ExecutionPlace
+    from profkit.kernels.evaluation.request import JudgeSettings
     from profkit.kernels.places import PlaceSlots
     from profkit.reporting.view import View
 
@@ -144,6 +145,16 @@ def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
     """The frozen options of a verb: fields that are called as what was typed, and `more`."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in typed.items() if name in known}, **more)
+
+
+def judge_settings(typed: Mapping[str, Any], **more: Any) -> JudgeSettings:
+    """What a judge is told of `TestChoice`, and `more`; its device is as it was typed."""
+    from profkit.kernels.devices import split_list
+    from profkit.kernels.evaluation.request import JudgeSettings
+
+    own = typed["traces"]
+    path = str(own.resolve()) if own else ""
+    return taken(JudgeSettings, typed, suite_path=path, operations=split_list(typed["ops"]), **more)
 
 
 BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]
