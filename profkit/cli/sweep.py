@@ -67,9 +67,6 @@ def sweep(
         float, option(HOW, "Half-width of each median's 95 % interval, relative: 0.01 is 1 %.")
     ] = 0.01,
     budget: Annotated[float, option(HOW, "Seconds of timing per case at most.", "SECONDS")] = 1.0,
-    warm: Annotated[
-        bool, option(HOW, "On a GPU: do not flush the L2 between calls.", None, "--warm")
-    ] = False,
     timeout: options.TimeoutOption = 300.0,
     resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
     again: Annotated[
@@ -102,7 +99,7 @@ def sweep(
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
         request = read_request(resume, again=again, named=with_file or ())
     else:
-        timing = TimingOptions(precision, budget, not warm, threads)
+        timing = TimingOptions(precision, budget, threads)
         asked = options.taken(SweepOptions, typed, timing=timing)
         request = make_request(asked, elsewhere=places is not None)
     from profkit.kernels.sweep.outputs import write_records

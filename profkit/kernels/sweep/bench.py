@@ -176,9 +176,7 @@ class Bench:
             from profkit.kernels.sweep.device import time_cold
 
             clock, watch = self._clock()
-            return time_cold(
-                call, clock, watch, precision=timing.precision, budget=timing.budget, cold=timing.cold
-            )
+            return time_cold(call, clock, watch, precision=timing.precision, budget=timing.budget)
         from profkit.runtime.passes.timing import TimedCalls, time_calls
 
         calls = TimedCalls(call)
