@@ -28,7 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--direction", default="forward", choices=("forward", "backward"))
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--with", dest="files", action="append", default=[], metavar="FILE", type=Path)
-    parser.add_argument("--cold", action="store_true", help="flush the L2 before each call")
     options = parser.parse_args(argv)
     try:
         return _run(options)
@@ -90,7 +89,6 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
         name=f"{name}: {point.name}",
         flops=problem.operation.flops(point),
         bytes=problem.operation.bytes(point),
-        cold=options.cold and options.device != "cpu",
     )
     return 0
 
