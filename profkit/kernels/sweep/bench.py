@@ -164,7 +164,7 @@ class Bench:
             seconds=thin_out(seconds),
             clock=samples.clock,
             calls=samples.loops if samples.clock != "wall" else result.calls,
-            cache="cold" if samples.clock == "cuda-events" and self._timing.cold else "warm",
+            cache="cold" if samples.clock == "cuda-events" else "warm",
             clocks=samples.clocks,
             throttled=samples.throttle_reasons,
             remarks=samples.remarks,
