@@ -169,7 +169,7 @@ def _group_changes(
         pair = _mean_pair(MEAN_METRIC, "s", "lower", scope, *values)
         if name in controls:
             pair = replace(pair, rule=replace(pair.rule, role="supports"))
-        ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
+        ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf)))
     changes = decide_ratios(ratios, floor)
     return tuple(replace(c, fix=LARGER) if c.word == "ambiguous" else c for c in changes)
 
@@ -392,7 +392,7 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
     )
     pair = _mean_pair(metric, "x", "higher", scope, before, after)
     between = BETWEEN_WHOLES if scope is RUN else BETWEEN_OPERATIONS
-    return [(pair, Ratio(exp(mean), within, between, inf, (), (), assumed=True))]
+    return [(pair, Ratio(exp(mean), within, between, inf, assumed=True))]
 
 
 # ---------------------------------------------------------------- what is not there any more
