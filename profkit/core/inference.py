@@ -303,6 +303,43 @@ def _two_sided(distance: float, error: float, freedom: float) -> float:
     return student_two_sided(distance / error, freedom)
 
 
+class Centre(NamedTuple):
+    """The median over several processes, with its 95 % interval."""
+
+    median: float
+    low: float | None
+    high: float | None
+    # (largest - smallest process median) / median: shows a memory layout that was lucky
+    between_spread: float | None
+
+
+def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
+    """The median over processes, each counting once, with an interval that knows how much they differ.
+
+    The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
+    processes explains and what their medians show: with Student's t for P - 1 degrees of freedom, which for two or
+    three is wide, and honest. None when there are no values at all.
+    """
+    samples = tuple(tuple(values) for values in processes if values)
+    return _combine_cached(samples) if samples else None
+
+
+@lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
+def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
+    centres = [median(values) for values in processes]
+    intervals = [median_interval(values) for values in processes]
+    centre, count = median(centres), len(processes)
+    if count == 1:
+        alone = intervals[0]
+        return Centre(centre, alone and alone.low, alone and alone.high, None)
+    spread = (max(centres) - min(centres)) / centre if centre > 0 else None
+    between = sqrt(median_inefficiency(count) * _variance(centres) / count)
+    if between == 0 and None in intervals:  # equal readings of a coarse clock are no proof of precision
+        return Centre(centre, None, None, spread)
+    half = max(student_quantile(0.975, count - 1) * between, half_width_within(intervals, count))
+    return Centre(centre, max(0.0, centre - half), centre + half, spread)
+
+
 # ---------------------------------------------------------------- tails of the normal distribution and of Student's t
 
 _TINY = 1e-300  # stands for 0 in Lentz' continued fraction

@@ -269,8 +269,6 @@ class Attempt:
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: Fact | None = None
     insights: tuple[Insight, ...] = ()  # of that profile, in their order
-    evaluated_seconds: float = 0.0
-    profiled_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
