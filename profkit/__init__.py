@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # what type checkers take for true; importing typing woul
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from profkit.fronts.in_process import profile as profile
     from profkit.profiling.api import load as load
     from profkit.runtime.passes.benchmark import benchmark as benchmark
     from profkit.runtime.region import region as region
@@ -16,6 +17,7 @@ _LAZY = {
     "region": "profkit.runtime.region",
     "benchmark": "profkit.runtime.passes.benchmark",
     "load": "profkit.profiling.api",
+    "profile": "profkit.fronts.in_process",
 }
 
 

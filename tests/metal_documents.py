@@ -12,8 +12,6 @@ from profkit.core.types import (
     KernelTime,
     MetalAbsent,
     MetalCounter,
-    MetalProcess,
-    MetalState,
     MetalTrace,
     MetalWork,
     PassPlan,
@@ -22,14 +20,13 @@ from profkit.core.types import (
     Profile,
     RunDocument,
     SampleSet,
-    Spread,
     Step,
     Timing,
     Workload,
 )
 from tests.spoken import message
 
-M4 = Gpu("Apple M4 Pro", chip="M4 Pro", cores=20, bandwidth=273e9, flops=8.2e12, memory_bytes=24 << 30)
+M4 = Gpu("Apple M4 Pro", chip="M4 Pro", cores=20, bandwidth=273e9, memory_bytes=24 << 30)
 MATMUL = MetalWork("MPSMatrixMultiplication", 300, 0.9, 3e-3, 4e-3)
 SILU = MetalWork("silu_mul", 300, 0.45, 1.5e-3, 1.6e-3)
 REST = MetalWork("copy", 10, 0.05, 5e-3, 6e-3)
@@ -38,8 +35,6 @@ NO_COUNTERS = MetalAbsent(
     message("the recording was set to no counter set (Counter Set: (null))"),
     "xctrace record --instrument 'Metal GPU Counters'",
 )
-STATES = (MetalState("Maximum", 1.9, 1.35), MetalState("Minimum", 0.1, 0.05))
-NOMINAL = (MetalState("Nominal", 2.0),)
 
 
 def metal(**changes: object) -> MetalTrace:
@@ -50,18 +45,8 @@ def metal(**changes: object) -> MetalTrace:
         process_busy=1.4,
         others=0.1,
         longest_gap=0.02,
-        processes=(
-            MetalProcess("python3.12", 4711, 1.4, 610, target=True),
-            MetalProcess("WindowServer", 389, 0.12, 240),
-        ),
         encoders=(MATMUL, SILU, REST),
-        command_buffers=Spread(300, 4.5e-3, 5e-3, 9e-3),
-        completion=Spread(300, 9e-3, 12e-3, 20e-3),
-        latency=Spread(610, 4e-3, 6e-3, 9e-3),
-        queue_depth=1.8,
-        queue_most=4,
-        performance=STATES,
-        thermal=NOMINAL,
+        buffers=300,
         absent=(NO_COUNTERS,),
         marked=True,
         entries=300,

@@ -44,7 +44,6 @@ SHOTS = (
         "{ const a = document.querySelectorAll('#verdicts td a.n')[0]; a.blur(); a.focus(); }",
         height=480,
     ),
-    Shot("report-roofline", "gpu", "#roofline", height=900),
     Shot("report-flame", "cpu", "#flame-graph"),
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),

@@ -1,4 +1,4 @@
-"""What follows from the attempts of a generation: which kernel is kept, how many operations are solved, what it cost.
+"""What follows from the attempts of a generation: which kernel is kept, how many operations are solved.
 
 Pure functions.
 """
@@ -6,9 +6,8 @@ Pure functions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from profkit.analysis.evaluation.speedups import MeanSpeedup, mean_of_speedups
 from profkit.analysis.evaluation.witnesses import DECOY_SHARE
@@ -22,7 +21,6 @@ from profkit.core.types import (
     StopReason,
 )
 
-_Number = TypeVar("_Number", int, float)
 LEAST_GAIN = 0.05  # of a later attempt over the one that is kept
 
 
@@ -105,31 +103,3 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
             and attempt.own_share < DECOY_SHARE
         ),
     )
-
-
-# ---------------------------------------------------------------- what it cost
-
-
-@dataclass(frozen=True)
-class Spending:
-    """What attempts cost. Tokens are None where nobody says."""
-
-    attempts: int
-    input_tokens: int | None
-    output_tokens: int | None
-
-
-def spending_of(attempts: Sequence[Attempt]) -> Spending:
-    """What these attempts cost together."""
-    calls = [attempt.call for attempt in attempts]
-    return Spending(
-        len(attempts),
-        _sum_known([call.input_tokens for call in calls]),
-        _sum_known([call.output_tokens for call in calls]),
-    )
-
-
-def _sum_known(values: Sequence[int | None]) -> int | None:
-    """Of those that are known; None of none."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

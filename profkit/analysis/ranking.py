@@ -60,7 +60,6 @@ def guide_record(result: CaseResult, document: SweepDocument) -> dict[str, Any]:
         "error_of_tolerance": result.error,
         "sm_clock_mhz": sorted(result.clocks)[len(result.clocks) // 2] / 1e6 if result.clocks else None,
         "throttled": list(result.throttled),
-        "profile": result.profile,
         "device": document.device,
         "versions": dict(document.versions),
     }
@@ -223,29 +222,6 @@ def _half_width(result: CaseResult) -> float:
     if len(result.seconds) < 2 or centre <= 0:
         return UNKNOWN
     return max(abs(seconds - centre) for seconds in result.seconds) / centre
-
-
-def farthest_from_roofline(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
-    """The fastest case of a shape, at those shapes where it is most time above its roofline.
-
-    Where another implementation is faster already, nothing has to be found out to win that.
-    """
-    best: dict[GridPoint, float] = {}
-    for result in document.results:
-        if result.median:
-            best[result.point] = min(result.median, best.get(result.point, result.median))
-    above = [
-        ((1 - min(1.0, share)) * best[result.point], result)
-        for result in document.results
-        if (share := efficiency(result, document.roofs)) is not None and result.median == best[result.point]
-    ]
-    return tuple(result for _, result in sorted(above, key=lambda pair: -pair[0])[:count])
-
-
-def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
-    """The cases that take longest."""
-    timed = [result for result in document.results if result.median]
-    return tuple(sorted(timed, key=lambda result: -(result.median or 0.0))[:count])
 
 
 def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:

@@ -94,11 +94,9 @@ def _specification(gpu: Gpu) -> dict[str, str | None]:
     peaks = [
         f"{gpu.cores} GPU cores" if gpu.cores else None,
         f"{gpu.bandwidth / 1e9:.0f} GB/s" if gpu.bandwidth else None,
-        f"{gpu.flops / 1e12:.1f} TFLOP/s in float32" if gpu.flops else None,
     ]
     about = ", ".join(part for part in peaks if part)
-    chip = find_chip(gpu.name, gpu.cores) if gpu.virtual is None else None
     return {
         "about": f" ({about} by its specification)" if about else "",
-        "reason": chip.reason if chip is not None else None,
+        "reason": find_chip(gpu.name, gpu.cores).reason if gpu.virtual is None else None,
     }

@@ -23,7 +23,7 @@ PyTorch against itself, which shows what this machine can tell:  profkit evaluat
 A folder of kernels over torch's own database of tests:
 profkit evaluate --suite opinfo --backend directory --kernels generated_kernels --dtype bfloat16
 
-Why are the slowest three slow? Each through `profkit profile`:  profkit evaluate my_kernels.py --profile slowest:3
+Why are the slowest three slow? Each through `profkit profile`:  profkit evaluate my_kernels.py --profile 3
 
 The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
 
@@ -94,15 +94,11 @@ def evaluate(
     ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     profile: Annotated[
-        str,
-        option(
-            HOW,
-            "Tests that go through `profkit profile`: slowest:3, farthest:2 (from the hardware's bound), slower:2 "
-            "(lowest speed-up); other operations first.",
-            "WHICH:N",
-        ),
-    ] = "",
-    profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
+        int, option(HOW, "So many of the slowest tests go through `profkit profile`.", "N", min=0)
+    ] = 0,
+    profile_depth: Annotated[
+        options.DepthOption, option(HOW, "What each of those may spend.")
+    ] = options.DepthOption.standard,
     tests: options.TestChoice = options.TESTED,
     chosen: options.ModelChoice = options.ANY_MODEL,
     output: options.OutputOption = Path("reports"),
@@ -141,14 +137,13 @@ def evaluate(
     if replay:
         _replay(replay, file, options.typed_options(context, ("kernels",)), format, quiet=quiet)
         return
-    choices = options.profile_choices(profile, "tests")  # no judge starts before
-    if correctness_only and choices:
+    if correctness_only and profile:
         raise UsageError("--correctness-only times nothing, and --profile needs times", "leave out one")
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "an evaluation")
         request = read_request(resume, again=again)
         line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
-        needed = again or bool(choices) or not read_document(resume).complete
+        needed = again or bool(profile) or not read_document(resume).complete
         named = [(CODE_FILE, str(file))] if file is not None else []
         require_code(request, [*named, *options.typed_options(context, ("kernels",))], line, needed=needed)
     else:
@@ -193,10 +188,10 @@ def evaluate(
     from profkit.kernels.evaluation.run import run_evaluation
 
     document = run_evaluation(request, progress, write_results, options.slots_of(places))
-    if choices:
+    if profile:
         from profkit.profiling.drill_down import profile_tests
 
-        document = profile_tests(request, document, choices, profile_depth.value, progress, write_results)
+        document = profile_tests(request, document, profile, profile_depth.value, progress, write_results)
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
@@ -89,15 +89,6 @@ def refuse_again(what: str, verb: str) -> NoReturn:
     )
 
 
-def profile_choices(profile: str, what: Literal["cases", "tests"]) -> tuple[tuple[str, int], ...]:
-    """What `--profile` chooses of the `what`: what profiles is loaded for it alone. Raises UsageError."""
-    if not profile:
-        return ()
-    from profkit.profiling.drill_down import parse_choices
-
-    return parse_choices(profile, what)
-
-
 def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> PlaceSlots | None:
     """Where the workers run, if not here."""
     if places is None:
@@ -167,7 +158,6 @@ TimeoutOption = Annotated[
     float, option(HOW, "Seconds that a call or a case may take, compiling included.", "SECONDS")
 ]
 GpusOption = Annotated[str, option(HOW, "Numbers of the GPUs that share it, a process each: 0,1,2,3.", "N,N")]
-ProfileDepthOption = Annotated[DepthOption, option(HOW, "What each of those may spend.")]
 QuietOption = Annotated[bool, option(OUT, "No progress on standard error.", None, "--quiet", "-q")]
 DetailsOption = Annotated[
     bool, option(OUT, "In the terminal: every table with all its rows.", None, "--details")

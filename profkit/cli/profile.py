@@ -49,7 +49,6 @@ def profile(
             "20 s, on a GPU 7 and 10 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="On CUDA: flush the L2 before each call.")] = False,
     accept_exit: Annotated[
         str | None, typer.Option(help="Its exit codes that are no failure: 0,1.", metavar="CODES")
     ] = None,

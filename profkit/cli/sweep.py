@@ -27,8 +27,8 @@ Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measu
 implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
 and fails nothing); 130 interrupted, what was measured is kept.
 """
-WITH_RESUME = ("resume", "with_file", "again", "profile", "profile_depth", "results", *options.SHOWN)
-WHAT, ON = "Grid", "Resuming and profiling"
+WITH_RESUME = ("resume", "with_file", "again", "results", *options.SHOWN)
+WHAT, ON = "Grid", "Resuming"
 
 
 class DeviceName(str, Enum):
@@ -75,10 +75,6 @@ def sweep(
     again: Annotated[
         bool, option(ON, "With --resume: try once more what has no time.", None, "--again")
     ] = False,
-    profile: Annotated[
-        str, option(ON, "Profile cases: slowest:2, farthest:2 (from the roofline).", "WHICH:N")
-    ] = "",
-    profile_depth: options.ProfileDepthOption = options.DepthOption.standard,
     output: options.OutputOption = Path("reports"),
     results: Annotated[Path | None, option(OUT, "The records of all cases, too.", "FILE.json")] = None,
     name: options.NameOption = "sweep",
@@ -94,19 +90,14 @@ def sweep(
     from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
-    choices = options.profile_choices(profile, "cases")  # no worker starts before
     places = where.places(gpus)
-    if places is not None and choices:
-        from profkit.core.errors import UsageError
-
-        raise UsageError("--profile is done on this machine", "leave out --on")
     if again and resume is None:
         options.refuse_again("a sweep", "sweep")
     if results is not None:
         check_writable(results)  # before hours go by
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
-        request = read_request(resume, again=again, named=with_file or (), profile=bool(choices))
+        request = read_request(resume, again=again, named=with_file or ())
     else:
         timing = TimingOptions(precision, budget, not warm, threads)
         asked = options.taken(SweepOptions, typed, timing=timing)
@@ -116,10 +107,6 @@ def sweep(
 
     progress = progress_for(quiet=quiet)
     document = run_sweep(request, progress, options.slots_of(places))
-    if choices:
-        from profkit.profiling.drill_down import profile_cases
-
-        document = profile_cases(request, document, choices, profile_depth.value, progress)
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from profkit.core.errors import Interrupted, UsageError
 from profkit.core.files.regular import read_start
@@ -425,3 +425,8 @@ def read_status(path: Path | str) -> int | None:
     if not 0 <= status <= 255:
         return None
     return 128 - status if 128 < status <= 128 + 64 else status
+
+
+def ipython_shell() -> Any:
+    """The shell of IPython, or of the kernel of a notebook, that this process is; None where it is neither."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

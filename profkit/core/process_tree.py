@@ -83,7 +83,9 @@ class ProcessTree:
                     total += process.memory_info().rss
                     seconds += sum(process.cpu_times()[:4])  # user, system, and both of its ended children
                     threads += process.num_threads()
-                    self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
+                    self._queued[process.pid] = max(
+                        self._queued.get(process.pid, 0.0), seconds_queued(process.pid)
+                    )
                     if sys.platform == "linux":
                         io = process.io_counters()
                         calls = io.read_count + io.write_count
@@ -95,7 +97,7 @@ class ProcessTree:
     def look_at_end(self) -> None:
         """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
         with contextlib.suppress(OSError):
-            self._queued[self._pid] = max(self._queued.get(self._pid, 0.0), _queued(self._pid))
+            self._queued[self._pid] = max(self._queued.get(self._pid, 0.0), seconds_queued(self._pid))
         self.main_thread = _scheduled(self._pid, self._pid)
 
     @property
@@ -211,7 +213,7 @@ def _child_pids(pid: int) -> list[int]:
     return found
 
 
-def _queued(pid: int) -> float:
+def seconds_queued(pid: int) -> float:
     """Seconds that the threads of a process waited for a processor."""
     with contextlib.suppress(OSError):
         return sum(_scheduled(pid, int(thread))[1] for thread in os.listdir(f"/proc/{pid}/task"))

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from profkit.evaluation.functions import compute_errors as compute_errors
     from profkit.evaluation.functions import cpu_bench as cpu_bench
     from profkit.evaluation.functions import deserialize_args as deserialize_args
-    from profkit.evaluation.functions import deserialize_tensor as deserialize_tensor
-    from profkit.evaluation.functions import open_backend as open_backend
-    from profkit.evaluation.functions import open_suite as open_suite
     from profkit.evaluation.functions import serialize_args as serialize_args
     from profkit.evaluation.functions import uses_cuda_stream as uses_cuda_stream
     from profkit.evaluation.judging import LLMBackend as LLMBackend
@@ -32,18 +29,16 @@ if TYPE_CHECKING:
     )
     from profkit.kernels.evaluation.sources.files import kernel as kernel
     from profkit.kernels.evaluation.sources.names import LoadError as LoadError
-    from profkit.kernels.evaluation.suites.suite import Skip as Skip
 
 _NAMES = {
     "profkit.evaluation.functions": "cleanup_memory_and_gpu compute_errors cpu_bench deserialize_args "
-    "deserialize_tensor open_backend open_suite serialize_args uses_cuda_stream",
+    "serialize_args uses_cuda_stream",
     "profkit.evaluation.judging": "LLMBackend MultiprocessingEvaluator eval_correctness_test eval_one_op "
     "eval_performance",
     "profkit.evaluation.records": "CorrectnessTestResult EvalResult FeedbackInfo PerformanceTestResult "
     "prepare_results_data",
     "profkit.kernels.evaluation.sources.files": "compile_kernel_from_string kernel",
     "profkit.kernels.evaluation.sources.names": "LoadError",
-    "profkit.kernels.evaluation.suites.suite": "Skip",
 }
 _PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -1,11 +1,4 @@
-"""The small functions of the kernel-evaluation guides: arguments as text, time, errors, memory, CUDA streams; and the
-suites and backends for a loop of one's own.
-
-suite, backend = open_suite("smoke"), open_backend("directory", "generated_kernels")
-for op_test in suite:
-    if op_test.op in backend:
-        print(eval_one_op(op_test.op, backend[op_test.op], op_test.correctness_tests, op_test.performance_tests))
-"""
+"""The small functions of the kernel-evaluation guides: arguments as text, time, errors, memory, CUDA streams."""
 
 from __future__ import annotations
 
@@ -13,24 +6,13 @@ import ast
 import functools
 import gc
 import inspect
-import secrets
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import groupby
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 import torch
 
-from profkit.core.errors import UsageError
-from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.request import SEED_BITS
-from profkit.kernels.evaluation.sources.files import open_source
-from profkit.kernels.evaluation.sources.names import find_operator, operation_name
-from profkit.kernels.evaluation.sources.source import Kernel, KernelSource, make_source_request
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import (
     TensorForm,
@@ -38,7 +20,6 @@ from profkit.kernels.evaluation.suites.notation import (
     parse_call,
     replace_tensors,
 )
-from profkit.kernels.evaluation.suites.suite import Arguments, Selection, Suite, find_suite
 from profkit.kernels.evaluation.suites.values import plain_value
 
 INTEGERS = (-9, 10)  # the range of made integers, as torch's make_tensor has it
@@ -68,26 +49,6 @@ def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], 
     where = _device(device)
     named = {name: plain_value(value, where) for name, value in kwargs.items()}
     return tuple(plain_value(value, where) for value in args), named
-
-
-def deserialize_tensor(
-    size: str | Sequence[int],
-    dtype: torch.dtype | None = None,
-    stride: Sequence[int] | None = None,
-    device: str = "cuda",
-) -> torch.Tensor:
-    """A tensor of its notation, `T([2, 3], f32)` or `T([2, 3], f16, stride=(1, 2))`; or of size, dtype and stride.
-
-    Values and device are those of `deserialize_args`. Raises ValueError for what is no such text.
-    """
-    if isinstance(size, str):
-        ((tensor, *_), _) = deserialize_args(f"(({size},), {{}})", device)
-        if not isinstance(tensor, torch.Tensor):
-            raise ValueError(f"not a tensor: {size:.80}")
-        return tensor
-    name = str(dtype or torch.float32).removeprefix("torch.")
-    form = TensorForm(tuple(size), name, None if stride is None else tuple(stride))
-    return _make_tensor(form, device)
 
 
 def _make_tensor(form: TensorForm, device: str) -> torch.Tensor:
@@ -191,103 +152,3 @@ def uses_cuda_stream(func: Callable[..., Any]) -> bool:
         return False
     called = [f".{ast.unparse(node.func)}" for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return any(name.rpartition(".")[2] in _STREAMS or name.endswith(_BEHIND_CUDA) for name in called)
-
-
-# ---------------------------------------------------------------- suites and backends
-
-
-@dataclass(frozen=True)
-class SuiteTest:
-    """A call of an operation. Its values are drawn whenever it is read, the same ones each time: none are kept."""
-
-    test: EvaluationTest
-    suite: Suite
-    seed: int
-
-    @property
-    def args(self) -> tuple[Any, ...]:
-        """Its positional arguments. Raises Skip where they cannot be made here."""
-        return self._make().args
-
-    @property
-    def kwargs(self) -> Mapping[str, Any]:
-        """Its named arguments. Raises Skip where they cannot be made here."""
-        return self._make().kwargs
-
-    def _make(self) -> Arguments:
-        return self.suite.make_arguments(self.test, self.seed)
-
-
-@dataclass(frozen=True)
-class OpTest:
-    """An operation with its tests: all of them are for correctness, and those that are worth it are timed, too."""
-
-    op: Any  # torch's own overload; its name where this torch has none
-    correctness_tests: Sequence[SuiteTest]
-    performance_tests: Sequence[SuiteTest]
-
-
-def open_suite(
-    name: str = "smoke",
-    operations: Sequence[str] = (),
-    dtype: str = "",
-    device: str = "cpu",
-    *,
-    path: str | Path | None = None,
-    seed: int | None = None,
-) -> list[OpTest]:
-    """The suite called so, as `--suite` has it, operation by operation; `path` is what `--traces` names.
-
-    Values follow from `seed`; without one nobody knows them beforehand. Raises UsageError where there is no such suite,
-    and for an operation or a dtype that it has not.
-    """
-    suite = find_suite(name, Path(path) if path is not None else None, device=device)
-    wanted = (operations,) if isinstance(operations, str) else tuple(operations)
-    drawn = secrets.randbits(SEED_BITS) if seed is None else seed
-    opened = []
-    tests = suite.tests(Selection(wanted, dtype))
-    for operation, group in groupby(tests, key=lambda test: test.operation):
-        each = [SuiteTest(test, suite, drawn) for test in group]
-        op: Any = operation
-        with suppress(LookupError):
-            op = find_operator(operation)
-        opened.append(OpTest(op, each, [one for one in each if one.test.timed]))
-    return opened
-
-
-@dataclass(frozen=True)
-class OpenBackend:
-    """Kernels by operation: `backend[torch.ops.aten.relu.default]`, `backend["relu"]`, `"add__Tensor" in backend`."""
-
-    source: KernelSource
-
-    def __getitem__(self, op: Any) -> Kernel:
-        """The kernel, whose file is run in this process. Raises KeyError without one, LoadError for a broken one."""
-        name = operation_name(op)
-        if not self.source.has_kernel(name):
-            raise KeyError(name)
-        return self.source.load(name)
-
-    def __contains__(self, op: Any) -> bool:
-        """Whether there is a kernel, by names alone: nothing is run."""
-        with suppress(UsageError):  # an operation of another library
-            return self.source.has_kernel(operation_name(op))
-        return False
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of its operations."""
-        return iter(self.source.operations())
-
-    def __len__(self) -> int:
-        """How many operations it has."""
-        return len(self.source.operations())
-
-
-def open_backend(name: str = "", kernels: str | Path | None = None, device: str = "auto") -> OpenBackend:
-    """The kernels of a backend, as `--backend` and `--kernels` have it, or of a file: `open_backend("", "mine.py")`.
-
-    Raises UsageError for what is not there, and MachineError for a backend that cannot be had.
-    """
-    path = Path(kernels) if kernels is not None else None
-    folder, file = (None, path) if path is not None and path.suffix == ".py" else (path, None)
-    return OpenBackend(open_source(make_source_request(name, folder, file, device)))

@@ -6,10 +6,11 @@ import atexit
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeAlias
 
 import torch
 
@@ -17,7 +18,7 @@ from profkit.core import codec
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.statistics import geometric_mean
-from profkit.core.types import Fact, TestResult
+from profkit.core.types import EvaluationTest, TestResult
 from profkit.evaluation.records import (
     KERNEL_FILE,
     CorrectnessTestResult,
@@ -34,39 +35,36 @@ from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.files import StringSource, is_running_file, request_function
 from profkit.kernels.evaluation.sources.names import operation_name, with_imports
-from profkit.kernels.evaluation.suites.capture import OpTestSuite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.evaluation.suites.capture import describe_call
+from profkit.kernels.evaluation.suites.notation import NotationError, format_call
+from profkit.kernels.evaluation.suites.suite import Arguments, make_test
 from profkit.kernels.operations.in_float64 import flat_tensors
 from profkit.reporting.facts import fact_text
 
+# What judging the tests of one kernel gives: those that were checked, and those that were timed.
+_Task: TypeAlias = Callable[[], tuple[list[TestResult], list[TestResult]]]
 
-def eval_correctness_test(
-    op: Any, impl: Callable[..., Any] | str, test: Any, *, timeout: float = 60.0
-) -> CorrectnessTestResult:
+
+def eval_correctness_test(op: Any, impl: Callable[..., Any] | str, test: Any) -> CorrectnessTestResult:
     """Whether `impl` does what `op` does on the `args` and `kwargs` of a test.
 
-    `impl` runs in a process of its own, with its own copy of the arguments and a time limit in seconds for a call; what
-    is correct follows from the result in float64, and is written in the record's error message where it is not. See
-    `eval_one_op` for what `op` and `impl` may be.
+    `impl` runs in a process of its own, with its own copy of the arguments and a minute for a call; what is correct
+    follows from the result in float64, and is written in the record's error message where it is not. See `eval_one_op`
+    for what `op` and `impl` may be.
     """
-    ((result,), _) = judge_tests(op, impl, (test,), (), PairOptions(), timeout)
+    ((result,), _) = judge_tests(op, impl, (test,), (), PairOptions())
     return correctness_record(result)
 
 
 def eval_performance(
-    op: Any,
-    impl: Callable[..., Any] | str,
-    tests: Iterable[Any],
-    *,
-    budget: float = 1.0,
-    timeout: float = 60.0,
+    op: Any, impl: Callable[..., Any] | str, tests: Iterable[Any], *, budget: float = 1.0
 ) -> tuple[float, list[PerformanceTestResult]]:
     """How many times as fast as PyTorch `impl` is: the geometric mean over its tests, and a record of each.
 
     A test that is wrong, or fails, has no speed-up and is in no mean: NaN where none is left. `budget`: seconds of
     timing per test at most. See `eval_one_op`.
     """
-    _, results = judge_tests(op, impl, (), tests, PairOptions(budget), timeout)
+    _, results = judge_tests(op, impl, (), tests, PairOptions(budget))
     return mean_speedup(results), [performance_record(result) for result in results]
 
 
@@ -77,7 +75,6 @@ def eval_one_op(
     performance_tests: Iterable[Any],
     *,
     budget: float = 1.0,
-    timeout: float = 60.0,
 ) -> tuple[float, float, list[CorrectnessTestResult], list[PerformanceTestResult]]:
     """(correctness score, performance score, correctness records, performance records) of a kernel.
 
@@ -93,7 +90,7 @@ def eval_one_op(
     Raises UsageError for what is no operation and for a kernel that cannot be taken to another process.
     """
     correctness, performance = judge_tests(
-        op, impl, correctness_tests, performance_tests, PairOptions(budget), timeout
+        op, impl, correctness_tests, performance_tests, PairOptions(budget)
     )
     return (
         pass_share(correctness),
@@ -112,15 +109,11 @@ def mean_speedup(results: Sequence[TestResult]) -> float:
 
 @dataclass(frozen=True)
 class FixedTest:
-    """The arguments of a test as they were when it was read, on the CPU; where they came from decides the device.
-
-    `skip`: why they could not be made.
-    """
+    """The arguments of a test as they were when it was read, on the CPU; where they came from decides the device."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     on_cuda: bool = False
-    skip: Fact | None = None
 
 
 def fix_test(test: Any) -> FixedTest:
@@ -129,8 +122,6 @@ def fix_test(test: Any) -> FixedTest:
         return test
     try:
         args, kwargs = tuple(test.args), dict(test.kwargs)
-    except Skip as why:
-        return FixedTest((), {}, skip=why.reason)
     except (AttributeError, TypeError) as error:
         raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
     return FixedTest(
@@ -155,13 +146,40 @@ def refuse_while_loading() -> None:
         )
 
 
+class _Given:
+    """A suite of tests that a program gave: to be checked, and to be timed, too. Raises UsageError for what is none."""
+
+    def __init__(self, operation: str, correctness: Iterable[Any], performance: Iterable[Any]) -> None:
+        self.tests: list[EvaluationTest] = []
+        self.on_cuda = False
+        self._arguments: dict[str, Arguments] = {}
+        for timed, given in ((False, correctness), (True, performance)):
+            for fixed in map(fix_test, given):
+                self._add(operation, fixed, timed)
+
+    def _add(self, operation: str, fixed: FixedTest, timed: bool) -> None:
+        try:
+            call = describe_call(fixed.args, fixed.kwargs)
+        except NotationError as error:
+            raise UsageError(f"a test of {operation} has {error}", "tensors and plain values") from error
+        forms = call.tensors()
+        dtype = next((form.dtype for form in (*(f for f in forms if "float" in f.dtype), *forms)), "")
+        test = make_test("given", operation, dtype, format_call(call), len(self.tests), timed=timed)
+        self.tests.append(test)
+        self.on_cuda |= fixed.on_cuda
+        self._arguments[test.id] = Arguments(fixed.args, fixed.kwargs)
+
+    def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:  # noqa: ARG002
+        """The arguments as they were read, which the judge copies."""
+        return self._arguments[test.id]
+
+
 def judge_tests(
     op: Any,
     impl: Callable[..., Any] | str,
     correctness: Iterable[Any],
     performance: Iterable[Any],
     timing: PairOptions,
-    timeout: float,
 ) -> tuple[list[TestResult], list[TestResult]]:
     """The results of the correctness tests, and those of the performance tests."""
     refuse_while_loading()
@@ -169,22 +187,14 @@ def judge_tests(
     operation = operation_name(op) if function is None else function.request.operation
     if function is not None and isinstance(impl, str):
         raise UsageError("a text is a kernel of an operation of PyTorch", "give the kernel as a function")
-    given = SimpleNamespace(
-        op=function or operation,
-        correctness_tests=[fix_test(test) for test in correctness],
-        performance_tests=[fix_test(test) for test in performance],
-    )
-    suite = OpTestSuite("given", (given,))
-    source = request_function(impl, operation)
+    given, source = _Given(operation, correctness, performance), request_function(impl, operation)
     with _kept.lock, torch.no_grad():
-        tests_read = (*given.correctness_tests, *given.performance_tests)
-        device = "cuda:0" if any(test.on_cuda for test in tests_read) else "cpu"
+        device = "cuda:0" if given.on_cuda else "cpu"
         threads = torch.get_num_threads()
         try:
-            judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout, device=device))
-            judge.use(suite, source, function)
-            tests = tuple(suite.tests(Selection()))
-            results = [judge.judge(test) for test in tests]
+            judge = _kept.judge_of(JudgeSettings(timing=timing, device=device))
+            judge.use(given, source, function)
+            results = [judge.judge(test) for test in given.tests]
         finally:
             torch.set_num_threads(threads)  # a judge computes small truths on one
     timed = [result for result in results if result.test.timed]
@@ -208,14 +218,14 @@ class MultiprocessingEvaluator:
                 print(result.task_id, result.correctness_score)
 
     Kernels run in a process of their own, one after the other, whatever `num_workers` is: kernels that are timed beside
-    each other disturb each other. `budget` is seconds of timing per test, `timeout` seconds of one call.
+    each other disturb each other. `budget` is seconds of timing per test.
     """
 
-    def __init__(self, num_workers: int = 1, *, budget: float = 1.0, timeout: float = 60.0) -> None:
+    def __init__(self, num_workers: int = 1, *, budget: float = 1.0) -> None:
         if num_workers < 1:
             raise UsageError(f"{num_workers} workers cannot do anything", "num_workers=1")
         refuse_while_loading()
-        self._timing, self._timeout = PairOptions(budget), timeout
+        self._timing = PairOptions(budget)
         self._tasks: list[_Task] = []
         self._results: list[EvalResult] = []
 
@@ -240,7 +250,7 @@ class MultiprocessingEvaluator:
         """
         request_function(impl, operation_name(op))
         correctness, performance = map(fix_test, correctness_tests), map(fix_test, performance_tests)
-        self._tasks.append(_Task(op, impl, tuple(correctness), tuple(performance)))
+        self._tasks.append(partial(judge_tests, op, impl, [*correctness], [*performance], self._timing))
         return len(self._tasks) - 1
 
     def start_evaluation(self) -> None:
@@ -258,9 +268,7 @@ class MultiprocessingEvaluator:
 
     def _do(self, number: int, task: _Task) -> EvalResult:
         try:
-            correctness, performance = judge_tests(
-                task.op, task.impl, task.correctness, task.performance, self._timing, self._timeout
-            )
+            correctness, performance = task()
         except ProfkitError as fault:
             return EvalResult(number, error=fault.message)
         return EvalResult(
@@ -270,14 +278,6 @@ class MultiprocessingEvaluator:
             list(map(correctness_record, correctness)),
             list(map(performance_record, performance)),
         )
-
-
-@dataclass(frozen=True)
-class _Task:
-    op: Any
-    impl: Callable[..., Any] | str
-    correctness: Sequence[FixedTest]
-    performance: Sequence[FixedTest]
 
 
 class LLMBackend:
@@ -290,14 +290,12 @@ class LLMBackend:
         print(feedback.format_for_llm())
 
     `model` and `llm_client` are kept for the loop around it; nothing is asked here. A client is anything with
-    `ask(messages)`. `budget`: seconds of timing per test at most; `timeout`: seconds of one call.
+    `ask(messages)`. `budget`: seconds of timing per test at most.
     """
 
-    def __init__(
-        self, model: str = "", llm_client: Any = None, *, budget: float = 1.0, timeout: float = 60.0
-    ) -> None:
+    def __init__(self, model: str = "", llm_client: Any = None, *, budget: float = 1.0) -> None:
         self.model, self.llm_client = model, llm_client
-        self._timing, self._timeout = PairOptions(budget), timeout
+        self._timing = PairOptions(budget)
 
     def test_kernel_correctness(
         self, op: Any, kernel_code: str, test_cases: Iterable[Any]
@@ -308,7 +306,7 @@ class LLMBackend:
         operation, and for what is no test.
         """
         kernel_code = with_imports(kernel_code)  # as its file has it, so that lines have its numbers
-        results, _ = judge_tests(op, kernel_code, test_cases, (), self._timing, self._timeout)
+        results, _ = judge_tests(op, kernel_code, test_cases, (), self._timing)
         decided = decided_results(results)
         unloaded = next((result for result in results if result.status == "load-error"), None)
         feedback = FeedbackInfo(
@@ -329,7 +327,7 @@ class LLMBackend:
 
         Raises as `test_kernel_correctness` does.
         """
-        _, results = judge_tests(op, kernel_code, (), performance_tests, self._timing, self._timeout)
+        _, results = judge_tests(op, kernel_code, (), performance_tests, self._timing)
         return mean_speedup(results), [performance_record(result) for result in results]
 
 

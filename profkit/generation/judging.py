@@ -44,7 +44,6 @@ from profkit.profiling.drill_down import profile_tests
 
 LOOK_SECONDS = 0.2
 BACKEND = "llm"  # of the evaluation of an attempt
-SLOWEST = (("slowest", 1),)
 # What speaks of a kernel on a GPU: 26 s on an H100, and 60 s with what speaks of the host, of which nothing is used.
 KERNEL_PASSES = ("trace", "counters", "explain")
 MOST_SECONDS = 1800.0
@@ -192,7 +191,7 @@ def main(argv: Sequence[str]) -> int:
         request, document = read_request(folder), read_document(folder)
         on_gpu = request.settings.device.startswith("cuda")
         passes = KERNEL_PASSES if on_gpu and argv[1] == "standard" else None
-        profile_tests(request, document, SLOWEST, argv[1], _Log(), write_results, passes=passes)
+        profile_tests(request, document, 1, argv[1], _Log(), write_results, passes=passes)
     except Interrupted:
         return 130
     except ProfkitError as error:

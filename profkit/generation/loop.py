@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 from profkit.analysis.evaluation.scores import operation_results
-from profkit.analysis.evaluation.witnesses import bottleneck_of, hottest_places
+from profkit.analysis.evaluation.witnesses import bottleneck_of
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
@@ -177,7 +177,6 @@ class OperationLoop:
         return attempt, replace(
             kernel,
             limit=limit,
-            hottest=hottest_places(run),
             insights=insights,
             profiled=profiled.test.arguments,
         )

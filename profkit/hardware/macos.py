@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import Fault
 from profkit.core.tables import load_yaml
 from profkit.core.types import Cache, Gpu, Machine
 from profkit.hardware.processor import USUAL
@@ -82,22 +81,18 @@ def available_memory_macos() -> int | None:
 
 # ------------------------------------------------------------ chips
 
-ALUS = 128  # of one GPU core (github.com/philipturner/metal-benchmarks)
 _NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class AppleChip:
-    """The peaks of one chip as it is sold: `bandwidth` (bytes/s), `flops` (FP32, FLOP/s: cores x 128 ALUs x 2 x clock).
+    """The memory bandwidth of one chip as it is sold, in bytes/s; where it is None, `reason` says why.
 
-    None where they are not known, or depend on a number of cores that is not known; then `reason` says why.
-    `bandwidth_checked` False: what is made of it is an estimate, since it is one report's, or derived from a similar
-    chip.
+    `checked` False: it is one report's, or derived from a similar chip, so what is made of it is an estimate.
     """
 
-    bandwidth: float | None
-    flops: float | None
-    bandwidth_checked: bool
+    bandwidth: float | None = None
+    checked: bool = False
     reason: str | None = None
 
 
@@ -107,34 +102,25 @@ def chip_table() -> Mapping[str, Mapping[str, Any]]:
     return dict(load_yaml(Path(__file__).with_name("apple_chips.yaml")))
 
 
-def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
+def find_chip(name: str | None, cores: int | None = None) -> AppleChip:
     """The chip that `sysctl machdep.cpu.brand_string`, ioreg, or a trace's metal-device-name calls `name`.
 
     "Apple M3 Max", "M3 Max" and "Apple M3 Max GPU" are the same. `cores` are GPU cores: chips of one name are sold
-    with several, and some of those have less bandwidth. A Fault says why there is nothing to hold a value against.
+    with several, and some of those have less bandwidth.
     """
     words = " ".join((name or "").split()) or "a GPU without a name"
     match = _NAME.fullmatch(words)
     known = f"Apple {match[1].upper()}" + (f" {match[2].capitalize()}" if match[2] else "") if match else ""
     row = chip_table().get(known)
     if row is None:
-        return Fault(f"{known or words} is not in profkit's table of Apple's chips")
+        return AppleChip(reason=f"{known or words} is not in profkit's table of Apple's chips")
     sold = {int(kind["cores"]): float(kind["bandwidth"]) for kind in row["configurations"]}
-    clock = float(row["clock"]) if row.get("clock") else None
-    widths = set(sold.values())
-    listed = cores in sold
-    # A number of cores that is not listed says nothing where the bandwidth depends on it.
-    bandwidth = sold[cores] if cores is not None and listed else widths.pop() if len(widths) == 1 else None
-    flops = cores * ALUS * 2 * clock if cores is not None and listed and clock is not None else None
-    kinds = " and ".join(str(number) for number in sold)
-    reason = None
-    if not listed and (bandwidth is None or cores is not None or len(sold) > 1):
-        told = "how many this one has is not told" if cores is None else f"this one tells {cores}"
-        reason = f"{known} is sold with {kinds} GPU cores, and {told}"
-    elif clock is None:
-        reason = f"the clock of the GPU of {known} is not known, so its peak of arithmetic is not either"
-    checked = (listed or cores is None) and "bandwidth" in row["checked"]
-    return AppleChip(bandwidth, flops, checked, reason)
+    checked = bool(row["checked"]) and (cores is None or cores in sold)
+    if cores in sold or len(set(sold.values())) == 1:
+        return AppleChip(sold.get(cores or 0, max(sold.values())), checked)
+    told = "how many this one has is not told" if cores is None else f"this one tells {cores}"
+    kinds = " and ".join(map(str, sold))
+    return AppleChip(checked=checked, reason=f"{known} is sold with {kinds} GPU cores, and {told}")
 
 
 # ------------------------------------------------------------ GPUs
@@ -146,7 +132,7 @@ _CHIP = re.compile(r"AGXAccelerator(G\d\d[A-Z])")
 def read_apple_gpus() -> tuple[Gpu, ...]:
     """The GPUs of this Mac, as ioreg lists them; empty on another system, or where it tells none. Never raises.
 
-    `bandwidth` (bytes/s) and `flops` (FP32) are the specification of `find_chip`, None where it has none.
+    `bandwidth` (bytes/s) is the specification of `find_chip`, None where it has none.
     `memory_bytes` is the memory of the machine, which an Apple GPU shares.
     """
     if platform.system() != "Darwin":
@@ -188,15 +174,12 @@ def add_specification(gpu: Gpu, brand: str | None, memory: int | None, guest: bo
     An accelerator without a name of its own is the processor's, where that is Apple's.
     """
     name = gpu.name or (brand if brand and brand.startswith("Apple") else "") or "GPU"
-    chip = find_chip(name, gpu.cores) if not guest else None
-    known = chip if isinstance(chip, AppleChip) else None
     return replace(
         gpu,
         name=name,
         virtual="macos guest" if guest else None,
         memory_bytes=memory if name.startswith("Apple") else None,
-        bandwidth=known.bandwidth if known else None,
-        flops=known.flops if known else None,
+        bandwidth=None if guest else find_chip(name, gpu.cores).bandwidth,
     )
 
 

@@ -28,7 +28,6 @@ from profkit.kernels.devices import worker_uuids
 from profkit.kernels.places import PlaceSlots, SlotWork
 
 T = TypeVar("T")
-D = TypeVar("D")
 # The option, and the path behind it; what begins with no dash is an argument.
 Code: TypeAlias = tuple[str, str]
 REPORT_SECONDS = 1.0  # between two looks at how far it is
@@ -211,22 +210,6 @@ def resume_line(command: str, folder: Path, codes: Sequence[Code], elsewhere: Pl
     """What is typed to go on: with the code that is named again, and with its places."""
     on = elsewhere.options if elsewhere is not None else ""
     return " ".join(filter(None, (f"{command} --resume {folder}", code_options(codes), on)))
-
-
-def update_outcome(
-    format: JournalFormat[T], folder: Path, case: str, outcome: T, write: Callable[[Journal[T]], D]
-) -> D:
-    """Store an outcome anew, with a link to its profile for one, and write the results once more: what that gives.
-
-    Raises UnreadableReport, UsageError and MachineError where the campaign in `folder` cannot be read and written.
-    """
-    with defer_interrupts():
-        journal = open_journal(folder, format, {})
-        try:
-            journal.settle(case, outcome)
-            return write(journal)
-        finally:
-            journal.close()
 
 
 def require_named(wanted: Sequence[Code], named: Sequence[Code], line: str, *, needed: bool = True) -> None:

@@ -337,7 +337,9 @@ class Redactor:
         def literal(found: re.Match[str]) -> str:
             kind = self._known.get(found[0], PATH)
             if not found[0].startswith(("/", "~")):
-                return counted(kind, f"<{_INSTEAD.get(kind, 'removed')}>")
+                word = _INSTEAD.get(kind, "removed")
+                # a process stands in attributes of XML, too
+                return counted(kind, f"[{word}]" if kind == PROCESS else f"<{word}>")
             return (
                 counted(kind, self._folder(found[0]))
                 if found[0] in self._known

@@ -21,6 +21,8 @@ from profkit.profilers.redact import HOST, PROCESS, Redactor, RemovedText, witho
 from profkit.profilers.registry import recognise_format
 
 _GZIP = b"\x1f\x8b"
+# A table of Instruments has all that ran on the machine: `<process id="12" fmt="Firefox (900)">`.
+_RAN = re.compile(r'<process\b[^>]*? fmt="(?!python)([^"()]{1,80}) \(\d{1,10}\)"')
 
 
 def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[RemovedText, ...]:
@@ -75,6 +77,8 @@ def learn_report(path: Path, redactor: Redactor) -> None:
     with _lines(path) as lines:
         for line in lines:
             redactor.learn_text(line)
+            for name in _RAN.findall(line):
+                redactor.learn(name, PROCESS)
             if "Process Name" in line or "Host Name" in line:
                 kinds = {"Process Name": PROCESS, "Host Name": HOST}
                 titles = next(csv.reader([line]))

@@ -5,15 +5,19 @@ The file is not called `load.py`, since a module of that name would hide the fun
 
 from __future__ import annotations
 
+import html
 import os
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import TextIO, TypeAlias
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.run_folder import FILE_NAME
-from profkit.core.types import Reading, RunDocument, Scope, Timing
+from profkit.core.process import ipython_shell
+from profkit.core.run_folder import FILE_NAME, create_run_folder
+from profkit.core.types import HotSpot, Insight, Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text, without_control_characters
@@ -23,7 +27,10 @@ Cell: TypeAlias = "str | int | float | bool | None"
 Row: TypeAlias = "dict[str, Cell]"
 
 
-@dataclass(frozen=True)
+FRAME = "width:100%;height:36em;border:0"  # of a page inside a notebook, as CSS
+
+
+@dataclass
 class Run:
     """One run, or one report. `document` is all of run.json as typed values; the methods give rows of it.
 
@@ -33,6 +40,54 @@ class Run:
 
     document: RunDocument
     path: Path
+    recording: object = field(default=None, repr=False, compare=False)  # keeps a temporary folder there
+
+    @property
+    def hot_spots(self) -> tuple[HotSpot, ...]:
+        """Where the time goes, the largest share first; shares are of the wall time (0 to 1) and add up to 1."""
+        return self.document.hot_spots
+
+    @property
+    def insights(self) -> tuple[Insight, ...]:
+        """What to change, the first first: `title`, `evidence`, `change`, `where`, `gain`."""
+        return self.document.insights
+
+    def show(self, file: TextIO | None = None) -> None:
+        """Print the page on `file` (standard output); in a notebook the page in colours instead."""
+        if ipython_shell() is not None:
+            from IPython.display import display
+
+            display(self)
+        else:
+            print(self._text(), end="", file=file)
+
+    def save(self, base: str | os.PathLike[str] = "reports") -> Path:
+        """Write the run into a folder of its own below `base`, as `profkit profile` does, and return that folder.
+
+        Raises `profkit.core.errors.ProfkitError` where it cannot be written.
+        """
+        from profkit.profiling.profile import write_reports
+
+        folder = create_run_folder(Path(base), self.document.name, self.document.backend, datetime.now())
+        shutil.copytree(self.path / "artifacts", folder / "artifacts", dirs_exist_ok=True)
+        write_reports(self.document, folder)
+        return folder
+
+    def _text(self) -> str:
+        from profkit.reporting import terminal
+        from profkit.reporting.views.run import view
+
+        return terminal.render(view(self.document), details=False)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """What IPython and notebooks show: the terminal's page, and the page of the run in a frame."""
+        from profkit.reporting.charts.of_run import read_extras
+        from profkit.reporting.html import page
+        from profkit.reporting.views.run import view
+
+        shown = page.render(view(self.document, extras=read_extras(self.path)))
+        frame = f'<iframe srcdoc="{html.escape(shown)}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
+        return {"text/plain": self._text(), "text/html": frame}
 
     @property
     def name(self) -> str:
@@ -151,7 +206,6 @@ def _sample_rows(timing: Timing) -> Iterator[Row]:
                 "seconds": float(seconds),
                 "iterations": 1 if warmup else process.loops,
                 "clock": process.clock,
-                "cache": process.cache,
             }
 
 

@@ -19,7 +19,6 @@ from profkit.profilers.redact import (
     HOST,
     OUTPUT,
     PATH,
-    PROCESS,
     USER,
     FileLeftOut,
     Redactor,
@@ -166,9 +165,6 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     redactor.learn_command(run.workload.command, names)
     redactor.learn(run.workload.folder, FOLDER)
     redactor.learn(str(PurePath(run.workload.python).parent) if run.workload.python else None, PATH)
-    for process in run.metal.processes if run.metal is not None else ():
-        if not process.target:
-            redactor.learn(process.name, PROCESS)
     document: dict[str, Any] = redactor.data(run_to_json(run), names)
     document["process"] = None
     if run.workload.stdin is not None:

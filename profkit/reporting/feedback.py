@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.evaluation.speedups import slowness
-from profkit.analysis.evaluation.witnesses import DECOY_SHARE, HotPlaces
+from profkit.analysis.evaluation.witnesses import DECOY_SHARE
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import UNDECIDED, Fact, Insight, Speedup, TestResult
 from profkit.reporting.facts import fact_text
@@ -19,8 +19,6 @@ SHOWN_FAILURES = 5  # one of each kind first
 SHOWN_TIMES = 12
 MESSAGE_LINES = 20  # of an exception: a compiler shows the code before its error
 SHOWN_INSIGHTS = 3
-SHOWN_NAME = 160  # characters of a function's name: C++ spells its templates out
-LEAST_SHARE = 0.03  # of a profile
 SHOWN_REASON = 600  # characters of one reason
 FAR = 1000.0  # times what rounding explains: how many times more says nothing
 AT_BOUND = 0.9  # of what the hardware allows: the rest is not worth another attempt
@@ -30,7 +28,7 @@ AT_BOUND = 0.9  # of what the hardware allows: the rest is not worth another att
 class JudgedKernel:
     """A kernel and what is known of it.
 
-    `problem`: why it could not be tested at all. `limit`, `hottest`, `insights`: of the profile of the test with the
+    `problem`: why it could not be tested at all. `limit`, `insights`: of the profile of the test with the
     arguments `profiled`.
     """
 
@@ -39,7 +37,6 @@ class JudgedKernel:
     results: tuple[TestResult, ...] = ()
     problem: str = ""
     limit: Fact | None = None
-    hottest: HotPlaces | None = None
     insights: tuple[Insight, ...] = ()
     profiled: str = ""
 
@@ -244,17 +241,13 @@ def _seconds(result: TestResult) -> str:
 
 def _limits(kernel: JudgedKernel) -> Iterator[str]:
     """What its profile says of the test that was profiled."""
-    hottest = kernel.hottest.shares if kernel.hottest is not None else ()
-    if kernel.limit is None and not kernel.insights and not hottest:
+    if kernel.limit is None and not kernel.insights:
         return
     yield ""
     yield f"Profile of `{kernel.profiled}`:" if kernel.profiled else "Its profile:"
     yield ""
     if kernel.limit is not None:
         yield f"- Limited by: {fact_text(kernel.limit)}."
-    for name, share in hottest:
-        if share >= LEAST_SHARE and kernel.hottest is not None:
-            yield f"- {format_percent(100 * share)} % of {kernel.hottest.of}: `{_cut_middle(name)}`"
     for insight in kernel.insights[:SHOWN_INSIGHTS]:
         gain = insight.gain
         at_most = f" At most {format_percent(100 * gain.at_most)} % of {gain.of} can be won." if gain else ""
@@ -285,12 +278,6 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
     if kernel.insights:
         return f"Keep it correct, and make it faster: begin with **{kernel.insights[0].title}**. {target}."
     return f"Keep it correct, and make it faster. {target}."
-
-
-def _cut_middle(name: str) -> str:
-    """A name that C++ spells out: templates stand in its middle, what it does at its end."""
-    half = SHOWN_NAME // 2
-    return name if len(name) <= SHOWN_NAME else f"{name[:half]} ... {name[-half:]}"
 
 
 def _cut(text: str, most: int = SHOWN_REASON) -> str:

@@ -11,22 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
-from profkit.core.types import CaseResult, GridPoint
-
-
-def case_command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
-    """The command line of a case."""
-    point = result.point
-    words = [
-        python,
-        "-m",
-        "profkit.sweep.one_case",
-        point.operation,
-        result.implementation,
-        point.shape,
-    ]
-    words += ["--dtype", point.dtype, "--direction", point.direction, "--device", device]
-    return (*words, *(word for file in files for word in ("--with", file)))
+from profkit.core.types import GridPoint
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--direction", default="forward", choices=("forward", "backward"))
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--with", dest="files", action="append", default=[], metavar="FILE", type=Path)
-    parser.add_argument("--cold", action="store_true", help="flush the L2 before each call")
     options = parser.parse_args(argv)
     try:
         return _run(options)
@@ -108,7 +92,6 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
         name=f"{name}: {point.name}",
         flops=problem.operation.flops(point),
         bytes=problem.operation.bytes(point),
-        cold=options.cold and options.device != "cpu",
     )
     return 0
 

@@ -11,14 +11,12 @@ from profkit.analysis.ranking import (
     ImplementationRanking,
     comparison_groups,
     efficiency,
-    farthest_from_roofline,
     geometric_mean,
     guide_record,
     leaders,
     rank_implementations,
     results_by_shape,
     series_along,
-    slowest_cases,
     whole_sweep,
 )
 from profkit.core.statistics import median
@@ -106,20 +104,6 @@ def test_the_guides_record_computes_each_field_as_its_name_says() -> None:
     missing = guide_record(_case(A, "mine", None, state="crashed"), _document())
     keys = ("time_ms", "inference_speed", "throughput_gbps", "gpu_efficiency")
     assert [missing[key] for key in keys] == [None] * 4
-
-
-def test_the_cases_to_look_at_are_those_with_most_time_to_win() -> None:
-    slow_but_good, fast_and_bad = _case(A, "PyTorch", 1.0e-6), _case(B, "PyTorch", 0.9e-6)
-    bad = CaseResult(B, "mine", "measured", median=5e-6, bytes=1e6, flops=1.0)
-    document = _document(slow_but_good, fast_and_bad, bad)
-    assert slowest_cases(document, 2) == (bad, slow_but_good)
-
-
-def test_the_farthest_from_the_roofline_is_a_case_that_nobody_does_faster() -> None:
-    slow = CaseResult(A, "PyTorch", "measured", median=9e-6, bytes=1e6, flops=1.0)
-    fast = CaseResult(A, "mine", "measured", median=2e-6, bytes=1e6, flops=1.0)
-    only = CaseResult(B, "PyTorch", "measured", median=5e-6, bytes=1e6, flops=1.0)
-    assert farthest_from_roofline(_document(slow, fast, only), 3) == (only, fast)
 
 
 def test_a_geometric_mean_of_nothing_is_none() -> None:

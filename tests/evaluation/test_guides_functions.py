@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -19,12 +18,9 @@ from profkit.evaluation import (  # noqa: E402
     CorrectnessTestResult,
     MultiprocessingEvaluator,
     PerformanceTestResult,
-    Skip,
     eval_correctness_test,
     eval_one_op,
     eval_performance,
-    open_backend,
-    open_suite,
     prepare_results_data,
 )
 
@@ -124,40 +120,6 @@ def test_a_reference_may_have_the_name_of_an_operation() -> None:
     score, speed, *_ = eval_one_op(relu, torch.ops.aten.relu, [test], [test], budget=0.1)
     assert (score, speed > 0) == (1.0, True)
     assert eval_correctness_test(relu, absolute, test).status == "incorrect"
-
-
-def test_suites_are_looped_over_and_backends_asked_by_operation(tmp_path: Path) -> None:
-    (tmp_path / "relu").mkdir()
-    (tmp_path / "relu" / "relu.py").write_text(
-        "def relu__default_kernel_impl(x):\n    return x.clamp(min=0)\n"
-    )
-    backend = open_backend("pregenerated", tmp_path)
-    assert (list(backend), len(backend)) == (["relu.default"], 1)
-    assert ("nosuch.op" in backend, "add__Tensor" in backend) == (False, False)
-    with pytest.raises(KeyError):
-        backend["add"]
-    found = {}
-    for op_test in open_suite("smoke", ["relu", "add.Tensor"], seed=3):
-        first = op_test.correctness_tests[0]
-        assert torch.equal(first.args[0], first.args[0])
-        assert all(isinstance(test.kwargs, dict) for test in op_test.performance_tests)
-        found[op_test.op] = len(op_test.performance_tests)
-        if op_test.op in backend:
-            score, *_ = eval_one_op(op_test.op, backend[op_test.op], op_test.correctness_tests[:2], [])
-            assert score == 1.0
-    assert found == {torch.ops.aten.relu.default: 2, torch.ops.aten.add.Tensor: 2}
-
-
-def test_a_test_whose_arguments_cannot_be_made_is_skipped_with_the_reason() -> None:
-    class Large:
-        kwargs: ClassVar[dict[str, Any]] = {}
-
-        @property
-        def args(self) -> tuple[Any, ...]:
-            raise Skip("its arguments take 90 GB")
-
-    row = eval_correctness_test("relu", relu, Large())
-    assert (row.status, row.error_msg) == ("skipped", "skipped: its arguments take 90 GB")
 
 
 def test_the_summaries_of_records_in_memory_are_those_of_the_guides() -> None:

@@ -17,7 +17,6 @@ from profkit.evaluation import (  # noqa: E402
     compute_errors,
     cpu_bench,
     deserialize_args,
-    deserialize_tensor,
     serialize_args,
     uses_cuda_stream,
 )
@@ -120,24 +119,6 @@ def test_arguments_survive_as_text_with_their_shapes_strides_tuples_and_dtypes()
 def test_a_text_is_never_executed() -> None:
     with pytest.raises(ValueError, match="neither a literal"):
         deserialize_args("((__import__('os').getcwd(),), {})")
-
-
-@pytest.mark.parametrize(
-    ("given", "shape", "dtype", "stride"),
-    [
-        (("T([2, 3], f32)",), (2, 3), torch.float32, (3, 1)),
-        (("T([2, 3], i64, stride=(1, 2))",), (2, 3), torch.int64, (1, 2)),
-        (((2, 3), torch.float32, (1, 2)), (2, 3), torch.float32, (1, 2)),
-    ],
-)
-def test_a_tensor_is_made_of_its_notation_on_the_device_that_is_named(
-    given: tuple[Any, ...], shape: tuple[int, ...], dtype: torch.dtype, stride: tuple[int, ...]
-) -> None:
-    tensor = deserialize_tensor(*given, device="cpu")
-    assert (tuple(tensor.shape), tensor.dtype, tensor.stride()) == (shape, dtype, stride)
-    assert tensor.device.type == "cpu"
-    with pytest.raises(ValueError, match="not a"):
-        deserialize_tensor("3", device="cpu")
 
 
 # ---------------------------------------------------------------- records

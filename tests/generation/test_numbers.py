@@ -7,13 +7,11 @@ import pytest
 from profkit.analysis.generation import (
     best_attempt,
     generation_scores,
-    spending_of,
 )
 from profkit.core.types import Attempt
 from profkit.generation.loop import reason_to_stop
 from profkit.generation.request import Until
 from tests.generation.documents import (
-    call,
     correct,
     every_way,
     failed,
@@ -66,14 +64,6 @@ def test_scores_count_pytorch_for_what_has_no_kernel() -> None:
         "interrupted": 1,
     }
     assert generation_scores(generation()).geomean is None
-
-
-def test_unknown_tokens_are_not_zero() -> None:
-    unknown = call(input_tokens=None, output_tokens=None)
-    spent = spending_of([correct(1, 1.0), correct(2, 1.0, call=unknown)])
-    assert (spent.attempts, spent.input_tokens, spent.output_tokens) == (2, 1500, 700)
-    none = spending_of([correct(1, 1.0, call=unknown)])
-    assert (none.input_tokens, none.output_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(

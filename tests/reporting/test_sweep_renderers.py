@@ -14,7 +14,6 @@ from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
 from profkit.reporting.views.kernels.sweep import conclusions, markers, missing_rows, view
 from tests import sweep_documents as sweeps
-from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of
 from tests.spoken import spoken
 
@@ -132,19 +131,3 @@ def test_a_page_of_ten_thousand_cases_stays_small() -> None:
     assert len(made.encode()) < 3_100_000
     assert made.count("<tr data-row=") == 4000
     assert f"{len(document.results) - 4000} more stand in the JSON document" in made
-
-
-def test_a_case_with_a_run_of_its_own_leads_to_it_from_every_view() -> None:
-    document = sweeps.sweep()
-    first = replace(document.results[2], profile="profiles/20260101-000000-GELU Triton?-cuda")
-    document = replace(document, results=(*document.results[:2], first, *document.results[3:]))
-    assert "profkit report 'reports/a-sweep/profiles/20260101-000000-GELU Triton?-cuda'" in terminal(document)
-    made = html(document)
-    assert 'href="./profiles/20260101-000000-GELU%20Triton%3F-cuda/report.html"' in made
-    assert problems(made) == []
-    assert "`profkit report 'reports/a-sweep/profiles/20260101-000000-GELU Triton?-cuda'`" in markdown(
-        document
-    )
-    assert "Triton, GELU forward float32 16x256x8: 664 ns, 39.5 % of its roofline" in made.replace(
-        "\u00a0", " "
-    )

@@ -31,12 +31,6 @@ from profkit.core.types import (
 )
 
 _SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
-_NOMINAL = ("nominal", "none")  # the thermal states in which nothing is held down
-
-
-def holds_down(thermal: str) -> bool:
-    """Whether a thermal state of this name slows the device down."""
-    return thermal.strip().lower() not in _NOMINAL
 
 
 def _metal_values(document: RunDocument) -> dict[str, str | None]:
@@ -48,12 +42,9 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
         "macos.version": system[1] if system else None,
         "mode.template": facts.get("template"),
     }
-    if metal is None:
-        return values
-    return {
-        **values,
-        "mode.induced": metal.induced or facts.get("induced performance state") or "Default",
-    }
+    if metal is not None:
+        values["mode.induced"] = facts.get("induced performance state") or "Default"
+    return values
 
 
 # Options of the interpreter that take the next word as their value.
@@ -219,7 +210,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
         if document.passes or document.timings
         else ", ".join(sorted(_measuring_tools(document))),
         "mode.state": document.state,
-        "mode.cache": _distinct_values(process.cache for process in samples),
+        "mode.cache": facts.get("cache before each call"),
         "mode.clock": _distinct_values(process.clock for process in samples),
         "mode.timed": _distinct_values(timing.kind for timing in document.timings),
         "mode.marked": None

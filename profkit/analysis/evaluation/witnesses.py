@@ -19,7 +19,6 @@ from profkit.core.types import Fact, Reading, RunDocument
 
 # As the targets of a run have it: from these shares of a measured peak, in %, the one or the other is what limits.
 MEMORY_LIMITS, ARITHMETIC_LIMITS = 60.0, 50.0
-SHOWN_PLACES = 5
 
 
 def bottleneck_of(document: RunDocument) -> Fact | None:
@@ -40,35 +39,6 @@ def bottleneck_of(document: RunDocument) -> Fact | None:
     if by_memory >= by_arithmetic:
         return Fact.of("near-peak", name="memory", near=memory or 0.0)
     return Fact.of("near-peak", name="arithmetic", near=arithmetic or 0.0)
-
-
-@dataclass(frozen=True)
-class HotPlaces:
-    """Where a run spends most: names with their shares (0..1) of what `of` says."""
-
-    of: str  # "the GPU time", "the time", "the instructions"
-    shares: tuple[tuple[str, float], ...]
-
-
-def hottest_places(document: RunDocument) -> HotPlaces | None:
-    """Where the time goes: kernels of a GPU, else the functions of the best profile there is; None without any.
-
-    Samples of compiled functions come before Python's functions, and these before simulated instructions.
-    """
-    if document.kernels:
-        rows = [(kernel.scope.name or "", kernel.share) for kernel in document.kernels]
-        known = tuple((name, share) for name, share in rows if share is not None)
-        return HotPlaces("the GPU time", known[:SHOWN_PLACES])
-    for kind, of in (
-        ("functions", "the time"),
-        ("own-time", "the time"),
-        ("counted-functions", "the instructions"),
-    ):
-        profile = next((one for one in document.profiles if one.kind == kind and one.total > 0), None)
-        if profile is not None and profile.hotspots:
-            spots = sorted(profile.hotspots, key=lambda one: -one.own)[:SHOWN_PLACES]
-            return HotPlaces(of, tuple((spot.function, spot.own / profile.total) for spot in spots))
-    return None
 
 
 def insight_of(document: RunDocument) -> Fact | None:

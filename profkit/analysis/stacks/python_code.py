@@ -19,6 +19,7 @@ MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
 _TEXT = re.compile(r"<string( \d+)?>")  # numbered where several programs are texts of `python -c`
+_CELL = re.compile(r"cell \[\d+\]")  # of a notebook
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
 # in the name of a function that another one made: of a decorator, whose name says nothing
 LOCAL = "<locals>"
@@ -32,6 +33,8 @@ def is_users_code(file: str | None, function: str = "") -> bool:
     """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
     if file and _TEXT.fullmatch(file):  # python -c, and the methods that dataclasses and namedtuples make
         return not _GENERATED.search(function)
+    if file and _CELL.fullmatch(file):
+        return True
     if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
         return False
     return not any(part in file for part in _INSTALLED)

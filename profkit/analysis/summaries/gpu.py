@@ -10,7 +10,7 @@ from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bo
 from profkit.analysis.summaries.gpu_time import TRACE_METRICS, lacks_timeline, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.readings import absent_reading, add_readings
-from profkit.analysis.summaries.roofline_points import kernel_roofline
+from profkit.analysis.summaries.roofline import kernel_roofline
 from profkit.analysis.timeline.products import mfu_readings
 from profkit.core.types import RUN, Fact, GpuToolLines, Reading, RunDocument, Scope, Summary
 

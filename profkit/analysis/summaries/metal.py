@@ -24,7 +24,6 @@ from profkit.analysis.summaries.metal_readings import (
     missing_reading,
 )
 from profkit.analysis.summaries.readings import absent_reading, best_reading, traced_iterations
-from profkit.core.errors import Fault
 from profkit.core.formatting import format_quantity
 from profkit.core.types import (
     RUN,
@@ -61,10 +60,8 @@ def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecific
     gpu = document.gpus[0] if document.gpus else None
     name, known = (gpu.name, gpu.bandwidth) if gpu is not None else (metal.device, None)
     chip = find_chip(name, gpu.cores if gpu is not None else None)
-    if isinstance(chip, Fault):
-        return ChipSpecification(name, known, reason=Fact.message(chip.reason))
     reason = Fact.message(chip.reason) if chip.reason is not None else None
-    return ChipSpecification(name, known or chip.bandwidth, chip.bandwidth_checked, reason)
+    return ChipSpecification(name, known or chip.bandwidth, chip.checked or chip.bandwidth is None, reason)
 
 
 COUNTER_TABLES = (COUNTERS, SAMPLES)
@@ -232,8 +229,6 @@ def _declared_rate(document: RunDocument, metal: MetalTrace) -> float | Fact:
     return amount * max(traced_iterations(document), metal.entries, 1) / metal.process_busy
 
 
-# What a recording that was not made for times may still add where that one lacks it.
-_ADDED = ("performance", "thermal", "device")
 _COUNTER = "counter"  # in the name of the table that tells them
 
 
@@ -246,16 +241,12 @@ def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> Me
     if known is None or later is None:
         return known if later is None else later
     counters = known.counters or later.counters
-    added = {name: getattr(later, name) for name in _ADDED if not getattr(known, name)}
-    return replace(known, **added, counters=counters, absent=_absent(known, later, bool(counters)))
+    device = known.device or later.device
+    return replace(known, device=device, counters=counters, absent=_absent(known, later, bool(counters)))
 
 
 def _absent(known: MetalTrace, later: MetalTrace, counters: bool) -> tuple[MetalAbsent, ...]:
-    here = {"performance": later.performance, "thermal": later.thermal}
-    names = [word for word, value in here.items() if value]
-    absent = [
-        missing for missing in known.absent if not any(word in missing.what for word in (_COUNTER, *names))
-    ]
+    absent = [missing for missing in known.absent if _COUNTER not in missing.what]
     if not counters:
         of_counters = [missing for missing in later.absent if _COUNTER in missing.what]
         absent += of_counters or [missing for missing in known.absent if _COUNTER in missing.what]
@@ -266,14 +257,12 @@ def _absent(known: MetalTrace, later: MetalTrace, counters: bool) -> tuple[Metal
 _ELSEWHERE = {
     "occupancy": OCCUPANCY,
     "bandwidth": ("bandwidth.gpu", "bandwidth.gpu.share", *RATES),
-    "state": ("gpu.slowed",),
 }
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (
     ("gpu", "trace", ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest")),
     ("occupancy", "counters", ("gpu.occupancy",)),
     ("bandwidth", "counters", ("bandwidth.gpu", "bandwidth.gpu.share")),
-    ("state", "trace", ("gpu.slowed",)),
 )
 UNUSED = Fact("unused-gpu")
 USE = 'Does it use the GPU? In torch: .to("mps") for model and data; a short one needs longer work'
@@ -312,7 +301,7 @@ def _absent_in_run(document: RunDocument, absent: MetalAbsent) -> MetalAbsent:
 
 
 def summarize_metal(document: RunDocument) -> list[Summary]:
-    """Time, occupancy, bandwidth and state of the GPU; of a run without a trace why they are not known."""
+    """Time, occupancy and bandwidth of the GPU; of a run without a trace why they are not known."""
     metal = document.metal
     if metal is None:
         if document.plan is None and not document.passes:

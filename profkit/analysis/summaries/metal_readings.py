@@ -1,11 +1,10 @@
-"""What a Metal trace says in numbers: how busy the GPU was and for whom, queue, command buffers, frames, state."""
+"""What a Metal trace says in numbers: how busy the GPU was and for whom, command buffers, the longest encoder."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Literal
 
-from profkit.analysis.comparability import holds_down
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
@@ -16,16 +15,13 @@ from profkit.core.types import (
     Quality,
     Reading,
     Source,
-    together,
 )
 
 TOOL = "xctrace"
 # The tables of Instruments, by the names that `xctrace export` knows.
 STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
 ENCODERS = "metal-application-encoders-list"
-COMPLETED = "metal-command-buffer-completed"
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
-PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 NOT_IN_TRACE = Fact("not-in-trace")
 
 
@@ -108,50 +104,6 @@ def missing_reading(metal: MetalTrace, name: str, why: Fact, fix: str | None) ->
     return replace(metal_reading(metal, name, None, (), "", otherwise=why), fix=fix)
 
 
-LOWEST = "minimum"  # the name of the lowest performance state, lower case
-DECIDES = 10.0  # %, as of the target: what one of two tables tells is enough to say that it was slowed down
-
-
-def slowed_reading(metal: MetalTrace) -> Reading:
-    """gpu.slowed: the larger one of the shares of its lowest performance state and of thermal states but Nominal.
-
-    A GPU without work rests in its lowest state; so the time in which the process had work there counts, where the
-    trace tells it. A recording that asked for that state slows it down all the time. Without
-    performance states nobody knows that nothing slowed it down: a cool GPU may have been in its lowest one.
-    """
-    induced = (metal.induced or "").strip().lower() == LOWEST
-    causes = [(100.0, Fact.of("induced-state", state=metal.induced or ""))] if induced else []
-    at_work = all(state.busy is not None for state in metal.performance)
-    clocks = [(s.name.strip().lower(), (s.busy or 0.0) if at_work else s.seconds) for s in metal.performance]
-    whole = sum(seconds for _, seconds in clocks)
-    low = percent_of(sum(seconds for name, seconds in clocks if name == LOWEST), whole)
-    if low:
-        causes.append((low, Fact.of("lowest-at-work" if at_work else "lowest-state", value=low)))
-    hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
-    part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
-    if hot and part is not None:
-        names = " and ".join(state.name for state in hot[:2])
-        causes.append((part, Fact.of("thermal-states", states=names, value=part)))
-    causes.sort(key=lambda cause: -cause[0])
-    most = causes[0][0] if causes else 0.0
-    untold = Fact("no-performance-states" if metal.thermal else "no-states")
-    if metal.performance:
-        untold = Fact("no-state-at-work")
-    nothing = Fact("not-slowed" if metal.thermal else "not-slowed-by-clock")
-    return metal_reading(
-        metal,
-        "gpu.slowed",
-        most if induced or whole > 0 or most > DECIDES else None,
-        (PERFORMANCE,) if metal.thermal else (PERFORMANCE, THERMAL),
-        "the larger share: lowest performance state, thermal state other than Nominal",
-        remark=together(*(fact for _, fact in causes)) or nothing,
-        otherwise=untold,
-    )
-
-
-# the two tables are told by different parts of the system; in 37 recordings of an M1 none came near
-SLACK = 0.05
-CLOCKS = 1e-4  # seconds; ends of intervals
 NOTHING_RAN = Fact("nothing-on-gpu")
 
 
@@ -162,9 +114,8 @@ def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tu
     of the device's Active intervals over the whole part that counts, whoever caused them.
     """
     return (
-        *_add_warnings(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
-        *_queue_readings(metal),
-        slowed_reading(metal),
+        *_add_doubts(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
+        metal_reading(metal, "buffer.count", metal.buffers, (INTERVALS,), "command buffers of the process"),
     )
 
 
@@ -205,42 +156,17 @@ def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
     return (STATES,), "100 * union of Active / span"
 
 
-def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
-    """The readings, with what contradicts them: a process cannot work for longer than its device is active.
-
-    Where it is a guess whose work counts, nothing that is said of it is said of the program that was profiled; nor of
-    the region, where that was marked and not found.
-    """
+def _add_doubts(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
+    """The readings, doubted where it is a guess whose work counts, or the marked region was not found."""
     doubt = Fact.message(metal.lost) if metal.lost is not None else None
     if metal.guessed is not None:
         doubt = Fact.of("guessed-process", said=metal.guessed)
-    if doubt is not None:
-        of_device = ("gpu.utilization.device", "gpu.window")
-        return [
-            replace(r, doubt=doubt) if r.metric not in of_device and r.value is not None else r
-            for r in readings
-        ]
-    device, busy = metal.device_busy if metal.marked else metal.window_busy, metal.process_busy
-    if device is None or busy is None or busy <= device * (1 + SLACK) + CLOCKS:
+    if doubt is None:
         return readings
-    doubt = Fact.of("busier-than-device", busy=busy, device=device, tables=f"{INTERVALS} and {STATES}")
-    names = ("gpu.utilization", "gpu.utilization.device", "gpu.utilization.alone", "time.gpu.idle")
-    return [replace(r, doubt=doubt) if r.metric in names and r.value is not None else r for r in readings]
-
-
-def _queue_readings(metal: MetalTrace) -> list[Reading]:
-    buffers = metal.command_buffers
-    own = (INTERVALS,)
-    # What is not told to be completed cannot be counted as queued.
-    most = metal.queue_most if metal.completion is not None else None
-    count, median = (None, None) if buffers is None else (float(buffers.count), buffers.median)
-    rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
-        ("queue.most", None if most is None else float(most), (INTERVALS, COMPLETED),
-         "largest number of submitted and not completed"),
-        ("buffer.count", count, own, "command buffers of the process"),
-        ("buffer.time", median if count else None, own, "median of the union of each one's intervals"),
-    ]  # fmt: skip
-    return [metal_reading(metal, *row) for row in rows]
+    of_device = ("gpu.utilization.device", "gpu.window")
+    return [
+        replace(r, doubt=doubt) if r.metric not in of_device and r.value is not None else r for r in readings
+    ]
 
 
 def longest_work_reading(metal: MetalTrace) -> Reading:

@@ -1,7 +1,8 @@
-"""Memory bandwidth and arithmetic of a workload on the processor, against the peaks of this machine.
+"""Memory bandwidth and arithmetic, of a workload and of each kernel, against the peaks of this machine or device.
 
 The roofline after Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic,
-arithmetic intensity * peak bandwidth). The peaks are measured on this machine, never looked up.
+arithmetic intensity * peak bandwidth). The peaks of a processor are measured, never looked up; a kernel is held against
+those that its own counters tell, one for each precision: what the device's units can do at the clock that was measured.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Literal
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.host import scope_of
+from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import (
     TOOL,
     best_reading,
@@ -192,4 +194,102 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
         flag_implausible(of_peak, BUSY_PEAK, NARROW),
         attainable,
         flag_implausible(of_ceiling, *causes),
+    )
+
+
+# A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
+# changes nothing.
+TENSOR = 1.0  # %
+# Where their FLOPs were counted as 0, types may be missing from the count (integers, TF32, FP8), or something else than
+# arithmetic keeps the pipe: FP32 kernels on an H200 read up to 3 %.
+TENSOR_UNCOUNTED = 10.0  # %
+# Compilers also load constants by half-precision instructions: so little of the peak is no arithmetic.
+CONSTANTS = 0.01
+TENSOR_PEAK = Fact("tensor-peak")
+PRECISIONS = {"f32": "FP32", "f64": "FP64", "f16": "FP16"}
+
+
+@dataclass(frozen=True)
+class RooflinePlace:
+    """One kernel under the roofline of one kind of arithmetic. Rates in FLOP/s, bandwidths in bytes/s."""
+
+    kind: str  # "FP32", "tensor"
+    rate: float
+    peak: float
+    bandwidth: float
+    peak_bandwidth: float
+    estimated: bool = False
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte of DRAM traffic; None where there is no traffic."""
+        return self.rate / self.bandwidth if self.bandwidth > 0 else None
+
+    @property
+    def attainable(self) -> float:
+        """The lower ceiling at this intensity, FLOP/s."""
+        return self.peak if self.intensity is None else min(self.peak, self.intensity * self.peak_bandwidth)
+
+
+def has_hidden_tensor_work(row: KernelRow) -> bool:
+    """Whether tensor cores do arithmetic that no counter of this report tells."""
+    used, counted = row.value("tensor.utilization") or 0.0, row.value("flops.tensor")
+    return used > TENSOR if counted is None else used > TENSOR_UNCOUNTED and counted == 0
+
+
+def tensor_rate(row: KernelRow) -> float | None:
+    """FLOP/s of the tensor cores, where their FLOPs were counted."""
+    flops, seconds = row.value("flops.tensor"), row.value("time.kernel")
+    return flops / seconds if flops and seconds else None
+
+
+def place_kernel(row: KernelRow) -> RooflinePlace | None:
+    """The kernel under the ceiling of the arithmetic that it does most of; None where that or a peak is not known."""
+    bandwidth, peak_bandwidth = row.value("bandwidth.dram"), row.value("bandwidth.dram.peak")
+    if bandwidth is None or not peak_bandwidth or has_hidden_tensor_work(row):
+        return None
+    used = row.value("tensor.utilization") or 0.0
+    if used > TENSOR and (rate := tensor_rate(row)) is not None:
+        return RooflinePlace("tensor", rate, 100 * rate / used, bandwidth, peak_bandwidth, estimated=True)
+    rates = {kind: row.value(f"flops.rate.{kind}") or 0.0 for kind in PRECISIONS}
+    if rates["f16"] < CONSTANTS * (row.value("flops.peak.f16") or 0.0):
+        rates["f16"] = 0.0
+    kind = max(rates, key=lambda kind: rates[kind])
+    peak = row.value(f"flops.peak.{kind}")
+    if not rates[kind] or not peak:
+        return None
+    return RooflinePlace(PRECISIONS[kind], rates[kind], peak, bandwidth, peak_bandwidth)
+
+
+def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
+    """roofline.attainable (FLOP/s) and roofline.share (%) of a kernel; nothing where its place is not known."""
+    place = place_kernel(row)
+    if place is None:
+        return ()
+    traffic = [row.readings["bandwidth.dram"], row.readings["bandwidth.dram.peak"]]
+    if place.estimated:
+        inputs = [row.readings[name] for name in ("flops.tensor", "time.kernel", "tensor.utilization")]
+        rate, peak = "flops.tensor / time.kernel", "100 * flops.tensor / time.kernel / tensor.utilization"
+    else:
+        kind = next(key for key, word in PRECISIONS.items() if word == place.kind)
+        rate, peak = f"flops.rate.{kind}", f"flops.peak.{kind}"
+        inputs = [row.readings[rate], row.readings[peak]]
+    values = {
+        "roofline.attainable": (
+            place.attainable,
+            f"min({peak}, {rate} / bandwidth.dram * bandwidth.dram.peak)",
+        ),
+        "roofline.share": (100 * place.rate / place.attainable, f"100 * {rate} / roofline.attainable"),
+    }
+    return tuple(
+        derive_reading(
+            name,
+            [*inputs, *traffic],
+            lambda *_, value=value: value,
+            formula,
+            traffic[0].scope,
+            quality="estimated" if place.estimated else None,
+            reason=TENSOR_PEAK if place.estimated else None,
+        )
+        for name, (value, formula) in values.items()
     )

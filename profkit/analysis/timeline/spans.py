@@ -153,35 +153,6 @@ def _measure(spans: Spans, times: Any) -> Any:
     return lengths[at] - np.maximum(np.where(at > 0, ends[at] - times, 0), 0)
 
 
-@dataclass(frozen=True)
-class Depth:
-    """How many intervals were open at once: on average over the time asked about, and at most."""
-
-    mean: float
-    most: int
-
-
-def depth(starts: Any, ends: Any, within: Spans) -> Depth | None:
-    """How many of the intervals were open in `within`; None where that is no time. One that ends as another begins
-    was not open with it."""
-    import numpy as np
-
-    if not within.total:
-        return None
-    inside = overlap_lengths(starts, ends, within)
-    touching = inside > 0
-    if not touching.any():
-        return Depth(0.0, 0)
-    begins, stops = starts[touching], ends[touching]
-    times = np.r_[begins, stops]
-    steps = np.r_[np.ones(len(begins), dtype=np.int64), -np.ones(len(stops), dtype=np.int64)]
-    order = np.argsort(times, kind="stable")
-    times, level = times[order], np.cumsum(steps[order])
-    # A level holds until the next change: it counts where that stretch is any time, and of the time asked about.
-    lasted = overlap_lengths(times[:-1], times[1:], within) > 0
-    return Depth(float(inside.sum()) / within.total, int(level[:-1][lasted].max(initial=0)))
-
-
 def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
     """The time for which the rule holds of both memberships."""
     import numpy as np

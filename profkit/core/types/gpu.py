@@ -26,7 +26,6 @@ class Gpu:
     power_limit: float | None = None  # W, as enforced
     clock_lock: float | None = None  # Hz that the SMs are set to (application clocks), where below the most
     cores: int | None = None  # GPU cores, as Apple counts them
-    flops: float | None = None  # FLOP/s in float32 that the chip is specified with
 
 
 @dataclass(frozen=True)
@@ -276,16 +275,6 @@ class KernelBottleneck:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Many times of one kind, in seconds."""
-
-    count: int
-    median: float
-    p95: float
-    longest: float
-
-
-@dataclass(frozen=True)
 class MetalWork:
     """All work of one name on the GPU, of the process that counts. `seconds` adds up what may run side by side."""
 
@@ -294,26 +283,6 @@ class MetalWork:
     seconds: float
     median: float | None = None
     longest: float | None = None
-
-
-@dataclass(frozen=True)
-class MetalProcess:
-    """One process that used the GPU. `busy` is the union of its intervals, in seconds; `pid` None: not told."""
-
-    name: str
-    pid: int | None
-    busy: float
-    intervals: int
-    target: bool = False  # it is what was profiled
-
-
-@dataclass(frozen=True)
-class MetalState:
-    """How long the GPU (or the machine) was in one state: "Minimum", "Nominal"."""
-
-    name: str
-    seconds: float
-    busy: float | None = None  # in which the process had work: a GPU with nothing to do rests in a low state
 
 
 @dataclass(frozen=True)
@@ -349,16 +318,8 @@ class MetalTrace:
     process_busy: float | None = None  # of the intervals of the process that was profiled
     others: float | None = None  # that process had nothing on the GPU while somebody else had
     longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
-    processes: tuple[MetalProcess, ...] = ()  # busiest first
     encoders: tuple[MetalWork, ...] = ()  # largest first
-    command_buffers: Spread | None = None  # GPU time of each
-    completion: Spread | None = None  # of each, from when it was submitted until it was completed
-    latency: Spread | None = None  # from the host's submission to the begin on the GPU: a queue, no stall
-    queue_depth: float | None = None  # command buffers submitted and not yet completed, mean over the window
-    queue_most: int | None = None
-    performance: tuple[MetalState, ...] = ()  # performance states of the GPU, longest first
-    thermal: tuple[MetalState, ...] = ()  # thermal states of the device, longest first
-    induced: str | None = None  # the performance state that the recording asked for; None: the default
+    buffers: int | None = None  # command buffers of the process
     counters: tuple[MetalCounter, ...] = ()
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
@@ -367,6 +328,5 @@ class MetalTrace:
     unsubmitted: float | None = None  # in the window: all was done that the host had submitted
     blocked: float | None = None  # in the window: something was submitted, and somebody else had the GPU
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
-    window_busy: float | None = None  # part of `device_busy` in the window
     guessed: str | None = None  # why the process that counts may be another than was profiled
     lost: str | None = None  # why all of the trace counts, although a region was marked

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from profkit.core.types.readings import Fact, Json
+from profkit.core.types.readings import Clock, Fact, Json
 from profkit.core.types.run import Insight
 
 # ---------------------------------------------------------------- a sweep
@@ -69,8 +69,8 @@ class CaseResult:
     precise: bool = False  # the interval is as narrow as was asked
     # samples of single calls in their order, spread evenly; of a device its own time
     seconds: tuple[float, ...] = ()
-    cache: Literal["warm", "cold"] | None = None  # as in a run: Python keeps one order of a Literal
-    clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
+    cache: Literal["warm", "cold"] | None = None
+    clock: Clock | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them
@@ -81,7 +81,6 @@ class CaseResult:
     device: int | None = None  # which one
     spent: float = 0.0  # wall seconds that the case took, the check included
     remarks: tuple[str, ...] = ()
-    profile: str | None = None  # the folder of its own `profkit profile`, below the sweep's
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""

@@ -18,6 +18,7 @@ from profkit.core import codec
 from profkit.core.errors import MachineError, Progress, UnreadableReport, UsageError
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.formatting import format_duration, plural
+from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
     EvaluationDocument,
     EvaluationTest,
@@ -27,7 +28,7 @@ from profkit.core.types import (
     TestResult,
 )
 from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
-from profkit.execution.journal import Journal
+from profkit.execution.journal import Journal, open_journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
 from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
@@ -36,7 +37,6 @@ from profkit.kernels.campaign import (
     Code,
     open_campaign,
     resume_line,
-    update_outcome,
 )
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.evaluation.request import (
@@ -124,8 +124,14 @@ def update_result(
 
     Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and written.
     """
-    write_all = partial(_write, read_request(folder), write, progress)
-    return update_outcome(FORMAT, folder, result.test.id, result, write_all)
+    request = read_request(folder)
+    with defer_interrupts():
+        journal = open_journal(folder, FORMAT, {})
+        try:
+            journal.settle(result.test.id, result)
+            return _write(request, write, progress, journal)
+        finally:
+            journal.close()
 
 
 def replay_test(

@@ -25,8 +25,9 @@ from profkit.runtime.passes.device_samples import (
     DeviceCalls,
     DeviceClock,
     DeviceSample,
+    DeviceWatch,
+    EventTimingError,
 )
-from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from profkit.runtime.passes.timing import (
     DOUBTED_SAMPLES,
     FEW_SAMPLES,
@@ -183,7 +184,7 @@ def time_cold(
     """
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=cold)
-    probes = [calls.back_to_back(1) for _ in range(PROBES)]
+    probes = [calls.probe() for _ in range(PROBES)]
     _check_all_seen(probes)
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
     each = len(FLUSH_PIECES) if calls.ahead >= len(FLUSH_PIECES) else 1
@@ -210,7 +211,6 @@ def time_cold(
         each,
         precise=assessment.precise,
         clock="cuda-events",
-        cache="cold" if cold else "warm",
         clocks=tuple(clocks),
         throttle_reasons=tuple(reasons),
         remarks=(HURRIED,) if calls.hurried else (),

@@ -282,21 +282,19 @@ def read_request(
     *,
     again: bool = False,
     named: Sequence[Path] = (),
-    profile: bool = False,
 ) -> SweepRequest:
     """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
 
-    Files of users run where the caller has `named` them, for what is left and what it wants to `profile`. Raises
-    UnreadableReport where it holds none, UsageError where a file is not named, or cannot be run.
+    Files of users run where the caller has `named` them, for what is left. Raises UnreadableReport where it holds none,
+    UsageError where a file is not named, or cannot be run.
     """
     contents = journals.read_journal(folder, FORMAT)
     request = _stored_request(folder, contents, again=again)
     settled = sum(result.state == "measured" or not again for result in contents.outcomes.values())
     is_whole = settled >= _planned(request, contents)  # then it is shown wherever it was copied to
     line = f"profkit sweep --resume {shlex.quote(str(folder))}{' --again' if again else ''}"
-    needed = profile or not is_whole
-    require_named(with_options(request.files), with_options(map(str, named)), line, needed=needed)
-    if needed:
+    require_named(with_options(request.files), with_options(map(str, named)), line, needed=not is_whole)
+    if not is_whole:
         register_files([Path(file) for file in request.files])
     return request
 

@@ -22,7 +22,7 @@ from profkit.core.types import CaseResult, CaseState, Fact, GridPoint, Json, Mea
 from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
 from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
-from profkit.kernels.campaign import Campaign, open_campaign, resume_line, update_outcome
+from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.outputs import load_reports, write_results
@@ -95,12 +95,6 @@ def _measure(
     groups = [jobs_of(*each) for each in work]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases)
     campaign.do(pool, JobQueue(groups), campaign.tick)
-
-
-def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
-    """Store a case anew, with a link to its profile for one, and write the results once more."""
-    write = partial(_write_all, request, progress)
-    return update_outcome(FORMAT, request.folder, case_id(result.point, result.implementation), result, write)
 
 
 def case_result(outcome: JobOutcome) -> CaseResult | None:

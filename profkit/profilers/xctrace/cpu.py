@@ -10,7 +10,7 @@ from profkit.analysis.stacks import merge
 from profkit.analysis.stacks.merge import KERNEL, UNKNOWN, FrameTable, StackMerger, keep_python_frames
 from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Frame, Profile, Report, Stacks
-from profkit.profilers.perf.samples import by_thread, python_frame
+from profkit.profilers.perf.samples import python_frame
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.tables import ExportTable
 from profkit.profilers.xctrace.toc import Backtrace, Process, Thread, is_same_process, process_label
@@ -20,7 +20,6 @@ RUNNING = "Running"
 TITLE = "CPU time"
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
 ENOUGH_SAMPLES = 100
-_SHOWN = 3  # other processes that a sentence names
 _OWNER = ("time", "thread", "process", "thread-state")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 # The kernel's own image ("kernel", "kernel.release.t8103") and its extensions, as Instruments names binaries.
@@ -53,14 +52,16 @@ class SampledTable:
     def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
         self.schema = table.schema
         self._recording, self._target, self._frames = recording, recording.target, frames
-        self._others: dict[str, int] = {}  # samples by process: not the target's, or all where none is named
         self._running = StackMerger(frames)
-        self._threads: dict[str, float] = {}
-        self._waiting = self._without_stack = 0
+        self._others = self._waiting = self._without_stack = 0
         # Of a stack that comes again the table gives the same object: what is in the value keeps it alive.
         self._stacks: dict[int, tuple[Backtrace, tuple[int, ...]]] = {}
         for row in table.rows((*_OWNER, "weight", "stack")):
             self._add(*row)
+
+    @property
+    def _where(self) -> str:
+        return " in the marked region" if self._recording.windows is not None else ""
 
     @property
     def samples(self) -> int:
@@ -81,8 +82,6 @@ class SampledTable:
         ids = self._numbers(stack) if isinstance(stack, Backtrace) else ()
         self._without_stack += not ids
         self._running.add(ids, amount)
-        label = self._thread_label(thread if isinstance(thread, Thread) else None, owner)
-        self._threads[label] = self._threads.get(label, 0) + amount
 
     def _numbers(self, stack: Backtrace) -> tuple[int, ...]:
         known = self._stacks.get(id(stack))
@@ -92,33 +91,21 @@ class SampledTable:
         return known[1]
 
     def _counts(self, process: Process | None) -> bool:
-        """Whether samples of a process count. One whose process is not known counts."""
-        if process is None or (self._target is not None and is_same_process(process, self._target)):
+        """Whether samples of a process count. One whose process is not known counts, and all where none is named."""
+        if process is None or self._target is None or is_same_process(process, self._target):
             return True
-        name = process_label(process)
-        self._others[name] = self._others.get(name, 0) + 1
-        return self._target is None
-
-    def _thread_label(self, thread: Thread | None, process: Process | None) -> str:
-        if thread is None:
-            return "[unknown thread]"
-        name = thread.name or "thread"
-        if thread.tid is not None:
-            name = f"{name} 0x{thread.tid:x}"
-        several = self._target is None and process is not None and len(self._others) > 1
-        return f"{name} of {process_label(process)}" if several else name
+        self._others += 1
+        return False
 
     def stacks(self) -> tuple[Stacks, ...]:
         """The stacks of running threads."""
         return (self._running.stacks(TITLE, "s", 1e9),) if self._running.samples else ()
 
     def profiles(self) -> tuple[Profile, ...]:
-        """Tables by function and library, by thread and Python function where any."""
+        """Tables by function and library, by Python function where any."""
         profiles: list[Profile] = []
         if self._running.samples:
             profiles += self._running.profiles(TITLE, "s", 1e9)
-            if len(self._threads) > 1:
-                profiles.append(by_thread(TITLE, "s", self._threads, 1e9))
             python = keep_python_frames(self._running.stacks(TITLE, "s", 1e9))
             if python is not None:
                 name = f"{TITLE} by Python function"
@@ -128,31 +115,17 @@ class SampledTable:
     def warnings(self) -> Iterator[str]:
         """Sentences about what does not count, and what is not known."""
         samples = self._running.samples
-        names = ", ".join(sorted(self._others, key=lambda name: (-self._others[name], name))[:_SHOWN])
-        others = plural(sum(self._others.values()), "sample")
-        if self._target is not None and self._others:
-            yield f"not counted: {others} of other processes ({names})"
-        elif self._target is None and len(self._others) > 1:
-            yield (
-                f"samples of {len(self._others)} processes are counted together ({names}): which one was "
-                "profiled stands in the table of contents only (toc.xml, in the same folder)"
-            )
+        if self._others:
+            yield f"not counted: {plural(self._others, 'sample')} of other processes"
+        elif self._target is None:
+            yield "samples of all processes are counted: toc.xml, in the same folder, tells which one was profiled"
         if not samples:
-            where = " in the marked region" if self._recording.windows is not None else ""
-            named = self._target is not None and self._others
-            yield (
-                f"no sample of {process_label(self._target)}{where}"
-                if named
-                else f"it holds no sample{where}"
-            )
+            yield f"no sample of {process_label(self._target)}{self._where}"
         if self._waiting:
             yield f"not counted: {plural(self._waiting, 'sample')} of threads that waited"
         if samples and self._without_stack:
             share = format_percent(100 * self._without_stack / samples)
             yield f"{plural(self._without_stack, 'sample')} ({share} %) without a stack: where is not known"
-        if self._running.cut:
-            share = format_percent(100 * self._running.cut / self._running.weight)
-            yield f"too many distinct stacks: the inner frames of {share} % of the weight stand in the tables only"
         if 0 < samples < ENOUGH_SAMPLES:
             yield f"only {plural(samples, 'sample')}, so shares are rough"
 

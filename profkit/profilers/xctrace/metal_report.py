@@ -27,8 +27,6 @@ from profkit.core.types import (
     KernelTime,
     MetalAbsent,
     MetalCounter,
-    MetalProcess,
-    MetalState,
     MetalTrace,
     MetalWork,
     Report,
@@ -36,25 +34,19 @@ from profkit.core.types import (
 from profkit.profilers.xctrace.alignment import CountedPart, TraceRecording, look_up, part_that_counts
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
 from profkit.profilers.xctrace.metal_tables import (
-    COMPLETED,
     COUNTERS,
     ENCODERS,
     INTERVALS,
     LAYOUTS,
     NO_ID,
-    PERFORMANCE,
     STATES,
-    THERMAL,
     CounterSamples,
-    MetalTable,
     MetalTables,
     encoder_name,
 )
 from profkit.profilers.xctrace.tables import ExportTable
-from profkit.profilers.xctrace.toc import process_label
 
 _APPLE = re.compile(r"[MA]\d+\b")  # how Instruments calls Apple's own, without the maker
-_DEFAULT = "Default"
 # The one counter that a recording without a counter set has on an M3 and later; nothing but ray tracing moves it.
 USELESS = "RT Unit Active"
 NO_SET = ("(null)", "", "None")
@@ -69,9 +61,6 @@ _FIXES = {
     STATES: _TEMPLATE,
     INTERVALS: _LAUNCH,
     ENCODERS: _LAUNCH,
-    COMPLETED: _LAUNCH,
-    PERFORMANCE: _TEMPLATE,
-    THERMAL: _TEMPLATE,
     COUNTERS: _WITH_COUNTERS,
 }
 
@@ -132,47 +121,43 @@ def _metal_trace(
     part: CountedPart,
     encoders: tuple[NamedWork, ...],
 ) -> MetalTrace:
-    counted, window, busy, buffers = part.counted, part.window, part.busy, part.buffers
+    counted, window, busy = part.counted, part.window, part.busy
     has_work, active = tables.rows.get(INTERVALS, 0) > 0, part.active
     if active is None and has_work:
         active = union(part.work["start"], part.work["end"])
     knows_process = has_work and part.target.name is not None
-    working = busy if len(busy) else None
-    pending, idle = buffers.pending(), window - busy
+    pending, idle = part.submitted, window - busy
     by_others = None if active is None else active - busy
-    queue = buffers.queue(window)
-    counters = samples.counters(counted, working)
-    clocks = state_times(tables[PERFORMANCE], part.gpu)
-    settings = recording.run.settings if recording.run is not None else {}
-    induced = settings.get("Induced GPU Performance State")
+    counters = samples.counters(counted, busy if len(busy) else None)
+    useless = _is_useless(counters)
     return MetalTrace(
         span=_to_seconds(counted) or None,
         device_busy=None if active is None else _to_seconds(active & counted),
         process_busy=_to_seconds(busy & counted) if knows_process else None,
         others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
-        processes=processes_in(tables, part),
         encoders=tuple(named.work() for named in encoders),
-        command_buffers=buffers.times(counted),
-        completion=buffers.completion(counted),
-        latency=buffers.latency(counted),
-        queue_depth=None if queue is None else queue.mean,
-        queue_most=None if queue is None else queue.most,
-        performance=states_in(clocks, counted, working),
-        thermal=states_in(state_times(tables[THERMAL], "Current"), counted, None),
-        induced=None if induced == _DEFAULT else induced,
-        counters=() if _is_useless(counters) else counters,
-        absent=tuple(_list_absences(recording, tables.rows, {COUNTERS: not _is_useless(counters)})),
+        buffers=_count_buffers(part) if knows_process else None,
+        counters=() if useless else counters,
+        absent=tuple(_list_absences(recording, tables.rows, {COUNTERS: not useless})),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_to_seconds(window) or None,
         unsubmitted=None if pending is None else _to_seconds(idle - pending),
         blocked=None if pending is None or by_others is None else _to_seconds(idle & pending & by_others),
         device=_full_name(part.gpu) if part.gpu else None,
-        window_busy=None if active is None or not window.total else _to_seconds(active & window),
         guessed=part.target.note if part.target.guessed else None,
         lost=recording.alignment.loss,
     )
+
+
+def _count_buffers(part: CountedPart) -> int:
+    """How many command buffers of the target had work in the part that counts."""
+    import numpy as np
+
+    work = part.own_work
+    inside = overlap_lengths(work["start"], work["end"], part.counted) > 0
+    return len(np.unique(work["buffer"][inside & (work["buffer"] != NO_ID)]))
 
 
 def _gpu_trace(
@@ -188,7 +173,6 @@ def _gpu_trace(
         span=_to_seconds(part.window),
         busy=_to_seconds(busy),
         launches=sum(len(named.each) for named in encoders),
-        launch_latency=metal.latency.median if metal.latency is not None else None,
         starved=metal.unsubmitted * 1e9 / idle if metal.unsubmitted is not None and idle else None,
         largest_gap=metal.longest_gap,
         copying=copying,
@@ -247,8 +231,6 @@ def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Met
         )
     if part.active is None and metal.device_busy is not None:
         yield f"without {STATES} the GPU counts as active while any process had work on it"
-    if metal.induced is not None:
-        yield f"the GPU was held in the performance state {metal.induced} while it was recorded"
     skipped += tables.skipped
     if skipped:
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
@@ -361,44 +343,3 @@ def _split_label(shown: str) -> tuple[str, str]:
     """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
     buffer, colon, label = shown.partition(":")
     return (buffer.strip(), label.strip()) if colon else ("", shown)
-
-
-def processes_in(tables: MetalTables, part: CountedPart) -> tuple[MetalProcess, ...]:
-    """What each process had on the GPU in the part that counts, busiest first."""
-    processes = _list_processes(tables, part)
-    return tuple(sorted(processes, key=lambda process: (-process.busy, process.name, process.pid or 0)))
-
-
-def _list_processes(tables: MetalTables, part: CountedPart) -> Iterator[MetalProcess]:
-    work = part.work
-    for number, process in enumerate(tables[INTERVALS].names["process"].all):
-        rows = work["process"] == number
-        start, end = work["start"][rows], work["end"][rows]
-        count = int((overlap_lengths(start, end, part.counted) > 0).sum())
-        target = process in part.target.processes
-        if count or target:
-            busy = (union(start, end) & part.counted).total
-            name = process_label(process) if process is None else process.name
-            yield MetalProcess(name, None if process is None else process.pid, busy / 1e9, count, target)
-
-
-def state_times(table: MetalTable, track: str | None) -> dict[str, Spans]:
-    """When each state held; of several tracks on that one, where it is there."""
-    tracks = table.names["track"].all
-    chosen = table.where("track", (track,) if track in tracks else tracks)
-    return {
-        name: table.times(chosen & (table["state"] == number))
-        for number, name in enumerate(table.names["state"].all)
-        if name
-    }
-
-
-def states_in(times: Mapping[str, Spans], part: Spans, busy: Spans | None) -> tuple[MetalState, ...]:
-    """How long each state held in the part that counts, longest first; `busy`: when the process had the GPU."""
-    states = [
-        MetalState(
-            name, (spans & part).total / 1e9, None if busy is None else (spans & part & busy).total / 1e9
-        )
-        for name, spans in times.items()
-    ]
-    return tuple(sorted((state for state in states if state.seconds > 0), key=lambda s: (-s.seconds, s.name)))

@@ -24,8 +24,6 @@ from profkit.profilers.xctrace.toc import EXPORT_AGAIN, Process, Value
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS = "metal-application-encoders-list"
-COMPLETED = "metal-command-buffer-completed"
-PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 
 NO_ID = 0
 UNKNOWN_LATENCY = -1
@@ -127,7 +125,6 @@ class TableLayout:
 
 
 _SPAN = ("start", "duration")
-_AT = ("timestamp", "-")  # a moment has no duration
 # In the order to be read in.
 LAYOUTS = {
     INTERVALS: TableLayout(
@@ -143,11 +140,6 @@ LAYOUTS = {
         {"label": "name", "process": "process", "encoder": "id"},
         _name_encoders,
     ),
-    COMPLETED: TableLayout((*_AT, "cmdbuffer-id"), {"buffer": "id"}),
-    PERFORMANCE: TableLayout(
-        (*_SPAN, "gpu-performance-state", "track-label"), {"state": "name", "track": "name"}
-    ),
-    THERMAL: TableLayout((*_SPAN, "thermal-state", "track-label"), {"state": "name", "track": "name"}),
 }  # fmt: skip
 
 
@@ -236,9 +228,7 @@ class MetalTables:
         """The rows of one table. Raises UnreadableReport where too many of them tell no time."""
         schema = table.schema
         layout = LAYOUTS[schema]
-        rows: Any = table.rows(layout.cells)
-        if layout.cells[:2] == _AT:
-            rows = ((at, 0, *rest) for at, _, *rest in rows)
+        rows = table.rows(layout.cells)
         fresh = MetalTable(layout)
         fresh.add(layout.prepare(rows) if layout.prepare else rows)
         count = len(fresh) + fresh.skipped

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import copy_regular, open_regular, read_bounded_text
-from profkit.core.formatting import plural
+from profkit.core.files.regular import copy_regular, read_bounded_text
 from profkit.core.types import Report
 from profkit.profilers.files import read_head, reading
 from profkit.profilers.xctrace import alignment
@@ -30,13 +29,13 @@ from profkit.runtime.passes.read import read_records
 from profkit.runtime.region.record import RegionRecord
 
 UNEXPORTED = "left-out.json"  # {"schema": "why it was not exported"}
+_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 NOTE_FILES = "region.*.json"
 MOST_FILES = 10_000
 _NAMED = 5  # files in a sentence
 NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
 APART_FIX = "put the exports of each recording into a folder of its own"
 _CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
-_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 
 
 def read_unexported(folder: Path) -> dict[str, str]:
@@ -62,12 +61,11 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
 
 @dataclass(frozen=True)
 class TableFile:
-    """One table in one file."""
+    """The table of one file; of a file with several that is the first, with all others of its schema."""
 
     path: Path
     schema: str
     run: int | None = None
-    position: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,20 +83,19 @@ class RecordingExports:
         return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
 
     def tables(self, schemas: Sequence[str]) -> Iterator[ExportTable]:
-        """The tables of these schemas, in this order; of a file with several all that fit, when its turn comes."""
-        fitting = (entry for schema in schemas for entry in self.entries if entry.schema == schema)
-        for path in dict.fromkeys(entry.path for entry in fitting):
-            with closing(read_tables(path)) as tables:
-                for table in tables:
-                    if table.schema in schemas and table.run in (None, self.run):
-                        yield table
+        """The tables of these schemas, in this order."""
+        for schema in schemas:
+            for entry in self.entries:
+                if entry.schema != schema:
+                    continue
+                with closing(read_tables(entry.path)) as tables:
+                    for table in tables:
+                        if table.schema == schema and table.run in (None, self.run):
+                            yield table
 
 
-def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
-    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read.
-
-    Of several runs of a recording the last counts that has one of the tables that are `wanted`.
-    """
+def find_exports(path: Path) -> RecordingExports:
+    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read."""
     with reading(path):
         alone = not path.is_dir()
         files = [path] if alone else sorted(entry for entry in path.iterdir() if entry.is_file())
@@ -112,64 +109,33 @@ def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
             named = ", ".join(file.name for file in contents[:_NAMED])
             raise UnreadableReport(f"{path} has exports of {len(contents)} recordings: {named}", APART_FIX)
         # none where nothing matched what was asked for
-        tables = {file: list(_list_tables(file)) for file, head in heads.items() if looks_like_table(head)}
+        entries = [
+            entry for file, head in heads.items() if looks_like_table(head) for entry in _first_table(file)
+        ]
         runs = tuple(run for file in contents for run in read_toc(file))
-    entries = [entry for found in tables.values() for entry in found]
     if not entries and not runs:
         raise UnreadableReport(
             f"{path} has no table: nothing in the recording matched what was asked for", NOTHING_FIX
         )
-    notes = [] if entries else [_CONTENTS_ALONE]
-    if alone and entries:
-        notes.append(_TABLE_ALONE)
-    if tableless := [file.name for file, found in tables.items() if not found]:
-        notes.append(f"{plural(len(tableless), 'export')} without a table: {', '.join(tableless[:_NAMED])}")
-    return _select_run(runs, entries, notes, wanted)
-
-
-def _select_run(
-    runs: tuple[TraceRun, ...], entries: list[TableFile], notes: list[str], wanted: Collection[str]
-) -> RecordingExports:
-    """One run, each of its tables once. Raises UnreadableReport where one is in two files."""
-    exported = {entry.run for entry in entries if entry.run is not None}
-    useful = {entry.run for entry in entries if entry.run is not None and entry.schema in wanted}
-    number = max(useful or exported, default=runs[-1].number if runs else None)
-    if len(exported) > 1:
-        listed = ", ".join(map(str, sorted(exported)))
-        notes.append(
-            f"of the runs {listed} of this recording, {number} is read: the last with tables for profkit"
-        )
-    first: dict[tuple[str, int | None, int | None], Path] = {}
+    places: dict[tuple[str, int | None], Path] = {}
     for entry in entries:
-        before = first.setdefault((entry.schema, entry.run, entry.position), entry.path)
+        before = places.setdefault((entry.schema, entry.run), entry.path)
         if before != entry.path:
             raise UnreadableReport(
                 f"{before} and {entry.path.name} are both the table {entry.schema}: exports of several recordings",
                 APART_FIX,
             )
-    return RecordingExports(runs, tuple(entries), number, tuple(notes))
+    exported = {entry.run for entry in entries if entry.run is not None}
+    number = max(exported, default=runs[-1].number if runs else None)
+    note = _CONTENTS_ALONE if not entries else _TABLE_ALONE if alone else None
+    return RecordingExports(runs, tuple(entries), number, (note,) if note is not None else ())
 
 
-def _list_tables(path: Path) -> Iterator[TableFile]:
-    """The tables of one file; of most files the first is all, and no further look is taken."""
-    several = _has_several_nodes(path)
+def _first_table(path: Path) -> Iterator[TableFile]:
     with closing(read_tables(path)) as tables:
         for table in tables:
-            yield TableFile(path, table.schema, table.run, table.position)
-            if not several:
-                return
-
-
-def _has_several_nodes(path: Path) -> bool:
-    """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
-    nodes, tail = 0, b""
-    with open_regular(path) as file:
-        while chunk := file.read(1 << 22):
-            nodes += (tail + chunk).count(b"<node")
-            if nodes > 1:
-                return True
-            tail = chunk[-4:]
-    return False
+            yield TableFile(path, table.schema, table.run)
+            return
 
 
 # What a region is found by: a clock, or signposts.
@@ -193,7 +159,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
     it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport for what is
     empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
-    exports = find_exports(path, wanted_schemas())
+    exports = find_exports(path)
     records = tuple(records) or (read_notes(path) if path.is_dir() else ())
     run = next((run for run in exports.runs if run.number == exports.run), None)
     recording = TraceRecording(
@@ -210,7 +176,7 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         for table in exports.tables(reader.schemas):
             reader.read(table)
         report = reader.finish(report)
-    notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
+    notes = (*exports.notes, *recording.alignment.notes)
     return replace(report, warnings=(*report.warnings, *notes))
 
 
@@ -249,11 +215,3 @@ def _list_facts(run: TraceRun | None) -> dict[str, str]:
     if program := run.process.get("name"):
         facts["command"] = f"{shlex.quote(program)} {run.process.get('arguments', '')}".strip()
     return facts
-
-
-def _note_unread(exports: RecordingExports) -> tuple[str, ...]:
-    wanted = frozenset(wanted_schemas())
-    unread = sorted(exports.schemas - wanted)
-    if not unread:
-        return ()
-    return (f"{plural(len(unread), 'table')} that profkit makes nothing of: {', '.join(unread[:20])}",)

@@ -34,34 +34,29 @@ CHUNK = 1 << 14
 MOST_PENDING = 4 << 20  # bytes without a whole row; a stack of a thousand frames has 200 kB
 MOST_COLUMNS = 4096
 MOST_VALUES = 1 << 24  # of one kind: a table of 2 GB has some 6 million
-_COLUMN = ("mnemonic", "name", "engineering-type")
+_COLUMN = ("mnemonic", "engineering-type")
 ROOT = "trace-query-result"
-_PLACE = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\].*?/table\[(\d{1,9})\]")
+_RUN = re.compile(r"/run\[(?:@number=[\"'])?(\d{1,9})[\"']?\]")
 
 Row: TypeAlias = "tuple[Value, ...]"
 
 
 @dataclass(frozen=True)
 class ExportColumn:
-    """One column: `mnemonic` names it, `name` is its heading, `type` the engineering type (the tag of its cells)."""
+    """One column: `mnemonic` names it, `type` is the engineering type (the tag of its cells)."""
 
     mnemonic: str
-    name: str
     type: str
 
 
 @dataclass(frozen=True)
 class ExportTable:
-    """One table of an export, read as far as its schema.
-
-    `run` and `position` say where it stood in the recording (both count from 1, None where not known).
-    """
+    """One table of an export, read as far as its schema. `run` counts from 1; None where it is not known."""
 
     schema: str
     columns: tuple[ExportColumn, ...]
     open_rows: Callable[[Sequence[str]], Iterator[Row]] = field(repr=False, compare=False)
     run: int | None = None
-    position: int | None = None
     path: Path | None = None
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
@@ -89,9 +84,8 @@ def read_tables(path: Path) -> Generator[ExportTable, None, None]:
             if schema is None:
                 continue
             reader = _RowReader(path, document, node, schema[1])
-            place = _PLACE.search(node.get("xpath", ""))
-            run, position = (int(place[1]), int(place[2])) if place else (None, None)
-            yield ExportTable(*schema, reader.rows, run, position, path)
+            run = _RUN.search(node.get("xpath", ""))
+            yield ExportTable(*schema, reader.rows, int(run[1]) if run else None, path)
 
 
 class _Document:

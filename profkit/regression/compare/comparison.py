@@ -27,7 +27,7 @@ from profkit.regression.compare.kernels import (
     kernel_changes,
     match_kernels,
 )
-from profkit.regression.compare.machine import without_machine_effects, without_state_effects
+from profkit.regression.compare.machine import without_machine_effects
 from profkit.regression.compare.metrics import KERNEL_SHARE, MetricPair, decide_pairs, pairs_of, tested_count
 from profkit.regression.compare.outcome import (
     ALIKE,
@@ -76,7 +76,6 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     functions: tuple[FunctionChange, ...] = ()
     if not options.metrics:
         kernels = kernel_changes(baseline, candidate, matched, options.floor)
-        kernels = without_state_effects(kernels, baseline, candidate)
         if not barred_tools & set(backend_named(baseline.backend).function_tools):
             functions = function_changes(baseline, candidate)
     decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels), barred)

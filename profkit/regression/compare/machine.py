@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from profkit.analysis.comparability import arguments_of, holds_down, program_of
+from profkit.analysis.comparability import arguments_of, program_of
 from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
 from profkit.core.statistics import median, median_interval
-from profkit.core.types import Cause, Change, Fact, KernelChange, RunDocument, RunSpread
+from profkit.core.types import Cause, Change, Fact, RunDocument, RunSpread
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.outcome import Evidence
 
@@ -38,10 +38,6 @@ TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine
 MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
-# A device that changes its performance state with its load is in each for some of the time; what it is in for most of
-# its work is what its mean times depend on.
-MAIN_STATE_SHARE = 0.6
-THROTTLED_SHARE = 0.1  # of the trace
 WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
 CLOCKS_APART = 0.02
 
@@ -72,7 +68,7 @@ def without_machine_effects(
         host = is_host_time(change, by_events)
         doubt = None
         if change.word == "different" and change.unit == "s" and change.ratio:
-            doubt = _clock_doubt(change, *clocks) or state_change(baseline, candidate)
+            doubt = _clock_doubt(change, *clocks)
         if doubt is not None:
             change = _doubted(change, (doubt,))
             change = replace(change, fix=_in_turns(baseline, candidate)) if host else change
@@ -128,12 +124,12 @@ def _allows(allowance: Allowance, change: Change) -> bool:
 
 
 def timed_by_events(baseline: RunDocument, candidate: RunDocument) -> frozenset[str | None]:
-    """The names of what a device's own clock timed in one of the runs; None stands for the whole process.
+    """The names of what runs on a CUDA device in one of the runs; None stands for the whole process.
 
     A sweep has thousands of timings: they are looked through once, and not for each change.
     """
     timings = (timing for document in (baseline, candidate) for timing in document.timings)
-    timed = [t for t in timings if any(process.clock == "cuda-events" for process in t.processes)]
+    timed = [t for t in timings if any(process.clock.startswith("cuda") for process in t.processes)]
     return frozenset({t.name for t in timed} | {None for t in timed if t.kind == "process"})
 
 
@@ -280,53 +276,14 @@ def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockRea
     return cycles if decide(Interval(cycles, cycles, cycles), change.floor) == "same" else None
 
 
-def performance_state(document: RunDocument) -> tuple[str, float] | None:
-    """The state that an Apple GPU mostly worked in, and its share of the work, 0..1; None where none is that."""
-    states = document.metal.performance if document.metal is not None else ()
-    worked = {state.name: state.busy for state in states if state.busy}
-    total = sum(worked.values())
-    name = max(worked, key=lambda name: worked[name], default=None)
-    if name is None or worked[name] < MAIN_STATE_SHARE * total:
-        return None
-    return name, worked[name] / total
-
-
-def state_change(baseline: RunDocument, candidate: RunDocument) -> Fact | None:
-    """The performance states, if the second run mostly worked in another one: that may have made any time longer."""
-    before, after = performance_state(baseline), performance_state(candidate)
-    if before is None or after is None or before[0] == after[0]:
-        return None
-    return Fact.of("states", before=before[0], after=after[0], share_before=before[1], share_after=after[1])
-
-
-def without_state_effects(
-    changes: Sequence[KernelChange], baseline: RunDocument, candidate: RunDocument
-) -> tuple[KernelChange, ...]:
-    """The kernels' changes, AMBIGUOUS where the performance state may have made them."""
-    doubt = state_change(baseline, candidate)
-    return tuple(
-        replace(change, word="ambiguous", doubt=doubt)
-        if doubt is not None and change.word in ("slower", "faster")
-        else change
-        for change in changes
-    )
-
-
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
-    """Why the hardware held its clock down while it was timed, or an Apple GPU was not Nominal for a tenth of it."""
+    """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     reasons += [reason for moment in document.moments for reason in moment.slowdowns]
     counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
     facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
     if len(counts) > 1 and counts[-1] > counts[0]:
         facts.append(Fact.of("heat", times=counts[-1] - counts[0]))
-    states = document.metal.thermal if document.metal is not None else ()
-    hot = [state for state in states if holds_down(state.name)]
-    share = sum(state.seconds for state in hot) / (sum(state.seconds for state in states) or 1.0)
-    if hot and share >= THROTTLED_SHARE:
-        facts.append(
-            Fact.of("thermal-state", name=max(hot, key=lambda state: state.seconds).name, share=share)
-        )
     return tuple(facts)
 
 

@@ -30,6 +30,7 @@ from profkit.reporting.plain_text import without_control_characters
 FOCUSED = 40  # points of a mark up to which the keyboard reaches each
 SERIES = 8  # colours there are
 _LEAST_SEEN = 2.5  # units: a shorter interval is inside of its mark
+_DOT = 2.4  # units: its radius
 _SHAPES = (
     "M{x} {y}m-2.8 0a2.8 2.8 0 1 0 5.6 0a2.8 2.8 0 1 0-5.6 0z",  # disc
     "M{x} {y}m-2.5-2.5h5v5h-5z",  # square
@@ -131,7 +132,7 @@ class _Drawing:
         if mark.joined:
             shape = _SHAPES[mark.number % len(_SHAPES)].format(x=number(x), y=number(y))
             return together((*drawn, tag("path", title, d=shape, class_=f"f{colour}")))
-        return together((*drawn, tag("circle", title, cx=x, cy=y, r=point.size, class_=point.style)))
+        return together((*drawn, tag("circle", title, cx=x, cy=y, r=_DOT, class_=point.style)))
 
     def _group(self, body: Html, words: str) -> Html:
         """What the keyboard reaches, with its hover text as its name; without one as it is."""
@@ -143,12 +144,9 @@ class _Drawing:
     # ---------------------------------------------------------------- words beside marks
 
     def _words(self, mark: AnyMark) -> Iterator[Html]:
-        """Numbers above points, letters at the ends of series, names of rules."""
+        """Letters at the ends of series, names of rules."""
         match mark:
             case Points():
-                for point in mark.points if len(mark.points) <= FOCUSED else ():
-                    half, y = width(point.label) / 2, self.y(point.y) - point.size - 2
-                    yield from self._placed(point.label, "t", self.x(point.x) - half, [y], "")
                 if mark.letter and mark.points and mark.joined:
                     last = max(mark.points, key=lambda point: point.x)
                     left = min(max(self.x(last.x) + 7, self.right - 6), WIDTH - width(mark.letter) - 1)

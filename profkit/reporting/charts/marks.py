@@ -158,16 +158,14 @@ class AxisRule:
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place; `low` and `high` are an interval that is drawn, `label` stands beside it."""
+    """A value at a place; `low` and `high` are an interval that is drawn."""
 
     x: float
     y: float
     hover: str = ""
     low: float | None = None
     high: float | None = None
-    label: str = ""
     style: str = "dot"
-    size: float = 2.4
 
 
 @dataclass(frozen=True)
@@ -207,10 +205,7 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
 
 @dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name.
-
-    `legend` are names and small print below it.
-    """
+    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name."""
 
     kind: str
     title: str
@@ -220,8 +215,6 @@ class Chart(Block):
     marks: tuple[AnyMark, ...]
     of: str = ""
     height: float = 190.0
-    legend: tuple[tuple[str, str], ...] = ()
-    note: str = ""
 
 
 _ROWS, _WIDTH = 5, 70  # of bars; a narrow terminal folds them
@@ -239,14 +232,14 @@ class FlameGraph(Block):
 class Charts(Block):
     """Charts side by side with a note below. `repeats`: other blocks of the view hold the same numbers."""
 
-    charts: tuple[Block, ...]
+    charts: tuple[Chart, ...]
     note: str = ""
     repeats: bool = False
 
     def plain(self) -> Sequence[Block]:
         """A title and rows of bars for each."""
-        charts = [chart for chart in self.charts if isinstance(chart, Chart) and not self.repeats]
-        return [Paragraph(Span(line, Style.CODE)) for chart in charts for line in text_plot(chart)]
+        shown = () if self.repeats else self.charts
+        return [Paragraph(Span(line, Style.CODE)) for chart in shown for line in text_plot(chart)]
 
 
 # ---------------------------------------------------------------- with characters

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from profkit.core.types import Json
 from profkit.reporting.charts.draw import SERIES, draw
-from profkit.reporting.charts.marks import Chart, Charts, FlameGraph
+from profkit.reporting.charts.marks import Charts, FlameGraph
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.elements import (
@@ -195,11 +195,8 @@ class PageBlocks:
 
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
-        others = [self.block(chart) for chart in charts.charts if isinstance(chart, FlameGraph)]
-        plots = [chart for chart in charts.charts if isinstance(chart, Chart)]
-        drawn = [(svg, chart) for chart in plots if (svg := draw(chart)) is not None]
-        made = [filled("charts.html.j2", drawn=drawn, note=charts.note)] if drawn else []
-        return together((*made, *others))
+        drawn = [svg for chart in charts.charts if (svg := draw(chart)) is not None]
+        return filled("charts.html.j2", drawn=drawn, note=charts.note) if drawn else Html("")
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""

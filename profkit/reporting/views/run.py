@@ -10,7 +10,7 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
 from profkit.core.formatting import format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.charts.of_run import Extras, chart_sections
+from profkit.reporting.charts.of_run import Extras, flame_section
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
@@ -36,7 +36,7 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about
 from profkit.reporting.views.hot_spots import spots_section
-from profkit.reporting.views.run_about import instructions_section, kernel_table, kernels_of
+from profkit.reporting.views.run_about import kernel_table, kernels_of
 from profkit.reporting.views.run_insights import more_on_screen, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
     VERDICTS,
@@ -188,9 +188,7 @@ def _blocks(
     yield spots_section(document)
     yield from _gpu_sections(document, texts, kernels)
     yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
-    if (instructions := instructions_section(document)) is not None:
-        yield Detail((instructions,))
-    yield from chart_sections(document, kernels, extras)
+    yield from flame_section(extras)
     yield _all_numbers(texts, placed=bool(document.hot_spots))
     if (unknown := texts.get("unknown")) is not None:
         yield Detail((Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline),))

@@ -1,18 +1,18 @@
-"""Parts of a run's page: its passes, conditions, what to type next, test cases, kernels and instructions."""
+"""Parts of a run's page: its passes, conditions, what to type next, test cases and kernels."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from profkit.analysis.kernel_names import shape, short_name
+from profkit.analysis.kernel_names import shape
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, plural
-from profkit.core.types import KernelInstruction, PassResult, RunDocument, Scope
+from profkit.core.formatting import plural
+from profkit.core.types import PassResult, RunDocument
 from profkit.reporting.charts.of_run import Extras
-from profkit.reporting.columns import Column, SortableTable, data_table, sortable_table
+from profkit.reporting.columns import SortableTable, sortable_table
 from profkit.reporting.facts import fact_text
 from profkit.reporting.forges import Case, Cases, verdict_case
 from profkit.reporting.view import (
@@ -20,7 +20,6 @@ from profkit.reporting.view import (
     CaseState,
     Commands,
     Detail,
-    Fold,
     Item,
     Items,
     Paragraph,
@@ -189,54 +188,3 @@ def kernel_table(
         note="A name tells the whole one where the pointer rests.",
         reference=tuple(otherwise),
     )
-
-
-# ---------------------------------------------------------------- instructions
-
-_INSTRUCTIONS, _KERNELS = 6, 5  # instructions of a kernel, and kernels
-_LEAST = 0.05  # of the kernel's samples, wasted sectors or conflicts
-
-
-def instructions_section(document: RunDocument) -> Section | None:
-    """A table for each of the largest kernels; None where no report had values for single instructions."""
-    by_kernel: dict[Scope, list[KernelInstruction]] = {}
-    for instruction in document.instructions:
-        if max(instruction.samples, instruction.excess_sectors, instruction.conflicts) >= _LEAST:
-            by_kernel.setdefault(instruction.kernel, []).append(instruction)
-    if not by_kernel:
-        return None
-    blocks = tuple(
-        data_table(_INSTRUCTION, own[:_INSTRUCTIONS], title=short_name(kernel.name or "?", 60))
-        for kernel, own in list(by_kernel.items())[:_KERNELS]
-    )
-    headline = "Where warps wait, and which accesses waste sectors or conflict, by machine instruction."
-    return Section("Instructions", (Detail(blocks),), headline, Fold.FOLDED)
-
-
-def _place(instruction: KernelInstruction) -> Text:
-    """A place in the source, else the offset in the kernel's code."""
-    if instruction.file is None:
-        return f"at {instruction.offset:#x}"
-    return code(f"{instruction.file.rsplit('/', 1)[-1]}:{instruction.line}")
-
-
-def _stall(instruction: KernelInstruction) -> str | None:
-    known = instruction.stall is not None and instruction.samples >= _LEAST
-    return instruction.stall.replace("_", " ") if known and instruction.stall else None
-
-
-def _part(title: str, share: Callable[[KernelInstruction], float]) -> Column[KernelInstruction]:
-    def text(instruction: KernelInstruction) -> str:
-        return f"{format_percent(100 * share(instruction))} %" if share(instruction) > 0 else "-"
-
-    return Column(title, share, "%", text=text)
-
-
-_INSTRUCTION: tuple[Column[KernelInstruction], ...] = (
-    Column("line", _place),
-    Column("instruction", lambda one: code(one.text) if one.text is not None else None),
-    Column("waits for", _stall),
-    _part("of its waiting", lambda one: one.samples),
-    _part("of the wasted sectors", lambda one: one.excess_sectors),
-    _part("of the conflicts", lambda one: one.conflicts),
-)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.core.types import MetalAbsent, MetalCounter, MetalState, MetalTrace
+from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from tests.spoken import message
 
 ALU = MetalCounter("ALU Utilization", "%", 30.0, 0.0, 60.0, 100)
 RED = replace(ALU, name="GPU Read Bandwidth")
-FAST, SLOW = MetalState("Maximum", 1.0), MetalState("Minimum", 2.0)
-TRACE = MetalTrace(span=2.0, process_busy=1.5, performance=(FAST,), device="Apple M1")
-COUNTED = MetalTrace(span=9.0, process_busy=0.1, performance=(SLOW,), device="Apple M9", counters=(ALU,))
+TRACE = MetalTrace(span=2.0, process_busy=1.5, device="Apple M1")
+COUNTED = MetalTrace(span=9.0, process_busy=0.1, device="Apple M9", counters=(ALU,))
 
 
-def test_times_and_states_are_those_of_the_first_and_counters_come_from_the_second() -> None:
+def test_times_are_those_of_the_first_and_counters_come_from_the_second() -> None:
     both = merge_metal_traces(TRACE, COUNTED)
     assert both == replace(TRACE, counters=(ALU,))
-    assert merge_metal_traces(replace(TRACE, performance=()), COUNTED).performance == (SLOW,)
     assert merge_metal_traces(replace(TRACE, counters=(RED,)), COUNTED).counters == (RED,)
 
 
@@ -31,8 +29,8 @@ def test_one_alone_is_what_it_is() -> None:
 def test_what_is_absent_is_what_neither_has_and_of_counters_their_own_pass_says_why() -> None:
     none = MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)"))
     refused = MetalAbsent("metal-gpu-counter-intervals", message("not supported on this chip"))
-    states = MetalAbsent("gpu-performance-state-intervals", message("not exported"))
+    states = MetalAbsent("metal-gpu-state-intervals", message("not exported"))
     first = MetalTrace(absent=(none, states))
     assert merge_metal_traces(first, MetalTrace(absent=(refused,))).absent == (states, refused)
     assert merge_metal_traces(first, MetalTrace()).absent == (states, none)
-    assert merge_metal_traces(first, COUNTED).absent == ()
+    assert merge_metal_traces(first, COUNTED).absent == (states,)

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from profkit.analysis.timeline import spans as spans_module
 from profkit.analysis.timeline.spans import (
-    Depth,
     Spans,
     Union,
-    depth,
     gaps,
     longest_span,
     overlap_lengths,
@@ -92,29 +90,11 @@ def test_an_interval_is_cut_at_the_edges_of_what_counts(pairs: Pairs, bounds: Pa
     assert parts == [len(moments([pair]) & within) for pair in pairs]
 
 
-@given(intervals, intervals)
-def test_depth_is_how_many_were_open(pairs: Pairs, bounds: Pairs) -> None:
-    within = moments(bounds)
-    found = depth(*columns(pairs), spans_of(bounds))
-    if not within:
-        assert found is None
-        return
-    counts = [sum(begin <= moment < end for begin, end in pairs) for moment in within]
-    assert found is not None
-    assert found.most == max(counts)
-    assert found.mean == pytest.approx(sum(counts) / len(counts))
-
-
 def test_gaps_end_with_what_counts() -> None:
     busy, within = spans_of([(0, 2), (5, 6), (90, 95)]), spans_of([(1, 10), (20, 30)])
     assert moments_of(gaps(busy, within)) == {*range(2, 5), *range(6, 10), *range(20, 30)}
     assert longest_span(gaps(busy, within)) == 10
     assert longest_span(spans_of([])) == 0
-
-
-def test_work_that_follows_at_once_is_no_second_thing_in_flight() -> None:
-    assert depth(*columns([(0, 5), (5, 10)]), spans_of([(0, 10)])) == Depth(1.0, 1)
-    assert depth(*columns([]), spans_of([(0, 10)])) == Depth(0.0, 0)
 
 
 def test_an_empty_set_has_no_extent() -> None:

@@ -52,11 +52,10 @@ def evaluation(folder: Path, *results: TestResult, **settings: object) -> Evalua
     return request
 
 
-def profiled(request: EvaluationRequest, choices: str) -> EvaluationDocument:
-    """What `--profile CHOICES` makes of it."""
+def profiled(request: EvaluationRequest, count: int) -> EvaluationDocument:
+    """What `--profile COUNT` makes of it."""
     document = read_document(request.folder)
-    parsed = drill_down.parse_choices(choices, "tests")
-    return drill_down.profile_tests(request, document, parsed, "gate", Silent(), write_results)
+    return drill_down.profile_tests(request, document, count, "gate", Silent(), write_results)
 
 
 def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_no_other(
@@ -80,7 +79,7 @@ def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_n
         return RUN, folder
 
     monkeypatch.setattr(drill_down, "profile_workload", profile)
-    found = profiled(request, "slowest:9")
+    found = profiled(request, 9)
     names = [options.command[-1] for options in asked]
     assert names == [
         found.results[1].test.id,
@@ -91,7 +90,7 @@ def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_n
     written = json.loads((tmp_path / "evaluation.json").read_text())
     assert written["operations"][0]["insight"]["names"]["name"] == "Use fewer threads"
     assert "Use fewer threads" in (tmp_path / "report.html").read_text()
-    profiled(request, "slowest:9")
+    profiled(request, 9)
     assert len(asked) == 3  # only the one that failed is tried again
 
 
@@ -107,9 +106,9 @@ def test_a_ctrl_c_ends_all_profiles_and_says_how_to_go_on(
 
     monkeypatch.setattr(drill_down, "profile_workload", profile)
     with pytest.raises(Interrupted) as ended:
-        profiled(request, "slower:2")
+        profiled(request, 2)
     assert len(asked) == 1
-    assert ended.value.fix == f"profkit evaluate --resume {tmp_path} --profile slower:2 --profile-depth gate"
+    assert ended.value.fix == f"profkit evaluate --resume {tmp_path} --profile 2 --profile-depth gate"
     assert {result.profile for result in read_document(tmp_path).results} == {None}
 
 

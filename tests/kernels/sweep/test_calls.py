@@ -1,4 +1,4 @@
-"""The sweep as a call of Python, as a script, and with a closer look at single cases."""
+"""The sweep as a call of Python and as a script, and single cases as programs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.sweep.request import SweepGrid, read_request, read_sweep
-from profkit.kernels.sweep.run import run_sweep, update_case
-from profkit.profiling import drill_down
-from profkit.profiling.profile import ProfileOptions
+from profkit.kernels.sweep.run import run_sweep
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.history.actions import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
+from tests.journals import store_sweep
 from tests.spoken import message
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -106,7 +105,7 @@ def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path)
     torch.set_num_threads(request.timing.threads)
     settled(request, about=describe_device(torch.device("cpu")))
     before = read_sweep(request.folder).results
-    update_case(request, replace(before[1], state="failed", median=None, reason=message("not yet")), Silent())
+    store_sweep(request, [replace(before[1], state="failed", median=None, reason=message("not yet"))], {})
     after = run_sweep(read_request(request.folder, again=True), Silent())
     assert [result.state for result in after.results] == ["measured", "measured"]
     assert after.results[0] == before[0]
@@ -160,28 +159,6 @@ def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None
     before, after = (read_run(tmp_path / name) for name in ("a", "b"))
     found = compare(before, after)
     assert found.outcome == "regressed"
-
-
-def test_a_case_that_is_profiled_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    request = request_for(tmp_path / "out", "PyTorch")
-    settled(request)
-    document = run_sweep(request, Silent())  # nothing is left
-    asked: list[ProfileOptions] = []
-
-    def profile(wanted: ProfileOptions, progress: object) -> tuple[RunDocument, Path]:
-        asked.append(wanted)
-        folder = wanted.output / "run"
-        folder.mkdir(parents=True, exist_ok=True)
-        return RUN, folder
-
-    monkeypatch.setattr(drill_down, "profile_workload", profile)
-    choices = drill_down.parse_choices("slowest,farthest", "cases")
-    found = drill_down.profile_cases(request, document, choices, "gate", Silent())
-    assert len(asked) == 1  # both are one case
-    assert "profkit.sweep.one_case" in asked[0].command
-    assert [result.profile for result in found.results].count("profiles/run") == 1
-    records = json.loads((request.folder / "benchmark_results.json").read_text())
-    assert sorted(str(record["profile"]) for record in records) == ["None", "profiles/run"]
 
 
 def test_one_case_runs_by_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

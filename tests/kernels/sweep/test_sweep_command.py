@@ -11,10 +11,9 @@ pytest.importorskip("torch")
 
 from small_sweep import MISBEHAVING, request_for, settled
 
-from profkit.core.errors import Silent
 from profkit.core.types import CaseResult, CaseState
-from profkit.kernels.sweep.run import update_case
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
+from tests.journals import store_sweep
 from tests.spoken import case_sentences, message
 
 
@@ -54,7 +53,7 @@ def mine(problem):
 """
 
 
-@pytest.mark.parametrize("words", [(), ("--again",), ("--profile", "slowest:1")])
+@pytest.mark.parametrize("words", [(), ("--again",)])
 def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -83,7 +82,6 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
     [
         (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
         (["--with", "x.py"], "--with x.py cannot be changed: its folder"),
-        (["--profile", "all"], "--profile all chooses no cases"),
     ],
 )
 def test_what_would_not_be_heeded_is_refused(
@@ -139,8 +137,8 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     request = request_for(tmp_path / "out", implementation, "raises", files=(tmp_path / "mine.py",))
     settled(request)
     point = next(iter(request.grid.points()))
-    update_case(
-        request, CaseResult(point, implementation, state, reason=message("a reason of its own")), Silent()
+    store_sweep(
+        request, [CaseResult(point, implementation, state, reason=message("a reason of its own"))], {}
     )
     named = ("--with", str(tmp_path / "mine.py"))
     done = sweep("--resume", str(request.folder), *named, "-q", cwd=tmp_path)

@@ -50,11 +50,6 @@ def encoder(number, label, buffer=0, start=0, duration=1, process=ME, buffer_lab
     }
 
 
-def completion(buffer, at):
-    """A row of metal-command-buffer-completed."""
-    return {"timestamp": at * _NS, "cmdbuffer-id": buffer}
-
-
 def table(schema, rows):
     """A table of rows with cells by the mnemonic of their column."""
     return ExportTable(

@@ -48,7 +48,7 @@ def table(samples, schema="time-profile"):
     def rows(wanted):
         return iter([tuple(one.get(name) for name in wanted) for one in samples])
 
-    return ExportTable(schema, (ExportColumn("time", "Sample Time", "sample-time"),), rows, 1, 1)
+    return ExportTable(schema, (ExportColumn("time", "sample-time"),), rows, 1)
 
 
 HOT = stack(("cblas_sgemm", "libBLAS.dylib"), ("mlp", "mlp.so"), ("main", "python3.12"))
@@ -84,7 +84,7 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
     )
     assert parts.profiles[0].total == 0.001
     assert "draw" not in own(parts)
-    assert parts.warnings[0] == "time-profile: not counted: 1 sample of other processes (WindowServer (401))"
+    assert parts.warnings[0] == "time-profile: not counted: 1 sample of other processes"
     assert parts.warnings[1:] == ("time-profile: only 1 sample, so shares are rough",)
 
 

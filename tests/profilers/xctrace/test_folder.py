@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.errors import MachineError, UnreadableReport
 from profkit.profilers.registry import XCTRACE_TABLES, recognise_format
-from profkit.profilers.xctrace.report import find_exports, read_exports, wanted_schemas
+from profkit.profilers.xctrace.report import find_exports, read_exports
 from profkit.profilers.xctrace.toc import read_toc
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
@@ -64,7 +64,7 @@ def test_exports_are_told_by_what_is_in_them(folder: Path) -> None:
             recognise_format(folder / other)
 
 
-def test_a_folder_becomes_one_report_with_what_was_left_out_told(folder: Path) -> None:
+def test_a_folder_becomes_one_report(folder: Path) -> None:
     report = read_exports(folder)
     assert (report.tool, report.version) == ("xctrace", "26.0 (17A)")
     assert report.facts | {"command": ""} == report.facts | {
@@ -77,9 +77,6 @@ def test_a_folder_becomes_one_report_with_what_was_left_out_told(folder: Path) -
     }
     assert report.facts["command"] == "'my host' --n 3"
     assert "Somebody" not in str(report)
-    told = "\n".join(report.warnings)
-    assert "1 export without a table: c.xml" in told
-    assert "notes.md" not in told
 
 
 def test_the_same_table_in_two_files_is_refused(folder: Path) -> None:
@@ -95,15 +92,10 @@ def test_several_recordings_in_one_folder_are_refused(folder: Path) -> None:
     assert caught.value.fix == "put the exports of each recording into a folder of its own"
 
 
-def test_of_several_runs_the_last_is_read_that_says_something(tmp_path: Path) -> None:
+def test_of_several_runs_the_last_is_read(tmp_path: Path) -> None:
     states(tmp_path / "1", run=1)
     states(tmp_path / "2", run=2)
-    (tmp_path / "tick").write_bytes(export(node("tick", STATES[:1], [[time(1)]], run=3)))
-    exports = find_exports(tmp_path, wanted_schemas())
-    assert exports.run == 2
-    assert exports.notes == (
-        "of the runs 1, 2, 3 of this recording, 2 is read: the last with tables for profkit",
-    )
+    assert find_exports(tmp_path).run == 2
     report = read_exports(tmp_path)
     assert report.metal is not None
     assert report.metal.device_busy is not None
@@ -125,8 +117,6 @@ def test_an_export_of_nothing_is_refused_with_the_way_on(tmp_path: Path) -> None
             read_exports(place)
         assert caught.value.fix is not None
         assert "--toc" in caught.value.fix
-    states(tmp_path / "y.xml")
-    assert "1 export without a table: x.xml" in read_exports(tmp_path).warnings
 
 
 @pytest.mark.parametrize(

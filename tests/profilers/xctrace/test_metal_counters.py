@@ -56,7 +56,6 @@ def test_a_counter_is_in_per_cent_where_the_table_says_so_and_has_no_unit_else()
 
 
 STATES = "metal-gpu-state-intervals"
-THERMAL = "device-thermal-state-intervals"
 ROWS = [work(0, 10)]
 
 

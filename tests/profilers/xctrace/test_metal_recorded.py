@@ -87,15 +87,6 @@ def test_busy_times_are_those_of_a_plain_reading(folder):
     asked = [when(r)[0] - int(r["start-latency"].text) for r in rows if shown(r["process"]) == whose(folder)]
     begin = min(*(b for b, _ in told), *asked)  # an extract begins with the first work, not with its commit
     assert metal.span == pytest.approx((max(e for _, e in told) - begin) / 1e9, abs=1e-12)
-    busy = {}
-    for row in rows:
-        busy.setdefault(shown(row["process"]), []).append(when(row))
-    named = {f"{p.name} ({p.pid})" if p.pid is not None else None: p for p in metal.processes}
-    assert {name: one.intervals for name, one in named.items()} == {
-        name: len(own) for name, own in busy.items()
-    }
-    for name, one in named.items():
-        assert one.busy == pytest.approx(together(busy[name]) / 1e9, abs=1e-12)
 
 
 def test_encoders_and_command_buffers_are_those_of_a_plain_reading(folder):
@@ -105,33 +96,19 @@ def test_encoders_and_command_buffers_are_those_of_a_plain_reading(folder):
         shown(r["encoder-id"]): shown(r["encoder-label"])
         for r in plainly(folder / "metal-application-encoders-list.xml")
     }
-    times, buffers, begins = {}, {}, {}
+    times, buffers = {}, set()
     for row in rows:
         label = names.get(shown(row["encoder-id"]), "Compute Command 0")
         encoder, buffer = (label, shown(row["encoder-id"])), shown(row["cmdbuffer-id"])
         times[encoder] = times.get(encoder, 0) + int(row["duration"].text)
-        buffers.setdefault(buffer, []).append(when(row))
-        begins[buffer] = min(begins.get(buffer, 1 << 62), when(row)[0])
+        buffers.add(buffer)
     for one in report.metal.encoders:
         own = [ns for (label, _), ns in times.items() if label == one.name]
         assert (one.count, one.seconds) == (len(own), pytest.approx(sum(own) / 1e9))
         assert one.median == pytest.approx(statistics.median(own) / 1e9)
         assert one.longest == pytest.approx(max(own) / 1e9)
     assert sum(kernel.launches for kernel in report.trace.kernels) == len(times)
-    told = report.metal.command_buffers
-    assert told.count == len(buffers)
-    assert told.median == pytest.approx(statistics.median(map(together, buffers.values())) / 1e9)
-    done = {
-        shown(r["cmdbuffer-id"]): int(r["timestamp"].text)
-        for r in plainly(folder / "metal-command-buffer-completed.xml")
-    }
-    waits = [
-        done[buffer]
-        - (begin - min(int(r["start-latency"].text) for r in rows if shown(r["cmdbuffer-id"]) == buffer))
-        for buffer, begin in begins.items()
-        if buffer in done
-    ]
-    assert report.metal.completion.median == pytest.approx(statistics.median(waits) / 1e9)
+    assert report.metal.buffers == len(buffers)
 
 
 def test_a_region_cuts_the_real_trace_as_it_cuts_a_plain_reading(folder, monkeypatch):
@@ -150,7 +127,6 @@ def test_a_region_cuts_the_real_trace_as_it_cuts_a_plain_reading(folder, monkeyp
     assert metal.span == pytest.approx((end - begin) / 1e9)
     assert metal.process_busy == pytest.approx(together(own) / 1e9, abs=1e-12)
     assert metal.device_busy == pytest.approx(together([a for a in active if a[1] > a[0]]) / 1e9, abs=1e-12)
-    assert [one.intervals for one in metal.processes if one.target] == [len(own)]
 
 
 def test_the_published_truths_of_the_whole_recording(fixtures):
@@ -159,12 +135,9 @@ def test_the_published_truths_of_the_whole_recording(fixtures):
     assert metal.span == pytest.approx(578e-3, rel=1e-3)
     assert round(100 * metal.device_busy / metal.span, 1) == 4.0
     assert metal.process_busy == pytest.approx(8.26e-3, rel=1e-3)
-    (target,) = [one for one in metal.processes if one.target]
-    assert target.intervals == 1001
 
 
 def test_what_the_recording_lacks_is_told_with_its_reason(folder):
     absent = {one.what: one for one in read_exports(folder).metal.absent}
     assert "Counter Set: (null)" in spoken(absent["metal-gpu-counter-intervals"].reason)
     assert "--instrument 'Metal GPU Counters'" in absent["metal-gpu-counter-intervals"].fix
-    assert "xctrace export" in absent["device-thermal-state-intervals"].fix

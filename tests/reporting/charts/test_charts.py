@@ -11,15 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from profkit.analysis.summaries.roofline_points import (
-    Roofline,
-    RooflineCeiling,
-    RooflinePoint,
-)
 from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
 from profkit.core.types import HistoryPoint as Night
 from profkit.reporting.charts.marks import Chart, Charts, Point, Points, text_plot
-from profkit.reporting.charts.of_run import roofline_chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.blocks import PageBlocks
 from profkit.reporting.views.kernels.sweep import series_chart
@@ -27,11 +21,6 @@ from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, ov
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 HOSTILE = '<script>alert("1")</script>' + "x" * 4000 + "\ud800\u202e"
-CEILINGS = (
-    RooflineCeiling("DRAM", 1e12, "memory"),
-    RooflineCeiling("FP32", 1e13, "compute"),
-    RooflineCeiling("tensor", 1e14, "compute", estimated=True),
-)
 
 
 def trend(values: list[float], *, unit: str = "s", metric: str = "time.median", **more: object) -> Trend:
@@ -52,11 +41,6 @@ def noisy(count: int) -> list[float]:
     return [4.1e-3 * (1 + dice.gauss(0, 0.01)) for _ in range(count)]
 
 
-def spot(intensity: float, rate: float, share: float | None = 0.5, **more: object) -> RooflinePoint:
-    made = RooflinePoint("gemm", intensity, rate, share, 2 * rate, "FP32")
-    return replace(made, **more)  # type: ignore[arg-type]
-
-
 def line(name: str, values: list[float], number: int = 0, half: float | None = None) -> Points:
     points = [
         Point(2.0**n, v, f"{name} {v}", v * (1 - half) if half else None, v * (1 + half) if half else None)
@@ -69,10 +53,8 @@ def lines(*drawn: Points, of: str = "") -> Chart:
     return series_chart("Time", "batch", drawn, "s", of=of)
 
 
-SPOTS = tuple(spot(10 ** (n / 3), 1e12, 1 / 12, label=f"kernel {n}") for n in range(12))
 CHARTS: dict[str, Callable[[], Chart]] = {
     "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
-    "roofline": lambda: roofline_chart(Roofline(CEILINGS, SPOTS)),
     "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
 }
 
@@ -163,44 +145,6 @@ def test_strange_values_are_drawn(values: list[float]) -> None:
     chart = trend_chart(trend(values), band=(0.0, 0.0))
     assert overlaps(svg(chart)) == []
     assert len(text_plot(chart)) in (0, 2)
-
-
-# ---------------------------------------------------------------- rooflines
-
-
-def test_points_stand_where_their_logarithms_say_and_on_their_ceilings() -> None:
-    (x1, y1), (x2, y2), (x3, y3) = dots(
-        roofline_chart(Roofline(CEILINGS, (spot(1.0, 1e10), spot(10.0, 1e11), spot(100.0, 1e12))))
-    )
-    assert (x2 - x1, y1 - y2) == (pytest.approx(x3 - x2, abs=0.2), pytest.approx(y2 - y3, abs=0.2))
-    chart = roofline_chart(Roofline(CEILINGS[:2], (spot(1.0, 1e12), spot(100.0, 1e13))))
-    slope, level = map(corners, marks(svg(chart), "path", "ceiling"))
-    (x, y), (_, top) = dots(chart)
-    share = (x - slope[0][0]) / (slope[1][0] - slope[0][0])
-    assert slope[0][1] + share * (slope[1][1] - slope[0][1]) == pytest.approx(y, abs=0.4)
-    assert level[0][1] == pytest.approx(top, abs=0.3)
-    assert slope[1] == pytest.approx(level[0], abs=0.3)  # they meet at the ridge
-
-
-def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
-    chart = roofline_chart(Roofline(CEILINGS, SPOTS))
-    assert {str(n) for n in range(1, 13)} <= set(words(svg(chart)))
-    assert all(f"kernel {n}" in PageBlocks().block(Charts((chart,))) for n in range(12))
-    stops = [e for e in parsed(svg(chart)).iter("g") if e.get("tabindex") == "0"]
-    assert len(stops) == 12 + len(CEILINGS)
-
-
-@pytest.mark.parametrize("intensity", [1e-12, 1e15])
-@pytest.mark.parametrize("rate", [1e-12, 1e15, 1e290])
-@pytest.mark.parametrize("ceilings", [(), CEILINGS[:1], CEILINGS[1:2], CEILINGS])
-def test_strange_places_are_drawn(
-    intensity: float, rate: float, ceilings: tuple[RooflineCeiling, ...]
-) -> None:
-    hostile = spot(intensity, rate, None, label=HOSTILE, kind=HOSTILE)
-    drawn = svg(roofline_chart(Roofline(ceilings, (hostile,) * 3, 5, 0.3, 9_000)))
-    assert overlaps(drawn) == outside(drawn) == []
-    assert "<script" not in drawn
-    assert len(drawn) < 20_000
 
 
 # ---------------------------------------------------------------- series and clouds

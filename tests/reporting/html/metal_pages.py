@@ -11,12 +11,9 @@ from profkit.core.types import (
     KernelTime,
     MetalAbsent,
     MetalCounter,
-    MetalProcess,
-    MetalState,
     MetalTrace,
     MetalWork,
     RunDocument,
-    Spread,
     Workload,
 )
 from tests.page_documents import HOSTILE
@@ -42,19 +39,8 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
         unsubmitted=0.15,
         blocked=0.01,
         longest_gap=0.009,
-        processes=(
-            MetalProcess("Firefox GPU Helper", 63961, 0.011, 800),
-            MetalProcess("probe_host", 17804, PROCESS, 1001, target=True),
-            MetalProcess("WindowServer", None, 0.004, 90),
-        ),
         encoders=encoders,
-        command_buffers=Spread(1001, 8.2e-6, 1.1e-5, 5e-5),
-        completion=Spread(1001, 1.8e-4, 2.2e-4, 1.2e-3),
-        latency=Spread(1001, 4e-5, 9e-5, 2e-3),
-        queue_depth=1.2,
-        queue_most=4,
-        performance=(MetalState("Minimum", 0.4, 0.008), MetalState("Maximum", 0.1782, 0.0002)),
-        thermal=(MetalState("Nominal", SPAN),),
+        buffers=1001,
         counters=(
             MetalCounter("GPU Read Bandwidth", "B/s", 21e9, 0.0, 51e9, 600, 0.4, 31e9),
             MetalCounter("ALU Utilization", "%", 31.0, 0.0, 88.0, 600, 0.4, 42.5),
@@ -89,13 +75,9 @@ def hostile() -> RunDocument:
     base = trace(HOSTILE)
     made = replace(
         base,
-        processes=tuple(MetalProcess(name, n, 0.001, 3, n == 0) for n, name in enumerate(HOSTILE)),
-        performance=tuple(MetalState(name, 0.1) for name in HOSTILE),
-        thermal=tuple(MetalState(name, 0.1) for name in HOSTILE),
         counters=tuple(
             MetalCounter(name, unit, 5.0, 1.0, 9.0, 4) for name in HOSTILE for unit in ("%", "B/s", name)
         ),
         absent=tuple(MetalAbsent(name, message(name), name) for name in HOSTILE),
-        induced=HOSTILE[0],
     )
     return document(made)

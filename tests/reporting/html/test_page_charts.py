@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profkit.core.types import (
-    RUN,
-    Frame,
-    Hotspot,
-    Profile,
-    Reading,
-    RunDocument,
-    SampleSet,
-    Source,
-    Stacks,
-    Timing,
-)
-from profkit.profiling.summarize import enrich_document as enrich
-from profkit.profiling.summarize import summarize_document as summarize
+from profkit.core.types import Frame, Stacks
 from profkit.reporting.charts.of_run import Extras
+from profkit.reporting.html.page import render
+from profkit.reporting.views.kernels.sweep import view
 from tests import documents
+from tests import sweep_documents as sweeps
+from tests.browser import visit
 
 Show = Callable[..., Any]
 # Pairs of words of one chart whose boxes overlap by more than a pixel or two, as the browser laid them out.
@@ -46,27 +37,6 @@ LETTERS = """() => [...document.querySelectorAll("svg.chart")].map((chart) => {
 })"""
 
 
-def cpu_run() -> RunDocument:
-    """A run with everything that a processor can tell, its samples in several processes."""
-    run = documents.document()
-    sets = tuple(
-        SampleSet(documents.noise(300, 4.1e-3 * (1 + n / 100)), warmup=documents.noise(40, 8e-3))
-        for n in range(3)
-    )
-    timing = Timing("gated_mlp", "benchmark", sets, 0.01, 54e6, 6e6)
-    traffic = Reading("dram.bytes", 6e6, "B", "simulated", RUN, Source("valgrind"))
-    spots = (
-        Hotspot("step", 1.5, 2.0, 10, "/a/train.py", 3),
-        Hotspot("<lambda>", 0.5, 0.5, 10, "/a/train.py", 9),
-    )
-    python = Profile("own time by function", "s", 2.0, spots, "own-time")
-    told = replace(
-        run, timings=(timing,), readings=(*run.readings, traffic), profiles=(python, *run.profiles)
-    )
-    made = enrich(told)
-    return replace(made, summaries=summarize(made))
-
-
 def extras() -> Extras:
     main, work = Frame("main", "python", "train.py"), Frame("at::native::gemm<float>", "libtorch_cpu.so")
     helper, swapper = Frame("helper", "python", "train.py"), Frame("swapper", "[kernel]")
@@ -74,17 +44,17 @@ def extras() -> Extras:
     return Extras(stacks=(Stacks("cpu-clock", "s", weights),))
 
 
-RUNS: dict[str, Callable[[RunDocument], tuple[RunDocument, Extras]]] = {
-    "gpu": lambda counted: (counted, Extras()),
-    "cpu": lambda _: (cpu_run(), extras()),
-}
+@pytest.fixture
+def charts(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """The page of a sweep, which draws its times along each axis."""
+    path = tmp_path / "report.html"
+    path.write_text(render(view(sweeps.sweep("GELU", "MSE"))), encoding="utf-8")
+    with visit(browser, path) as visited:
+        yield visited.page
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_no_words_overlap_and_letters_can_be_read_at_any_width(
-    show: Show, gpu_document: RunDocument, run: str
-) -> None:
-    page = show(*RUNS[run](gpu_document)).page
+def test_no_words_overlap_and_letters_can_be_read_at_any_width(charts: Any) -> None:
+    page = charts
     assert page.locator("svg.chart").count() >= 1
     for width in (320, 480, 640, 768, 1280, 3840):
         page.set_viewport_size({"width": width, "height": 900})
@@ -94,19 +64,18 @@ def test_no_words_overlap_and_letters_can_be_read_at_any_width(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(show: Show) -> None:
-    page = show(cpu_run(), extras()).page
-    mark = page.locator("#roofline [tabindex]").last
+def test_a_mark_tells_its_value_to_the_keyboard_and_escape_hides_it(charts: Any) -> None:
+    page = charts
+    mark = page.locator("svg.chart [tabindex]").last
     mark.focus()
     tip = page.locator(".chart-tip")
-    assert "FLOP/s" in tip.inner_text()
     assert tip.inner_text() == mark.get_attribute("aria-label")
     page.keyboard.press("Escape")
     assert tip.is_hidden()
 
 
 def test_a_flame_graph_zooms_searches_and_is_walked_by_arrow_keys(show: Show) -> None:
-    page = show(cpu_run(), extras()).page
+    page = show(documents.document(), extras()).page
     boxes = page.locator(".flame-box")
     assert boxes.count() == 4
     box = boxes.filter(has_text="main (train.py)")

@@ -51,7 +51,7 @@ from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
-from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite, find_suite, names_it
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, find_suite, names_it
 from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.definitions import FactError
 from profkit.kernels.sweep.device import describe_device
@@ -136,7 +136,7 @@ class Judge:
             about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
-    def use(self, suite: Suite, source: SourceRequest, function: FunctionOperation | None = None) -> None:
+    def use(self, suite: Any, source: SourceRequest, function: FunctionOperation | None = None) -> None:
         """Judge the tests of another suite, and other kernels where the source is another one; after `open`.
 
         `function` is the reference in place of PyTorch's own operations.

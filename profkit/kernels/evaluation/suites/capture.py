@@ -1,39 +1,21 @@
-"""What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments.
-
-And a suite of objects that a program has: operation tests, as the BackendBench family writes them.
-"""
+"""What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from profkit.core.errors import UsageError
-from profkit.core.types import EvaluationTest, Fact
-from profkit.core.types.readings import Json
-from profkit.kernels.evaluation.judging.reference import FunctionOperation
-from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.suites.notation import (
     SHORT_DTYPES,
     Call,
     NotationError,
     Symbol,
     TensorForm,
-    format_call,
     replace_tensors,
-)
-from profkit.kernels.evaluation.suites.suite import (
-    Arguments,
-    Selection,
-    Skip,
-    check_names,
-    make_test,
-    matches,
 )
 
 
@@ -162,82 +144,3 @@ def _mark_firsts(call: Call) -> Call:
         replace_tensors(call.args, mark),
         {name: replace_tensors(value, mark) for name, value in call.kwargs.items()},
     )
-
-
-# ---------------------------------------------------------------- objects of a program
-
-_EXAMPLE = "objects with op, correctness_tests and performance_tests"
-_LISTS = ("correctness_tests", "performance_tests")
-
-
-@dataclass(frozen=True)
-class OpTestSuite:
-    """Objects with `op`, `correctness_tests` and `performance_tests`; a test has `args` and `kwargs`.
-
-    Where values are drawn when `args` is read, they follow from the seed: torch's random numbers are seeded before.
-    """
-
-    name: str
-    op_tests: tuple[Any, ...]
-
-    def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """Its tests, object by object: what is in `performance_tests` is checked and timed.
-
-        Raises UsageError for an object without `op`, and for an operation that none has.
-        """
-        names = [_operation_name(op_test) for op_test in self.op_tests]
-        check_names(selection.operations, names, self.name)
-        return (
-            test
-            for at, name in enumerate(names)
-            if matches(selection.operations, name)
-            for which in _LISTS
-            for test in self._list(at, name, which)
-        )
-
-    def _list(self, at: int, operation: str, which: str) -> Iterator[EvaluationTest]:
-        for number, each in enumerate(getattr(self.op_tests[at], which, None) or ()):
-            source: Json = {"object": at, "list": which, "number": number}
-            try:
-                call = describe_call(tuple(each.args), dict(each.kwargs))
-            except (AttributeError, TypeError) as error:
-                raise UsageError(f"{which} of {operation}: {error}", "a test has args and kwargs") from error
-            except NotationError as error:
-                raise UsageError(f"{which} of {operation} has {error}", _EXAMPLE) from error
-            timed = which == "performance_tests"
-            yield make_test(self.name, operation, _main_dtype(call), format_call(call), source, timed=timed)
-
-    def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-        """The arguments as the object gives them, which the judge copies. Raises Skip where the test is gone."""
-        source: Any = test.source
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed & (2**63 - 1))
-            tests = getattr(self.op_tests[source["object"]], source["list"])
-            for each in islice(tests, source["number"], None):
-                if why := getattr(each, "skip", ""):
-                    raise Skip(why)
-                args, kwargs = tuple(each.args), dict(each.kwargs)
-                break
-            else:
-                raise Skip(Fact("test-gone"))
-        if format_call(describe_call(args, kwargs)) != test.arguments:
-            raise Skip(Fact("test-changed"))
-        return Arguments(args, kwargs)
-
-
-def _operation_name(op_test: Any) -> str:
-    """The overload that is tested; one of another library keeps its name, and is skipped."""
-    overload = getattr(op_test, "op", None)
-    if overload is None:
-        raise UsageError(f"{op_test!r:.80} has no operation", "op = torch.ops.aten.relu.default, or its name")
-    if isinstance(overload, FunctionOperation):
-        return overload.request.operation
-    if isinstance(overload, torch._ops.OpOverload) and overload.namespace != "aten":
-        return str(overload)
-    return operation_name(overload)
-
-
-def _main_dtype(call: Call) -> str:
-    forms = call.tensors()
-    floats = [form for form in forms if "float" in form.dtype]
-    return next((form.dtype for form in (*floats, *forms) if form.dtype in SHORT_DTYPES), "")

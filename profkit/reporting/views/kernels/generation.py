@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.generation import (
     GenerationScores,
-    Spending,
     generation_scores,
     kept_attempt,
-    spending_of,
 )
 from profkit.core.formatting import format_duration, joined, plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
@@ -231,20 +228,6 @@ def attempt_speed(attempt: Attempt | None) -> str:
     return speedup_text(attempt.speedup) if attempt is not None else "-"
 
 
-# ---------------------------------------------------------------- what it cost
-
-
-def _whole_spending(document: GenerationDocument) -> Spending:
-    """What all attempts cost; tokens as the document has them."""
-    spent = spending_of([attempt for operation in document.operations for attempt in operation.attempts])
-    known = document.input_tokens or document.output_tokens
-    return replace(
-        spent,
-        input_tokens=document.input_tokens if known else spent.input_tokens,
-        output_tokens=document.output_tokens if known else spent.output_tokens,
-    )
-
-
 # ---------------------------------------------------------------- the whole in words
 
 
@@ -273,10 +256,8 @@ def head_line(document: GenerationDocument, scores: GenerationScores | None = No
         line += f", {scores.words.get('FASTER', 0)} faster than PyTorch"
     elif scores.solved:
         line += ", none was timed"
-    spent = _whole_spending(document)
-    line += f"; {plural(spent.attempts, 'attempt')}"
-    if spent.input_tokens is not None or spent.output_tokens is not None:
-        tokens = (spent.input_tokens or 0) + (spent.output_tokens or 0)
+    line += f"; {plural(scores.attempts, 'attempt')}"
+    if tokens := document.input_tokens + document.output_tokens:
         line += f", {tokens:,} {'token' if tokens == 1 else 'tokens'}"
     return f"{line}, {format_duration(document.seconds)}" if document.seconds else line
 

@@ -67,7 +67,6 @@ from profkit.reporting.views.kernels.cases import (
     hundredfold,
     limited,
     percent,
-    profiled_section,
     ratio,
     verdicts_section,
 )
@@ -78,7 +77,6 @@ _OPEN = 8  # groups that stand open; of more each opens at a click, and a short 
 _LONG_MAP = 8  # rows: a short screen has no longer map
 _CLOCKS = {
     "cuda-events": "the device's own clock",
-    "mps-synchronized": "the wall clock, the GPU waited for",
     "wall": "the wall clock",
 }
 _COLUMNS_NOTE = (
@@ -106,8 +104,6 @@ def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
         yield _group(number, group, document, marks)
     yield from cases_section(document)
     yield from missing_section(missing_rows(document), "Not measured")
-    profiled = [(case_line(one, document), (), one.profile) for one in document.results if one.profile]
-    yield from profiled_section(profiled, folder, "Why these take as long as they do.")
     facts = [*_measurement_facts(document), *([("Columns", _COLUMNS_NOTE)] if groups else [])]
     yield Section("How it was measured", (Facts(tuple(facts)),), anchor="how")
     yield from files_line(folder, ("report.html", "report.md", FILE))

@@ -78,7 +78,7 @@ _KERNELS: Mapping[str, _TextOf] = {
 _ENCODERS: Mapping[str, _TextOf] = {
     "gpu": metal.metal_gpu_text,
     "encoders": metal.encoders_text,
-    **{concern: partial(metal.metal_values_text, concern) for concern in ("occupancy", "bandwidth", "state")},
+    **{concern: partial(metal.metal_values_text, concern) for concern in ("occupancy", "bandwidth")},
     "functions": host.functions_text,
     **_HOST,
     "trace": host.trace_text,
@@ -88,7 +88,7 @@ _BY_WORK = {"function": _FUNCTIONS, "kernel": _KERNELS, "encoder": _ENCODERS}
 _OF_READINGS = {
     "function": ("time", "memory", "cache", "branches", "instructions", "bandwidth", "roofline"),
     "kernel": ("time", "memory"),
-    "encoder": ("time", "memory", "gpu", "occupancy", "bandwidth", "state"),
+    "encoder": ("time", "memory", "gpu", "occupancy", "bandwidth"),
 }
 
 

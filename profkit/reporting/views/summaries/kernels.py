@@ -19,7 +19,7 @@ from profkit.analysis.summaries.kernels import (
     range_rows,
     stalls,
 )
-from profkit.analysis.summaries.roofline_points import (
+from profkit.analysis.summaries.roofline import (
     TENSOR_PEAK,
     has_hidden_tensor_work,
     tensor_rate,

@@ -1,8 +1,8 @@
-"""An Apple GPU in words: where its time goes, encoders, occupancy, bandwidth, and what slowed it down."""
+"""An Apple GPU in words: where its time goes, encoders, occupancy and bandwidth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from profkit.analysis.summaries.metal import chip_specification
 from profkit.analysis.summaries.metal_readings import (
@@ -16,11 +16,9 @@ from profkit.core.formatting import format_figures, format_percent, format_quant
 from profkit.core.types import (
     RUN,
     MetalCounter,
-    MetalState,
     MetalTrace,
     Reading,
     Source,
-    Spread,
 )
 from profkit.reporting.facts import word_of
 from profkit.reporting.plain_text import reading_span
@@ -42,14 +40,14 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
-_MOST_PROCESSES, _MOST_COUNTERS = 6, 40  # in a table: an M1 has 32 counters, later chips 86 and more
+_MOST_COUNTERS = 40  # in a table: an M1 has 32 counters, later chips 86 and more
 
 
 # ---------------------------------------------------------------- time
 
 
 def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
-    """How busy the GPU was for the process and for all; what it waited for; command buffers; who else had it."""
+    """How busy the GPU was for the process and for all, and what it waited for."""
     metal = facts.document.metal
     if metal is None:
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings)
@@ -63,8 +61,7 @@ def metal_gpu_text(facts: ConcernFacts) -> SummaryText:
         )
     notes += absence_notes(facts.readings)
     timeline = timeline_table(facts.readings, _further_times(metal))
-    tables = [timeline, _buffer_table(metal), _process_table(metal)]
-    return summary_text("gpu", _gpu_headline(metal), facts.readings, tables, notes)
+    return summary_text("gpu", _gpu_headline(metal), facts.readings, [timeline], notes)
 
 
 def _gpu_headline(metal: MetalTrace) -> str:
@@ -96,32 +93,6 @@ def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
     yield "Longest gap", metal.longest_gap or None
     for cause, seconds in idle_causes(metal):
         yield f"Idle: {word_of('idle', cause)}", seconds
-
-
-def _buffer_table(metal: MetalTrace) -> DataTable:
-    spreads: tuple[tuple[str, Spread | None], ...] = (
-        ("On the GPU", metal.command_buffers),
-        ("Submission to start", metal.latency),
-        ("Submission to completion", metal.completion),
-    )
-    rows = [
-        (what, str(s.count), *(format_quantity(value, "s") for value in (s.median, s.p95, s.longest)))
-        for what, s in spreads
-        if s is not None and s.count
-    ]
-    return named_table("Command buffers and queue", ("what", "count", "median", "p95", "longest"), rows)
-
-
-def _process_table(metal: MetalTrace) -> DataTable | None:
-    """Who had the GPU; left out where the process was alone."""
-    if len(metal.processes) < 2:
-        return None
-    ordered = sorted(metal.processes, key=lambda process: (not process.target, -process.busy))
-    rows = [
-        (shorten(one.name, 34), format_quantity(one.busy, "s"), str(one.intervals))
-        for one in ordered[:_MOST_PROCESSES]
-    ]
-    return named_table("Processes on the GPU, the profiled one first", ("process", "time", "intervals"), rows)
 
 
 # ---------------------------------------------------------------- encoders
@@ -160,11 +131,11 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
     return summary_text("encoders", headline, (), [table], ())
 
 
-# ---------------------------------------------------------------- counters and states
+# ---------------------------------------------------------------- counters
 
 
 def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
-    """How full the GPU was and how near to its limits, what it moved, or how long heat and power held it down."""
+    """How full the GPU was and how near to its limits, or what it moved."""
     metal, readings = facts.document.metal, list(facts.readings)
     title, what = _TITLES[concern]
     if metal is None:
@@ -174,12 +145,7 @@ def metal_values_text(concern: str, facts: ConcernFacts) -> SummaryText:
         readings = [r for r in readings if r.value is not None or r.metric in wanted]
     notes, tables = remarks(readings), []
     chip = chip_specification(facts.document, metal)
-    if concern == "state":
-        tables = [
-            _state_table("Performance states of the GPU", metal.performance),
-            _state_table("Thermal states", metal.thermal),
-        ]
-    elif concern == "occupancy" and metal.counters:
+    if concern == "occupancy" and metal.counters:
         tables = [_counter_table(metal)]
         notes.append(
             "Counters speak of the whole device: what other programs did on the GPU then is in them."
@@ -196,7 +162,6 @@ _TITLES = {
         "Threadgroup occupancy",
     ),
     "bandwidth": ("GPU bandwidth", "What the GPU moves"),
-    "state": ("State of the GPU", "Whether heat or power slowed the GPU down"),
 }
 
 
@@ -228,18 +193,3 @@ def _counted(counter: MetalCounter) -> Reading:
 
 def _number_cell(value: float | None, unit: str) -> str:
     return NOTHING if value is None else format_quantity(value, unit) if unit else format_figures(value)
-
-
-def _state_table(title: str, states: Sequence[MetalState]) -> DataTable:
-    total = sum(state.seconds for state in states)
-    rows = [
-        (
-            state.name,
-            format_quantity(state.seconds, "s"),
-            share_text(state.seconds, total),
-            format_quantity(state.busy, "s") if state.busy is not None else NOTHING,
-        )
-        for state in states
-        if state.seconds > 0
-    ]
-    return named_table(title, ("state", "time", "share", "at work"), rows)

@@ -37,8 +37,11 @@ class DeviceTracer:
         self.reason: str | None = None
 
     def start(self) -> None:
-        """Wait for torch, and then for its first use of CUDA; neither is hurried."""
-        call_after_import("torch", self._torch_is_there)
+        """Wait for torch, where it is not there yet, and then for its first use of CUDA; neither is hurried."""
+        if "torch" in sys.modules:
+            self._torch_is_there(sys.modules["torch"])
+        else:
+            call_after_import("torch", self._torch_is_there)
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """A region begins, once the devices have done what was left before."""

@@ -139,7 +139,10 @@ own_library: OwnLibrary = next(
 # Source files of what measures.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _RUNTIME = os.path.dirname(os.path.dirname(_HERE))
-_OWN_FOLDERS = tuple(os.path.join(_RUNTIME, name, "") for name in ("passes", "region"))
+_OWN_FOLDERS = (
+    *(os.path.join(_RUNTIME, name, "") for name in ("passes", "region")),
+    os.path.join(os.path.dirname(_RUNTIME), "fronts", ""),
+)
 
 
 def is_own(path: str) -> bool:

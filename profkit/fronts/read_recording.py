@@ -1,0 +1,110 @@
+"""A recording of this process as a judged run: by the readers, rules and types of every run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from profkit.analysis.stacks.files import write_speedscope
+from profkit.analysis.summaries.host import time_split
+from profkit.backends import DEFAULT, backend_of_report
+from profkit.backends.source_lines import with_source
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.process import ipython_shell
+from profkit.core.types import (
+    RUN,
+    Fact,
+    PassName,
+    PassResult,
+    Reading,
+    Report,
+    RunDocument,
+    RunState,
+    Source,
+    Workload,
+)
+from profkit.fronts.recording import STACKS, TRACE, PartSampler, Recording
+from profkit.hardware.machine import read_machine
+from profkit.profiling.api import Run
+from profkit.profiling.summarize import judge_document, read_report
+from profkit.runtime.passes.secrets import mask_command
+
+FLAMES = "artifacts/stacks.speedscope.json"
+FEW = 20  # samples: of fewer, shares are hardly known
+
+
+def empty_run(recording: Recording) -> Run:
+    """The run of a recording that goes on."""
+    return Run(_document(recording, "running", None), recording.folder, recording)
+
+
+def read_recording(recording: Recording, state: RunState, failure: str | None) -> RunDocument:
+    """The run of a recording that has ended. Raises UnreadableReport where its file is damaged."""
+    document, sampler = _document(recording, state, failure), recording.sampler
+    if sampler is None:
+        skipped = PassResult("stacks", None, "skipped", reason=Fact.message(recording.reason))
+        return replace(document, passes=(skipped,), notes=(recording.reason,))
+    peak = Reading("memory.rss_peak", float(sampler.peak), "B", "measured", RUN, Source("psutil", "rss"))
+    document = replace(document, readings=(peak,), time_split=time_split(sampler.usage))
+    document = _with_stacks(document, recording, sampler)
+    trace = next(recording.folder.glob(f"{TRACE}.*.json"), None)
+    return judge_document(_with_trace(document, recording, trace) if trace is not None else document, ())
+
+
+def _document(recording: Recording, state: RunState, failure: str | None) -> RunDocument:
+    command = mask_command(sys.orig_argv)[0] if ipython_shell() is None else ()  # else it is that of a kernel
+    started = datetime.fromtimestamp(recording.started, timezone.utc).isoformat(timespec="seconds")
+    workload = Workload(tuple(command), recording.name, os.getcwd(), sys.executable)
+    return RunDocument(recording.name, DEFAULT, state, workload, started, read_machine(), failure=failure)
+
+
+def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampler) -> RunDocument:
+    folder = recording.folder
+    report = read_report(folder / STACKS)
+    cells = folder / "cells"  # as files, so that their source is read like any other
+    cells.mkdir(exist_ok=True)
+    for name, text in sampler.texts.items():
+        (cells / name).write_text(text, encoding="utf-8")
+    sampled = with_source(report, replace(document.workload, folder=str(cells)))
+    write_speedscope(report.stacks, folder / FLAMES, recording.name)
+    if (count := int(report.facts.get("samples", 0))) < FEW:
+        seconds = format_quantity(recording.seconds, "s")
+        few = (
+            f"Only {plural(count, 'sample')} in {seconds}: repeat what is short in a loop to know its shares."
+        )
+        document = replace(document, notes=(few,))
+    document = replace(document, sampled=(sampled,) if sampled is not None else ())
+    return _added(document, report, recording, "stacks", None, (STACKS, FLAMES))
+
+
+def _with_trace(document: RunDocument, recording: Recording, path: Path) -> RunDocument:
+    report = read_report(path)
+    document = replace(
+        document,
+        backend=backend_of_report(report).name,
+        trace=report.trace,
+        gpus=report.gpus,
+        facts=report.facts,
+    )
+    return _added(document, report, recording, "trace", report.tool, (f"artifacts/{path.name}",))
+
+
+def _added(
+    document: RunDocument,
+    report: Report,
+    recording: Recording,
+    name: PassName,
+    tool: str | None,
+    artifacts: tuple[str, ...],
+) -> RunDocument:
+    """The document with its pass, and with what every report has."""
+    done = PassResult(name, tool, "finished", seconds=recording.seconds, artifacts=artifacts)
+    return replace(
+        document,
+        profiles=(*document.profiles, *report.profiles),
+        notes=(*document.notes, *report.warnings),
+        passes=(*document.passes, done),
+    )

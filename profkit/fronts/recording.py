@@ -1,0 +1,169 @@
+"""A part of this process that is being sampled, into a file of a temporary folder.
+
+The recording is that of the stacks pass; where torch uses CUDA, its own profiler records the kernels beside it. Nothing
+is started but a thread, and nothing is read here.
+"""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any, cast
+
+from profkit.core.process import ipython_shell
+from profkit.runtime.passes.host.samples import StackSampler
+from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
+
+STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
+LOOKS = 0.25  # seconds between two looks at the process: memory, processor time, time in a queue
+_UNDER_WAY = "not sampled: {} already. End that one, or leave this one out"
+_lock = threading.Lock()
+_current: list[Recording] = []  # the one that goes on: a process has one sampler
+
+
+class PartSampler(StackSampler):
+    """The sampler of the stacks pass for a part of a process: it leaves nothing behind, and looks at the process."""
+
+    def __init__(self, out: str) -> None:
+        super().__init__(out)
+        self._owner = os.getpid()
+        self.texts: dict[str, str] = {}  # of cells of a notebook, by the name that each has in the run
+        self.usage: list[tuple[float, float, float]] = []  # seconds so far: wall, processor, in its queue
+        self.peak = 0  # bytes of memory
+
+    def begin(self) -> None:
+        """Sample from here, also in a child that was forked just now."""
+        self._first = self._looked = time.perf_counter()
+        self._before = _seconds_used()
+        super().begin()
+        # A forked child ends without `end`; in the process itself multiprocessing would keep this object to its exit.
+        self._finalizer = os.getpid() == self._owner
+
+    def finish(self) -> None:
+        """Sample no more, and leave the interpreter as it was."""
+        super().finish()
+        gc.callbacks[:] = [one for one in gc.callbacks if one != self._collected]
+        self._look()
+
+    def _sample(self) -> None:
+        super()._sample()
+        if time.perf_counter() - self._looked > LOOKS:
+            self._look()
+
+    def _look(self) -> None:
+        import psutil
+
+        self._looked = time.perf_counter()
+        self.peak = max(self.peak, psutil.Process().memory_info().rss)
+        cpu, queued = (max(0.0, now - then) for now, then in zip(_seconds_used(), self._before, strict=True))
+        self.usage.append((self._looked - self._first, cpu, queued))
+
+    def _add_function(self, code: CodeType) -> Any:
+        function = super()._add_function(code)
+        cell, row = cell_of(code.co_filename), cast(Any, (self._news["functions"] or [None])[-1])
+        if cell is not None and row is not None and row[2] == code.co_filename:
+            row[2] = cell
+            text = "".join(linecache.getlines(code.co_filename))
+            # What a magic runs has the number of its cell, which itself is one line then.
+            self.texts[cell] = max(text, self.texts.get(cell, ""), key=lambda one: one.count("\n"))
+        return function
+
+
+def _seconds_used() -> tuple[float, float]:
+    """Processor time of the process and of the children that it waited for; time of its threads in a queue."""
+    from profkit.core.process_tree import seconds_queued
+
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system, seconds_queued(os.getpid())
+
+
+def cell_of(file: str) -> str | None:
+    """`cell [12]` for the file that IPython calls the code of In [12]; None for any other."""
+    shell = ipython_shell()
+    known = shell.compile.format_code_name(file) if shell is not None else None
+    number = "".join(filter(str.isdigit, known[1])) if known is not None else ""
+    return f"cell [{number}]" if number else None
+
+
+class Recording:
+    """A part of this process that is sampled from now on: all threads, and the children that it forks.
+
+    `name` is that of the run. One goes on at a time: a second one, and any in a program that `profkit profile` runs,
+    samples nothing, and `reason` says so. `folder` is removed when nothing refers to this object any more.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.started = name, time.time()
+        self.seconds = 0.0  # wall time, once it has ended
+        self.reason = ""  # why nothing is sampled
+        self.sampler: PartSampler | None = None
+        self._pid = os.getpid()
+        self.folder = Path(tempfile.mkdtemp(prefix="profkit-run-"))
+        weakref.finalize(self, _remove_folder, str(self.folder), self._pid)
+        (self.folder / "artifacts").mkdir()
+        with _lock:
+            if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
+                self.reason = _UNDER_WAY.format("`profkit profile` samples this program")
+            elif _current:
+                self.reason = _UNDER_WAY.format(f"{_current[0].name} is sampled in this process")
+            else:
+                self._end_trace = _start_trace(str(self.folder / TRACE))
+                self.sampler = PartSampler(str(self.folder / STACKS))
+                _current.append(self)
+                self._begun = time.perf_counter()
+                self.sampler.begin()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that began it, and no child that was forked meanwhile."""
+        return os.getpid() == self._pid
+
+    def end(self) -> None:
+        """Sample no more. It takes a millisecond, since nothing is read; once more does nothing."""
+        with _lock:
+            if self not in _current or self.sampler is None:
+                return
+            self.seconds = time.perf_counter() - self._begun
+            _current.remove(self)
+            self.sampler.finish()
+            self._end_trace(self.is_here)
+
+
+def _remove_folder(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child has this, too
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_trace(out: str) -> Callable[[bool], None]:
+    """Let torch's profiler record the GPU, where torch is loaded and finds one; what ends that."""
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_available():
+        return lambda _: None
+    from profkit.runtime.passes.host.device_trace import DeviceTracer
+
+    tracer = DeviceTracer(out)
+    tracer.start()  # at the first use of CUDA, where there was none yet
+    return lambda is_here: tracer.finish() if is_here and cuda.is_initialized() else tracer.forget()
+
+
+def _follow_fork() -> None:
+    """A forked child samples itself, too: its lines go into the same file."""
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it
+    for recording in _current:
+        if recording.sampler is not None:
+            recording.sampler.begin()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_follow_fork)

@@ -1,0 +1,195 @@
+"""`profkit.profile`: a part of this process as a run, whatever happens in it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import profkit
+from profkit.fronts.in_process import start, stop
+from profkit.fronts.recording import STACKS, _current
+from profkit.profiling.api import Run
+from tests.conftest import ROOT
+
+TRACE = ROOT / "tests" / "data" / "cuda" / "torch" / "torch.cuda.json.gz"
+
+
+def compute(seconds: float) -> int:
+    end, count = time.process_time() + seconds, 0
+    while time.process_time() < end:
+        count += 1  # where the time goes
+    return count
+
+
+LINES = Path(__file__).read_text().splitlines()
+HOT = range(LINES.index("def compute(seconds: float) -> int:") + 2, LINES.index("    return count") + 1)
+
+
+@pytest.mark.timed
+def test_the_run_names_the_lines_and_what_they_do(tmp_path: Path) -> None:
+    with profkit.profile("part", show=False) as run:
+        compute(0.3)
+        time.sleep(0.3)  # here
+    places = {one.where.function: one for one in run.hot_spots}
+    busy = places["compute"]
+    assert (busy.kind, busy.where.file) == ("python", __file__)
+    assert busy.where.line in HOT
+    asleep = next(one for one in run.hot_spots if one.kind == "sleep")
+    assert LINES[(asleep.where.line or 0) - 1].endswith("# here")
+    assert sum(one.share for one in run.hot_spots) == pytest.approx(1)
+    assert run.insights[0].where.function in ("compute", asleep.where.function)
+    document = run.document
+    assert [(one.name, one.state) for one in document.passes] == [("stacks", "finished")]
+    assert (document.state, document.backend, document.name) == ("complete", "cpu", "part")
+    assert {row["metric"] for row in run.rows() if row["value"]} >= {"memory.rss_peak"}
+    saved = profkit.load(run.save(tmp_path))
+    assert saved.insights == run.insights
+    assert (saved.path / "artifacts" / "stacks.speedscope.json").is_file()
+    assert "compute" in (saved.path / "report.html").read_text()
+    last = json.loads((run.path / STACKS).read_text().splitlines()[-1])
+    assert last["cost"] < 0.05 * last["seconds"]
+
+
+def test_nothing_is_left_behind() -> None:
+    before = (sys.getswitchinterval(), len(gc.callbacks))
+    with profkit.profile(show=False) as run:
+        compute(0.02)
+    folder = run.path
+    assert folder.is_dir()
+    assert (sys.getswitchinterval(), len(gc.callbacks)) == pytest.approx(before)
+    assert not _current
+    del run
+    gc.collect()
+    assert not folder.exists()
+
+
+ENDS = {"failed": ValueError, "complete": SystemExit, "interrupted": KeyboardInterrupt}
+
+
+def ended(state: str) -> tuple[Run, BaseException | None]:
+    """A part that ends in this way; what came out of it."""
+    try:
+        with profkit.profile() as run:
+            compute(0.1)
+            if state == "interrupted":
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(5)
+            raise ENDS[state]("no")
+    except BaseException as error:
+        return run, error
+    return run, None
+
+
+@pytest.mark.parametrize("state", ENDS)
+def test_however_the_part_ends_its_page_is_there_and_the_end_passes_through(
+    state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, error = ended(state)
+    assert type(error) is ENDS[state]
+    assert run.document.state == state
+    assert run.document.failure == ("ValueError: no" if state == "failed" else None)
+    captured = capsys.readouterr()
+    assert "compute computes" in captured.err
+    assert captured.out == ""
+
+
+def test_a_second_one_samples_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    outer = start("outer")
+    inner = stop(start("inner"))
+    compute(0.05)
+    assert "outer is sampled in this process already" in inner.document.notes[0]
+    assert inner.document.passes[0].state == "skipped"
+    assert stop(outer).hot_spots
+    monkeypatch.setenv("PROFKIT_DIRECTIVE", "{}")
+    assert "`profkit profile` samples this program" in stop(start("under")).document.notes[0]
+
+
+def test_a_decorated_function_is_profiled_until_pages_cost_more_than_calls(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @profkit.profile
+    def short() -> int:
+        return compute(0.001)
+
+    assert short() > 0
+    assert "later calls of" in capsys.readouterr().err
+    short()
+    assert capsys.readouterr().err == ""
+
+    @profkit.profile("waiting")
+    async def waiting() -> int:
+        await asyncio.sleep(0.1)
+        return 7
+
+    assert asyncio.run(waiting()) == 7
+    assert "waiting on cpu" in capsys.readouterr().err
+    with pytest.raises(TypeError, match="put `with profkit"):
+        profkit.profile(lambda: (yield))
+
+
+def test_a_forked_child_is_part_of_the_run_and_shows_no_page_of_its_own(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with profkit.profile() as run:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+        else:
+            compute(0.4)
+    if not child:
+        os._exit(0)
+    assert run.path.is_dir()
+    spot = next(one for one in run.hot_spots if one.where.function == "compute")
+    assert spot.processes == 1
+    assert spot.share > 0.5
+    assert capfd.readouterr().err.count("What to do") == 1
+
+
+def test_where_torch_uses_a_gpu_its_kernels_are_in_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a stand-in that writes what torch recorded on a GPU."""
+
+    class Profile:
+        def __init__(self, **_: object) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        stop = start
+
+        def export_chrome_trace(self, path: str) -> None:
+            Path(path).write_bytes(gzip.decompress(TRACE.read_bytes()))
+
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        is_current_stream_capturing=lambda: False,
+        device_count=lambda: 0,
+        _lazy_call=lambda call: call(),
+    )
+    kinds = SimpleNamespace(CUDA="cuda", CPU="cpu")
+    profiler = SimpleNamespace(
+        ProfilerActivity=kinds, supported_activities=lambda: {kinds.CUDA}, profile=Profile
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, profiler=profiler))
+    with profkit.profile() as run:
+        compute(0.05)
+    assert [(one.name, one.state) for one in run.document.passes] == [
+        ("stacks", "finished"),
+        ("trace", "finished"),
+    ]
+    assert run.document.backend == "cuda"
+    assert run.kernels()
+    assert " on cuda" in capsys.readouterr().err
