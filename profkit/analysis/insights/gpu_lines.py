@@ -278,11 +278,11 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
-    """A compiler's kernel, or one whose source is known, that takes most of the time: where no rule has an answer."""
+    """The kernel that takes most of the time, where its line is known or a compiler made it: no rule has an answer."""
     compiled = [
         kernel
         for kernel in run.kernels
-        if kernel.owner in ("xla", "inductor") or (kernel.owner == "user" and kernel.place.file is not None)
+        if kernel.owner in ("xla", "inductor") or kernel.place.file is not None
     ]
     first = max(compiled, key=lambda kernel: kernel.share, default=None)
     if (

@@ -10,9 +10,9 @@ def main():
     fast = torch.compile(net, dynamic=False)
     total = 0.0
     with torch.no_grad():
-        for length in range(100, 116):
+        for length in range(100, 106):
             rows = torch.randn(length, 256, device="cuda")
-            for _ in range(20):
+            for _ in range(60):
                 total += fast(rows).sum()  # answer
     print(total.item())
 
