@@ -136,7 +136,7 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
             if one.rule not in waits
             or one.gain is None
             or gain < MOSTLY * one.gain.at_most
-            or _same_line(one, explained)
+            or (one.rule == "device-sync" and _same_line(one, explained))
         ]
         ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
     alone = gpu_lines.largest_kernel(run)

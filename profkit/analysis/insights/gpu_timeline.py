@@ -242,13 +242,20 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     share = pauses.seconds / trace.span
     if not regular or share < LEAST:
         return
+    spot = next(
+        (one for one in run.document.hot_spots if one.code is not None and one.code.loop is not None), None
+    )
+    fits = spot is not None and spot.seconds >= 0.5 * pauses.seconds
+    place = spot.where if spot is not None and fits else Place()
+    meanwhile = f"; it is in `{spot.code.text}` meanwhile" if spot is not None and spot.code and fits else ""
     yield Insight(
         "host-pauses",
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
-        f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing",
+        f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
         "PyTorch: DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
         "log, save and evaluate in fewer steps, without .item() in each. CUDA: prepare the input in another thread.",
+        place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )
 
