@@ -10,7 +10,7 @@ from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline import place_kernel
 from profkit.backends.cuda import CUDA
-from profkit.core.types import RUN, GpuTrace, Scope
+from profkit.core.types import RUN, GpuTrace
 from profkit.profiling.summarize import enrich_document as enrich
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.views.summaries import summary_texts
@@ -281,15 +281,6 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
     assert "82.0 %" in dict(rows_of(summary, "Timeline")).values()
-
-
-def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
-    whole = Scope("region", "range 1")
-    readings = tuple(replace(r, scope=whole) for r in gpu.readings() if r.scope == gpu.GEMM.scope)
-    summary = summed(gpu.report(readings=readings))["ranges"]
-    row = cells(summary, "Counted as wholes", 0)
-    assert (row["range"], row["occupancy"], row["DRAM"]) == ("range 1", "14.6 %", "27.0 %")
-    assert "ranges" not in summed(gpu.run())  # a region that was timed is none
 
 
 # ---------------------------------------------------------------- Apple GPUs
