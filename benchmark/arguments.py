@@ -18,7 +18,6 @@ class Request:
     dtype: str | None
     warmup: int | None
     iters: int | None
-    cold: bool
     sizes: dict[str, int | None]
 
 
@@ -68,11 +67,6 @@ def _parser(kind: type[Workload], script: str) -> argparse.ArgumentParser:
     )
     by_hand.add_argument(
         "--iters", type=_at_least(1), metavar="N", help="timed calls (default: until known to ±1 %%)"
-    )
-    parser.add_argument(
-        "--cold",
-        action="store_true",
-        help="on a GPU: flush its caches before each timed call, as where other work runs in between (default: warm)",
     )
     return parser
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
-from time import perf_counter
 
 from benchmark.arguments import Request, parse
 from benchmark.check import compare
@@ -18,7 +17,7 @@ from benchmark.choice import choose
 from benchmark.engines import Engine
 from benchmark.measure import measure, need_profkit, profiled
 from benchmark.refusal import MACHINE, USAGE, Refusal
-from benchmark.workload import DTYPES, Array, Step, Workload
+from benchmark.workload import DTYPES, Workload
 
 
 def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
@@ -41,8 +40,6 @@ def main(kind: type[Workload], argv: Sequence[str] | None = None) -> int:
 def _run(kind: type[Workload], request: Request) -> None:
     engine, impl, remarks = choose(request, kind.implementations)
     workload = _sized(kind, request, engine)
-    if request.cold:
-        _can_be_cold(request, engine)
     need_profkit()
     _need_memory(workload, engine)
     print(
@@ -56,7 +53,7 @@ def _run(kind: type[Workload], request: Request) -> None:
         with engine.computing():
             inputs = workload.inputs(engine.draw)
             step = getattr(workload, impl)(*inputs)
-            first, result = _first(step, engine)
+            result = engine.exact(step())
             print(
                 "  " + compare(workload, engine.dtype, tuple(map(engine.exact, inputs)), result), flush=True
             )
@@ -65,8 +62,6 @@ def _run(kind: type[Workload], request: Request) -> None:
                 step,
                 engine.wait,
                 device=engine.backend,
-                first=first,
-                cold=request.cold,
                 name=workload.name,
                 flops=workload.flops(),
                 bytes=workload.bytes(DTYPES[engine.dtype].itemsize),
@@ -79,29 +74,11 @@ def _run(kind: type[Workload], request: Request) -> None:
         raise
 
 
-def _first(step: Step, engine: Engine) -> tuple[float | None, Array]:
-    """The first iteration, whose result is checked: its seconds on MPS, where it compiles, and the result."""
-    begin = perf_counter()
-    result = step()
-    seconds = None
-    if engine.backend == "mps" and engine.wait is not None:
-        engine.wait()
-        seconds = perf_counter() - begin
-    return seconds, engine.exact(result)
-
-
 def _sized(kind: type[Workload], request: Request, engine: Engine) -> Workload:
     workload = kind.sized(request.sizes, gpu=engine.backend != "cpu")
     if (fault := workload.fault()) is not None:
         raise Refusal(USAGE, fault)
     return workload
-
-
-def _can_be_cold(request: Request, engine: Engine) -> None:
-    if engine.backend == "cpu":
-        raise Refusal(USAGE, "--cold flushes the caches of a GPU, and this runs on cpu")
-    if request.iters is not None and not profiled():
-        raise Refusal(USAGE, "--cold is timed by profkit, call by call; leave out --iters")
 
 
 def _sizes(workload: Workload) -> str:

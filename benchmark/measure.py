@@ -36,8 +36,6 @@ def measure(
     wait: Callable[[], object] | None,
     *,
     device: Literal["cuda", "mps", "cpu"],
-    first: float | None,
-    cold: bool,
     name: str,
     flops: int,
     bytes: int,
@@ -46,23 +44,12 @@ def measure(
 ) -> None:
     """Measure `step` and print its time, FLOP/s and bytes/s; `wait` waits for what it left to a device.
 
-    `device` says whose clock counts, `cold` has its caches flushed before each timed call. `first` are the seconds of a
-    call that was made already.
     `warmup` calls (None: profkit's choice) come before `iters` timed ones (None: until the time is known).
     """
     from profkit import benchmark
 
     def by_profkit() -> None:
-        benchmark(
-            step,
-            name=name,
-            flops=flops,
-            bytes=bytes,
-            synchronize=wait,
-            device=device,
-            cold=cold,
-            first=first,
-        )
+        benchmark(step, name=name, flops=flops, bytes=bytes)
 
     if profiled() or (warmup is None and iters is None):
         by_profkit()
@@ -72,14 +59,14 @@ def measure(
     from profkit.runtime.passes.benchmark import DEFAULT_PRECISION, BenchmarkResult
     from profkit.runtime.passes.timing import TimedCalls
 
-    calls = TimedCalls(step, synchronize=wait)
+    calls = TimedCalls(step)
+    if wait is not None:
+        calls.wait = wait
     warm = tuple(calls.sample() for _ in range(1 if warmup is None else warmup))
     if iters is None:
         by_profkit()
         return
-    if first is not None:
-        warm = (first, *warm)
     samples = SampleSet(tuple(calls.sample() for _ in range(iters)), warmup=warm, pid=os.getpid())
     if device == "mps":
-        samples = replace(samples, clock="mps-synchronized", cache="warm", remarks=(EACH_WAITED_FOR,))
+        samples = replace(samples, clock="mps-synchronized", remarks=(EACH_WAITED_FOR,))
     print(BenchmarkResult(name, samples, DEFAULT_PRECISION, flops, bytes))

@@ -15,8 +15,8 @@ import pytest
 
 from profkit.core.types import SampleSet
 from profkit.hardware import nvml
-from profkit.runtime.passes.device_samples import DeviceCalls, open_clock
-from profkit.runtime.passes.device_timing import DeviceWatch, time_on_device
+from profkit.runtime.passes import benchmark
+from profkit.runtime.passes.timing import TimedCalls
 from profkit.runtime.region.cuda import CudaDriver
 from tests.simulated_clock import put_in_place
 
@@ -62,18 +62,8 @@ class Device:
         launch = self.cuda.stand_in_work
         return lambda: launch(microseconds)
 
-    def time(
-        self,
-        fn: Callable[[], object],
-        *,
-        cold: bool = False,
-        setup: Callable[[], object] | None = None,
-        budget: float = 1.0,
-        address: bytes | None = None,
-    ) -> SampleSet:
-        with open_clock(self.driver) as clock:
-            calls = DeviceCalls(fn, clock, setup, cold=cold)
-            return time_on_device(calls, DeviceWatch(address), precision=0.05, budget=budget)
+    def time(self, fn: Callable[[], object], budget: float = 1.0) -> SampleSet:
+        return benchmark.time_function(TimedCalls(fn), precision=0.05, budget=budget)
 
 
 @pytest.fixture
@@ -81,6 +71,7 @@ def device(nvidia: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Dev
     monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))
     monkeypatch.setenv("STAND_IN_LOG", str(tmp_path / "log"))
     made = Device(nvidia / "libcuda.so.1")
+    monkeypatch.setattr(benchmark, "driver_in_use", lambda: made.driver)
     put_in_place(monkeypatch, made.clock)
     return made
 

@@ -184,10 +184,7 @@ def run() -> RunDocument:
     """A whole run: timed, traced and counted."""
     samples = SampleSet(
         tuple(133e-6 * (1 + 0.002 * (n % 5)) for n in range(60)),
-        clock="cuda-events",
-        cache="warm",
-        device_seconds=133e-6,
-        host_seconds=40e-6,
+        clock="cuda-synchronized",
         clocks=(1.98e9, 1.965e9),
         throttled=3,
         throttle_reasons=("power cap",),

@@ -48,12 +48,6 @@ SHOTS = (
     Shot("report-phone", "gpu", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),
     Shot("sweep-top", "sweep", None, height=640),
-    Shot(
-        "sweep-map",
-        "sweep",
-        "#panel-0 .charts",
-        height=740,
-    ),
     Shot("site-overview", "overview", None, width=1280, height=760),
     Shot("site-workload", "workload", None, width=1280, height=760),
     Shot("pull-request", "pull-request", "article", width=900, height=700),

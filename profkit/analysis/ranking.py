@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from profkit.core.codec import to_plain_data
 from profkit.core.inference import Interval, decide, ratio_interval
@@ -288,70 +288,3 @@ def is_excused(result: CaseResult) -> bool:
 def faulty_cases(document: SweepDocument) -> tuple[CaseResult, ...]:
     """The cases for which a sweep fails: all that are not right but those that are excused."""
     return tuple(result for result in failed_cases(document) if not is_excused(result))
-
-
-Axis = Literal["batch", "sequence", "dimension"]
-AXES: tuple[Axis, ...] = ("batch", "sequence", "dimension")
-
-
-@dataclass(frozen=True)
-class SeriesPoint:
-    """The time at one value of the axis; `low` and `high` are the ends of its interval."""
-
-    at: int
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class SeriesLine:
-    """One implementation along the axis; it leaves out where it was not measured."""
-
-    implementation: str
-    points: tuple[SeriesPoint, ...]
-
-
-@dataclass(frozen=True)
-class AxisSeries:
-    """The group along `axis`: times (s) where the other axes are as `fixed` says."""
-
-    axis: Axis
-    fixed: tuple[tuple[Axis, int], ...]
-    times: tuple[SeriesLine, ...]
-
-
-def series_along(group: ComparisonGroup, axis: Axis) -> AxisSeries | None:
-    """The group along an axis; None where that has one value only.
-
-    The times are those at the largest of the other axes, where the operation and not its launch is seen.
-    """
-    if len({_axis_value(point, axis) for point in group.points}) < 2:
-        return None
-    fixed = tuple(
-        (other, max(_axis_value(point, other) for point in group.points)) for other in AXES if other != axis
-    )
-    times = []
-    for name in group.implementations:
-        own = [
-            result
-            for result in group.results
-            if result.median
-            and result.implementation == name
-            and all(_axis_value(result.point, other) == value for other, value in fixed)
-        ]
-        own.sort(key=lambda result: _axis_value(result.point, axis))
-        if own:
-            times.append(SeriesLine(name, tuple(_time_point(result, axis) for result in own)))
-    return AxisSeries(axis, fixed, tuple(times))
-
-
-def _axis_value(point: GridPoint, axis: Axis) -> int:
-    return {"batch": point.batch, "sequence": point.sequence, "dimension": point.dimension}[axis]
-
-
-def _time_point(result: CaseResult, axis: Axis) -> SeriesPoint:
-    median, half = result.median or 0.0, result.half_width or 0.0
-    return SeriesPoint(
-        _axis_value(result.point, axis), median, median * max(0.01, 1 - half), median * (1 + half)
-    )

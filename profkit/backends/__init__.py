@@ -53,7 +53,6 @@ class RunContext:
     wanted: tuple[str, ...] | None  # names of passes; None: what the depth asks for
     precision: float  # half-width of the median's interval as a share
     sampling: float  # wall seconds for timing in one process
-    cold: bool = False  # timing on a device flushes its L2 before each call
     timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
@@ -136,7 +135,7 @@ class Backend(Protocol):
     """
 
     name: str
-    has_device: bool = False  # work runs on a device beside the processor, whose L2 `--cold` flushes
+    has_device: bool = False  # work runs on a device beside the processor
     per_kernel: bool = False  # its tools count single kernels, which have readings and verdicts of their own
     host_peaks: bool = False  # what this machine's processor can do at best says something about the workload
     work: str = "function"  # what one piece of its work is called: kernel, encoder, function
@@ -239,18 +238,15 @@ class Choice:
     reason: str | None = None
 
 
-def choose_backend(name: str, workload: Workload, *, cold: bool = False) -> Choice:
+def choose_backend(name: str, workload: Workload) -> Choice:
     """The backend called `name`; of `auto` that of a device which is here and the workload seems to use, else the CPU.
 
-    Raises MachineError where the named one cannot be profiled here, UsageError for `cold` without a device.
+    Raises MachineError where the named one cannot be profiled here.
     """
     choice = _choose_for(workload) if name == "auto" else None
     if choice is None:
         backend = backend_named(name)
         choice = Choice(backend, backend.devices())
-    if cold and not choice.backend.has_device:
-        device = next((b.name for b in _possible() if b.has_device), "cuda")
-        raise UsageError("--cold flushes the L2 of a GPU, and this run is on the CPU", f"--backend {device}")
     return choice
 
 

@@ -177,7 +177,6 @@ class TimingPass(Pass):
             self._switch,
             precision=context.precision,
             budget=context.sampling,
-            cold=context.cold,
         )
         names = [f"timing-{number}" for number in range(1, self._processes + 1)]
         steps = tuple(
@@ -187,8 +186,6 @@ class TimingPass(Pass):
         notes = [
             f"±{100 * context.precision:g} % asked, up to {context.sampling:g} s of samples in each process"
         ]
-        if context.cold:
-            notes.append("cold: the device's L2 is flushed before each call")
         return self.planned(steps, cost=float(self._processes), notes=tuple(notes))
 
 

@@ -18,6 +18,7 @@ VERBS = {
     "check": "Judge a report or a run by its targets.",
     "compare": "Say what is different between two runs or two versions, whether it is real, and why.",
     "bisect": "Find the commit that made a command slower, by running commits between two ends in turn.",
+    "gate": "Write the workflow that compares this repository's benchmarks in each pull request.",
     "report": "Write what is known of a run or a report as HTML, Markdown, JSON or JUnit.",
     "nightly": "Profile a set of workloads, compare each with its past, and report what changed.",
     "doctor": "Try every tool with a tiny measurement and say what it can do here.",

@@ -67,13 +67,13 @@ def _measure(settings: JudgeSettings, result: TestResult) -> None:
         raise WorkloadError(
             f"the kernel of {test.operation} raised {type(error).__name__}: {error}"
         ) from error
-    benchmark(
-        lambda: kernel(*args, **kwargs),
-        name=test.operation,
-        flops=result.flops or None,
-        bytes=result.bytes or None,
-        setup=restore,
-    )
+
+    def call() -> None:
+        kernel(*args, **kwargs)
+        if restore is not None:
+            restore()
+
+    benchmark(call, name=test.operation, flops=result.flops or None, bytes=result.bytes or None)
 
 
 def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[Any, ...], dict[str, Any]]:

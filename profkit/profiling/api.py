@@ -206,7 +206,6 @@ def _sample_rows(timing: Timing) -> Iterator[Row]:
                 "seconds": float(seconds),
                 "iterations": 1 if warmup else process.loops,
                 "clock": process.clock,
-                "cache": process.cache,
             }
 
 

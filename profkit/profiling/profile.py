@@ -58,7 +58,6 @@ class ProfileOptions:
     precision: float = 0.01
     sampling: float | None = None  # of timing in one process
     budget: float | None = None  # of the whole run
-    cold: bool = False  # on a device: time each call with its L2 flushed
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
     stdin: str | None = None  # the file that each process of the workload reads
     keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
@@ -68,7 +67,7 @@ def make_plan(options: ProfileOptions) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
     check_options(options)
     workload = describe_workload(options.command, options.name, options.stdin)
-    choice = choose_backend(options.backend, workload, cold=options.cold)
+    choice = choose_backend(options.backend, workload)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
     plan = choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
     return hide_values(plan, context.hidden)
@@ -84,7 +83,7 @@ def profile_workload(
     """
     check_options(options)
     workload = describe_workload(options.command, options.name, options.stdin)
-    choice = choose_backend(options.backend, workload, cold=options.cold)
+    choice = choose_backend(options.backend, workload)
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
     if choice.reason is not None:
@@ -190,7 +189,6 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         wanted=options.passes,
         precision=options.precision,
         sampling=_sampling_seconds(options, backend, depth),
-        cold=options.cold,
         timeout=options.timeout,
         accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,

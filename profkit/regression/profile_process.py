@@ -70,7 +70,6 @@ class ProfileRequest:
     budget: Seconds = 600.0
     timing: Seconds | None = None  # of sampling in one process, as `profile --sampling` takes it
     precision: Precision = 0.01
-    cold: bool = False
     limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
     on: str | None = None  # another place, as `profile --on` takes it
     on_python: str | None = None
@@ -157,7 +156,7 @@ def _options(spec: ProfileRequest, into: Path) -> list[str]:
     if spec.on is not None:  # the variables that the file sets are those that go there
         options += ["--on", spec.on, *(word for name in spec.env for word in ("--send-env", name))]
         options += ["--on-python", spec.on_python] if spec.on_python is not None else []
-    return [*options, "--cold"] if spec.cold else options
+    return options
 
 
 def _new_run(into: Path, before: set[str]) -> Path | None:

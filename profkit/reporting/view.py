@@ -70,7 +70,7 @@ class Footnote:
 class Span:
     """A piece of text. `status` gives it a colour, not a sign; `mark` is small behind it: `est`, `doubted`.
 
-    `series` is the number of a colour (from 0): the text is the letter of a line or of dots in charts.
+    `series` is the number of a colour (from 0): the text is the letter of one of several that are compared.
     """
 
     text: str

@@ -16,7 +16,6 @@ from profkit.analysis.ranking import (
     leaders,
     rank_implementations,
     results_by_shape,
-    series_along,
     whole_sweep,
 )
 from profkit.core.statistics import median
@@ -125,29 +124,6 @@ def test_the_lead_is_that_over_the_first_who_is_really_behind() -> None:
 def test_where_all_are_alike_nobody_leads() -> None:
     (panel,) = comparison_groups(sweep(factors={"PyTorch": 1.0, "mine": 1.0}))
     assert {(place.alone, place.lead) for place in results_by_shape(panel).values()} == {(None, None)}
-
-
-def test_times_along_an_axis_are_those_at_the_largest_of_the_others_with_their_intervals() -> None:
-    (panel,) = comparison_groups(sweep(half=0.1))
-    view = series_along(panel, "dimension")
-    assert view is not None
-    assert view.fixed == (("batch", 32), ("sequence", 512))
-    (eager, *_) = view.times
-    assert [stop.at for stop in eager.points] == [8, 64, 512]
-    last = eager.points[-1]
-    assert last.value == pytest.approx(1e-6 + 1e-11 * 32 * 512 * 512)
-    assert (last.low, last.high) == pytest.approx((0.9 * last.value, 1.1 * last.value))
-
-
-def test_an_axis_of_one_size_is_none() -> None:
-    assert series_along(comparison_groups(sweep(batches=(4,)))[0], "batch") is None
-
-
-def test_an_implementation_without_a_time_at_a_size_has_no_stop_there() -> None:
-    document = without(sweep(), "too large", "CUDA", "too large")
-    view = series_along(comparison_groups(document)[0], "batch")
-    assert view is not None
-    assert "CUDA" not in [line.implementation for line in view.times]
 
 
 def test_times_are_compared_over_shapes_that_all_of_them_have() -> None:

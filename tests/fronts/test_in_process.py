@@ -73,11 +73,7 @@ def test_nothing_is_left_behind() -> None:
     assert not folder.exists()
 
 
-ENDS = {
-    "failed": ValueError("no"),
-    "complete": SystemExit(3),
-    "interrupted": KeyboardInterrupt(),
-}
+ENDS = {"failed": ValueError, "complete": SystemExit, "interrupted": KeyboardInterrupt}
 
 
 def ended(state: str) -> tuple[Run, BaseException | None]:
@@ -88,7 +84,7 @@ def ended(state: str) -> tuple[Run, BaseException | None]:
             if state == "interrupted":
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(5)
-            raise ENDS[state]
+            raise ENDS[state]("no")
     except BaseException as error:
         return run, error
     return run, None
@@ -99,7 +95,7 @@ def test_however_the_part_ends_its_page_is_there_and_the_end_passes_through(
     state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, error = ended(state)
-    assert type(error) is type(ENDS[state])
+    assert type(error) is ENDS[state]
     assert run.document.state == state
     assert run.document.failure == ("ValueError: no" if state == "failed" else None)
     captured = capsys.readouterr()

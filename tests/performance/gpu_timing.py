@@ -1,4 +1,4 @@
-"""profkit.benchmark's device times against triton.testing.do_bench and nvbench (the package cuda-bench), in one run.
+"""profkit's times on a device against triton.testing.do_bench and nvbench (the package cuda-bench), in one run.
 
     python -m tests.performance.gpu_timing [ROUNDS]
 
@@ -6,11 +6,10 @@ Needs a CUDA device, torch and triton; nvbench is left out where it is not insta
 which memory limits, and a product of matrices, which the power limit does: its clock is lower the longer a tool keeps
 the device busy, so that no two tools agree on it. Like is compared with like:
 
-- cold, one call at a time behind a flush of the L2: profkit `cold=True`, do_bench, nvbench's cold measurement;
-- warm, without launches: profkit's `device_seconds`, do_bench_cudagraph.
+- cold, one call at a time behind a flush of the L2: a sweep's time, do_bench, nvbench's cold measurement;
+- warm: `profkit.benchmark`, which has launches from Python in it where the device waits for them, do_bench_cudagraph.
 
-The tools take turns, `ROUNDS` times; what is compared are medians over the rounds. Prints also what a call costs back
-to back as it is launched from Python, and what the device and the host need for it alone.
+The tools take turns, `ROUNDS` times; what is compared are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -58,22 +57,25 @@ def kernels() -> dict[str, Work]:
 
 
 def profkit_cold(work: Work) -> float:
-    from profkit.runtime.passes.benchmark import time_function
-    from profkit.runtime.passes.timing import TimedCalls
+    from profkit.kernels.sweep.device import time_cold
+    from profkit.runtime.passes.device_samples import DeviceWatch, open_clock
+    from profkit.runtime.region.cuda import driver_in_use
 
-    found = time_function(TimedCalls(work), device="cuda", cold=True, precision=0.005, budget=5)
-    assert found.cache == "cold", found.remarks
+    work()
+    driver = driver_in_use()
+    assert driver is not None
+    with open_clock(driver) as clock:
+        found = time_cold(work, clock, DeviceWatch(clock.address()), precision=0.005, budget=5)
+    assert not found.remarks, found.remarks
     return median(found.seconds)
 
 
-def profkit_warm(work: Work) -> tuple[float, float, float]:
-    """Back to back, the device alone, and the host alone."""
+def profkit_loop(work: Work) -> float:
+    """Seconds of a call, back to back."""
     from profkit.runtime.passes.benchmark import time_function
     from profkit.runtime.passes.timing import TimedCalls
 
-    found = time_function(TimedCalls(work), device="cuda", cold=False, precision=0.005, budget=3)
-    none = float("nan")
-    return median(found.seconds), found.device_seconds or none, found.host_seconds or none
+    return median(time_function(TimedCalls(work), precision=0.005, budget=3).seconds)
 
 
 def do_bench(work: Work) -> float:
@@ -148,20 +150,21 @@ def main(rounds: int) -> None:
             row.setdefault("cold", []).append(profkit_cold(work))
             row.setdefault("spent", []).append(perf_counter() - begin)
             row.setdefault("do_bench", []).append(do_bench(work))
-            for key, value in zip(("loop", "device", "host"), profkit_warm(work), strict=True):
-                row.setdefault(key, []).append(value)
+            row.setdefault("loop", []).append(profkit_loop(work))
             row.setdefault("graph", []).append(do_bench_graph(work))
         for name, cold in nvbench_way().items():
             rows[name].setdefault("nv cold", []).append(cold)
-    print(f"{'µs':30} cold: profkit do_bench  ratio  nvbench  ratio | warm: profkit do_bench  ratio", end="")
-    print(" |     loop   device     host | s spent on cold")
+    print(
+        f"{'µs':30} cold: profkit do_bench  ratio  nvbench  ratio | loop: profkit do_bench_cudagraph  ratio |",
+        end="",
+    )
+    print(" s spent on cold")
     for name, row in rows.items():
         at = {"nv cold": float("nan"), **{key: median(values) * 1e6 for key, values in row.items()}}
         print(
             f"{name:30} {at['cold']:13.2f} {at['do_bench']:8.2f} {at['cold'] / at['do_bench']:6.3f}"
-            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['device']:14.2f} {at['graph']:8.2f}"
-            f" {at['device'] / at['graph']:6.3f} |"
-            f" {at['loop']:8.2f} {at['device']:8.2f} {at['host']:8.2f} | {median(row['spent']):.2f}"
+            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['loop']:14.2f} {at['graph']:8.2f}"
+            f" {at['loop'] / at['graph']:6.3f} | {median(row['spent']):.2f}"
         )
         for key in ("cold", "do_bench", "nv cold"):
             if len(row.get(key, ())) > 1:

@@ -210,7 +210,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
         if document.passes or document.timings
         else ", ".join(sorted(_measuring_tools(document))),
         "mode.state": document.state,
-        "mode.cache": _distinct_values(process.cache for process in samples),
+        "mode.cache": facts.get("cache before each call"),
         "mode.clock": _distinct_values(process.clock for process in samples),
         "mode.timed": _distinct_values(timing.kind for timing in document.timings),
         "mode.marked": None

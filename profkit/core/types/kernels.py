@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from profkit.core.types.readings import Fact, Json
+from profkit.core.types.readings import Clock, Fact, Json
 from profkit.core.types.run import Insight
 
 # ---------------------------------------------------------------- a sweep
@@ -69,8 +69,8 @@ class CaseResult:
     precise: bool = False  # the interval is as narrow as was asked
     # samples of single calls in their order, spread evenly; of a device its own time
     seconds: tuple[float, ...] = ()
-    cache: Literal["warm", "cold"] | None = None  # as in a run: Python keeps one order of a Literal
-    clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
+    cache: Literal["warm", "cold"] | None = None
+    clock: Clock | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them
@@ -269,8 +269,6 @@ class Attempt:
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: Fact | None = None
     insights: tuple[Insight, ...] = ()  # of that profile, in their order
-    evaluated_seconds: float = 0.0
-    profiled_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -314,5 +312,4 @@ class GenerationDocument:
     output_tokens: int = 0
     seconds: float = 0.0  # wall time of all sessions together
     complete: bool = False
-    notes: tuple[str, ...] = ()
     floor: float = 0.05  # of SAME, as the evaluation of the attempts has it

@@ -281,10 +281,13 @@ class Directive:
     warmup: int = 1  # calls before
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
-    cold: bool = False  # timing on a device: its L2 is flushed before each call
     longest: float | None = None  # wall seconds after which an instrument of Python's own stops
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
     entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
+
+
+# `synchronized`: the wall clock, with the GPU waited for at both ends of a sample
+Clock = Literal["wall", "cuda-events", "cuda-synchronized", "mps-synchronized"]
 
 
 @dataclass(frozen=True)
@@ -298,13 +301,7 @@ class SampleSet:
     precise: bool = True  # the interval became as narrow as asked before the budget ended
     pid: int | None = None
     spent: float = 0.0  # wall seconds for warm-up and samples together
-    # "mps-synchronized": the wall clock, with the GPU waited for at both ends
-    clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
-    cache: Literal["warm", "cold"] | None = None  # the device's, before each iteration
-    batching: str | None = None  # of launches: "100 calls queued before the first begins"
-    # An iteration of each side alone: the device with all its work queued, and the host, which only launches it
-    device_seconds: float | None = None
-    host_seconds: float | None = None
+    clock: Clock = "wall"
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time

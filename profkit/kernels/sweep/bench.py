@@ -32,7 +32,7 @@ from profkit.kernels.operations.definitions import Call, Draw, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.runtime.passes.device_timing import EventTimingError
+from profkit.runtime.passes.device_samples import EventTimingError
 
 MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
@@ -164,7 +164,7 @@ class Bench:
             seconds=thin_out(seconds),
             clock=samples.clock,
             calls=samples.loops if samples.clock != "wall" else result.calls,
-            cache=samples.cache or "warm",
+            cache="cold" if samples.clock == "cuda-events" else "warm",
             clocks=samples.clocks,
             throttled=samples.throttle_reasons,
             remarks=samples.remarks,
@@ -176,9 +176,7 @@ class Bench:
             from profkit.kernels.sweep.device import time_cold
 
             clock, watch = self._clock()
-            return time_cold(
-                call, clock, watch, precision=timing.precision, budget=timing.budget, cold=timing.cold
-            )
+            return time_cold(call, clock, watch, precision=timing.precision, budget=timing.budget)
         from profkit.runtime.passes.timing import TimedCalls, time_calls
 
         calls = TimedCalls(call)
@@ -193,8 +191,7 @@ class Bench:
 
     def _clock(self) -> Any:
         if self._timer is None:
-            from profkit.runtime.passes.device_samples import open_clock
-            from profkit.runtime.passes.device_timing import DeviceWatch
+            from profkit.runtime.passes.device_samples import DeviceWatch, open_clock
             from profkit.runtime.region.cuda import driver_in_use
 
             driver = driver_in_use()

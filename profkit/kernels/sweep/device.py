@@ -25,8 +25,9 @@ from profkit.runtime.passes.device_samples import (
     DeviceCalls,
     DeviceClock,
     DeviceSample,
+    DeviceWatch,
+    EventTimingError,
 )
-from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from profkit.runtime.passes.timing import (
     DOUBTED_SAMPLES,
     FEW_SAMPLES,
@@ -173,17 +174,16 @@ def time_cold(
     *,
     precision: float,
     budget: float,
-    cold: bool = True,
 ) -> SampleSet:
     """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
-    Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
-    one call. `fn` was called before: nothing is compiled in here. Raises EventTimingError where the work is elsewhere,
-    DriverError, and what `fn` raises.
+    Each call finds a flushed L2. Sixteen samples at least where the budget allows; of calls that take so long that
+    eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here. Raises
+    EventTimingError where the work is elsewhere, DriverError, and what `fn` raises.
     """
     begin = perf_counter()
-    calls = DeviceCalls(fn, clock, cold=cold)
-    probes = [calls.back_to_back(1) for _ in range(PROBES)]
+    calls = DeviceCalls(fn, clock, cold=True)
+    probes = [calls.probe() for _ in range(PROBES)]
     _check_all_seen(probes)
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
     each = len(FLUSH_PIECES) if calls.ahead >= len(FLUSH_PIECES) else 1
@@ -210,7 +210,6 @@ def time_cold(
         each,
         precise=assessment.precise,
         clock="cuda-events",
-        cache="cold" if cold else "warm",
         clocks=tuple(clocks),
         throttle_reasons=tuple(reasons),
         remarks=(HURRIED,) if calls.hurried else (),

@@ -38,6 +38,7 @@ from profkit.kernels.campaign import working_directory
 from profkit.kernels.sweep.request import SweepGrid
 
 ON_CUDA = "cuda-events"  # the clock of cases on a GPU
+CACHE = "cache before each call"  # the fact that tells cold times from warm ones
 
 
 def write_results(
@@ -103,6 +104,7 @@ def sweep_as_run(
 ) -> RunDocument:
     """The run: times of what was measured, and how many cases are not right."""
     measured = [result for result in document.results if result.median]
+    caches = sorted({result.cache for result in measured if result.clock == ON_CUDA and result.cache})
     return RunDocument(
         name=name,
         backend="cuda" if any(r.clock == ON_CUDA for r in document.results) else "cpu",
@@ -112,6 +114,7 @@ def sweep_as_run(
         machine=machine,
         timings=tuple(_timing(result, precision) for result in measured),
         gpus=gpus,
+        facts={CACHE: ", ".join(caches)} if caches else {},
         readings=(
             _fault_reading(document),
             *_mean_readings(measured),
@@ -163,7 +166,6 @@ def _timing(result: CaseResult, precision: float) -> Timing:
         loops=result.calls,
         precise=result.precise,
         clock=result.clock or "wall",
-        cache=None if result.clock in (None, "wall") else result.cache,
         clocks=result.clocks,
         throttle_reasons=result.throttled,
         remarks=result.remarks,

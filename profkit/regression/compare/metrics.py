@@ -94,11 +94,11 @@ STEADY_SPREAD = 0.002
 def between_processes(first: Timing, second: Timing) -> float:
     """The standard deviation, relative, that two timings are taken to differ by from process to process.
 
-    `inference.ratio.BETWEEN` for what a host's clock timed; of what CUDA events timed less, and least where all samples
+    `inference.ratio.BETWEEN` for what a host's clock timed; of what runs on a GPU less, and least where all samples
     of both lie close together and the device was not throttled.
     """
     processes = [p for p in (*first.processes, *second.processes) if p.seconds]
-    if not processes or any(p.clock != "cuda-events" for p in processes):
+    if not processes or any(not p.clock.startswith("cuda") for p in processes):
         return BETWEEN
     steady = all(
         not p.throttle_reasons and mad_sigma(p.seconds) <= STEADY_SPREAD * median(p.seconds)

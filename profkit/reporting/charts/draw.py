@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import isfinite
 from zlib import crc32
 
-from profkit.core.formatting import plural, shorten
+from profkit.core.formatting import shorten
 from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
@@ -27,18 +27,7 @@ from profkit.reporting.charts.marks import (
 from profkit.reporting.html.elements import Html, element, together
 from profkit.reporting.plain_text import without_control_characters
 
-FOCUSED = 40  # points of a mark up to which the keyboard reaches each
-SERIES = 8  # colours there are
-_LEAST_SEEN = 2.5  # units: a shorter interval is inside of its mark
-_DOT = 2.4  # units: its radius
-_SHAPES = (
-    "M{x} {y}m-2.8 0a2.8 2.8 0 1 0 5.6 0a2.8 2.8 0 1 0-5.6 0z",  # disc
-    "M{x} {y}m-2.5-2.5h5v5h-5z",  # square
-    "M{x} {y}m0-3.4l3.2 5.6h-6.4z",  # triangle
-    "M{x} {y}m0-3.6l3.6 3.6l-3.6 3.6l-3.6-3.6z",  # diamond
-)
-
-Place = tuple[float, float, float, float]  # left, top, right, bottom
+_DOT = 2.4  # units: the radius of a point
 
 
 def draw(chart: Chart) -> Html | None:
@@ -50,27 +39,19 @@ class _Drawing:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
         across, up = places(chart.marks)
-        self.taken: list[Place] = [(0, 0, width(chart.y.title), LINE)]
+        self.rules = [mark for mark in chart.marks if isinstance(mark, AxisRule)]
         self.ticks = chart.y.marked(chart.y.scale(up, 1.0, 0.0))
-        rules = any(isinstance(mark, AxisRule) for mark in chart.marks)
-        series = any(isinstance(mark, Points) and mark.letter and mark.joined for mark in chart.marks)
         self.left = max((width(tick.label) for tick in self.ticks), default=0.0) + 8
-        self.right = WIDTH - 8 - (1.5 * FONT if series else 0)
-        self.top = LINE + 6 + (LINE + 4 if rules else 0)
-        below = 8.0 if chart.x.ticks == () else LINE + 6 + (LINE + 4 if chart.x.title else 0)
-        self.bottom = chart.height - below
+        self.right = WIDTH - 8
+        self.top = LINE + 6 + (LINE + 4 if self.rules else 0)
+        self.bottom = HEIGHT - (8.0 if chart.x.ticks == () else LINE + 6)
         self.y = chart.y.scale(up, self.bottom, self.top)
-        inset = 0 if chart.x.low is not None else 6
-        self.x = chart.x.scale(across, self.left + inset, self.right - inset, room=False)
+        self.x = chart.x.scale(across, self.left + 6, self.right - 6)
 
     def svg(self) -> Html:
         chart = self.chart
-        drawn = [*self._axes(), *(piece for mark in chart.marks for piece in self._mark(mark))]
-        drawn += [piece for mark in chart.marks for piece in self._words(mark)]
-        name = f"{chart.title}: {chart.of}" if chart.of else chart.title
-        return frame(chart.kind, chart.height, name, chart.description, drawn)
-
-    # ---------------------------------------------------------------- axes
+        drawn = [*self._axes(), *map(self._mark, chart.marks), *self._names()]
+        return frame(chart.kind, HEIGHT, chart.title, chart.description, drawn)
 
     def _axes(self) -> Iterator[Html]:
         """Lines across with their values at the left, and the lower edge with as many values as stand apart."""
@@ -83,95 +64,50 @@ class _Drawing:
         ticks = self.chart.x.marked(self.x)
         used: list[tuple[float, float]] = []
         for tick in [*ticks[:1], *ticks[:0:-1][:1], *ticks[1:-1]]:  # both ends first
-            x, half = self.x(tick.value), width(tick.label) / 2
-            middle = min(WIDTH - 2 - half, max(2 + half, x))
-            if all(middle + half + 4 <= low or middle - half - 4 >= high for low, high in used):
-                used.append((middle - half, middle + half))
+            x = self.x(tick.value)
+            if (middle := _free_place(tick.label, x, used)) is not None:
                 yield line(x, self.bottom, x, self.bottom + 4, "axis")
                 yield text((middle, self.bottom + FONT + 4), tick.label, "m")
-        if title := self.chart.x.title:
-            yield text((self.right, self.bottom + FONT + 4 + LINE), fitted(title, WIDTH - 16), "t e")
 
-    # ---------------------------------------------------------------- marks
-
-    def _mark(self, mark: AnyMark) -> Iterator[Html]:
+    def _mark(self, mark: AnyMark) -> Html:
         match mark:
             case Line():
-                ends = [(self.x(x), self.y(y)) for x, y in mark.points]
-                yield self._group(curve(ends, mark.style), mark.hover)
+                drawn = curve([(self.x(x), self.y(y)) for x, y in mark.points], mark.style)
             case Area():
                 upper = [(self.x(x), self.y(high)) for x, _, high in mark.edges]
                 lower = [(self.x(x), self.y(low)) for x, low, _ in reversed(mark.edges)]
-                yield self._group(curve([*upper, *lower], mark.style, closed=True), mark.hover)
+                drawn = curve([*upper, *lower], mark.style, closed=True)
             case AxisRule():
-                x = self.x(mark.x)
-                yield self._group(line(x, self.top, x, self.bottom, mark.style), mark.hover)
+                drawn = line(self.x(mark.x), self.top, self.x(mark.x), self.bottom, mark.style)
             case Points():
-                yield from self._points(mark)
+                drawn = together(map(self._point, mark.points))
+        if not mark.hover:
+            return drawn
+        # What the keyboard reaches, with its hover text as its name.
+        label = clean(shorten(mark.hover, LONGEST))
+        return element("g", hover(mark.hover), drawn, tabindex="0", role="img", aria_label=label)
 
-    def _points(self, mark: Points) -> Iterator[Html]:
-        body, colour = list[Html](), mark.number % SERIES + 1
-        if mark.joined and len(mark.points) > 1:
-            body.append(curve([(self.x(p.x), self.y(p.y)) for p in mark.points], f"line l{colour}"))
-        alone = not mark.hover and len(mark.points) <= FOCUSED
-        for point in mark.points:
-            drawn = self._point(point, mark, "" if alone else point.hover)
-            if alone:
-                yield self._group(drawn, point.hover)
-            else:
-                body.append(drawn)
-        if body:
-            yield self._group(together(body), mark.hover or mark.name or plural(len(mark.points), "value"))
+    def _point(self, point: Point) -> Html:
+        title = hover(point.hover) if point.hover else ""
+        return tag("circle", title, cx=self.x(point.x), cy=self.y(point.y), r=_DOT, class_=point.style)
 
-    def _point(self, point: Point, mark: Points, words: str) -> Html:
-        x, y, colour = self.x(point.x), self.y(point.y), mark.number % SERIES + 1
-        title, drawn = hover(words) if words else "", list[Html]()
-        if point.low is not None and point.high is not None:
-            low, high = self.y(point.low), self.y(point.high)
-            drawn = [line(x, low, x, high, f"line l{colour}")] if low - high > _LEAST_SEEN else []
-        if mark.joined:
-            shape = _SHAPES[mark.number % len(_SHAPES)].format(x=number(x), y=number(y))
-            return together((*drawn, tag("path", title, d=shape, class_=f"f{colour}")))
-        return together((*drawn, tag("circle", title, cx=x, cy=y, r=_DOT, class_=point.style)))
+    def _names(self) -> Iterator[Html]:
+        """The names of rules above them, those that stand apart."""
+        used: list[tuple[float, float]] = []
+        for rule in self.rules:
+            middle = _free_place(rule.label, self.x(rule.x), used) if rule.label else None
+            if middle is not None:
+                yield text((middle, self.top - 4), rule.label, f"{rule.style} m")
 
-    def _group(self, body: Html, words: str) -> Html:
-        """What the keyboard reaches, with its hover text as its name; without one as it is."""
-        if not words:
-            return body
-        label = clean(shorten(words, LONGEST))
-        return element("g", hover(words), body, tabindex="0", role="img", aria_label=label)
 
-    # ---------------------------------------------------------------- words beside marks
-
-    def _words(self, mark: AnyMark) -> Iterator[Html]:
-        """Letters at the ends of series, names of rules."""
-        match mark:
-            case Points():
-                if mark.letter and mark.points and mark.joined:
-                    last = max(mark.points, key=lambda point: point.x)
-                    left = min(max(self.x(last.x) + 7, self.right - 6), WIDTH - width(mark.letter) - 1)
-                    y = self.y(last.y) + 0.35 * FONT
-                    bases = [y + step * FONT for n in range(8) for step in (0.95 * n, -0.95 * n)]
-                    yield from self._placed(
-                        mark.letter, f"f{mark.number % SERIES + 1} t", left, bases, mark.name
-                    )
-            case AxisRule():
-                half = width(mark.label) / 2
-                middle = min(WIDTH - 2 - half, max(2 + half, self.x(mark.x)))
-                yield from self._placed(mark.label, mark.style, middle - half, [self.top - 4], "")
-
-    def _placed(
-        self, words: str, kind: str, left: float, bases: Sequence[float], about: str
-    ) -> Iterator[Html]:
-        """The words at the first base line that is free; nothing where none is."""
-        right = left + width(words)
-        for base in bases if words and left >= 1 and right <= WIDTH else ():
-            top, low = base - 0.75 * FONT, base + 2
-            free = not any(left < r and x < right and top < b and y < low for x, y, r, b in self.taken)
-            if free and 0.7 * FONT < base < self.bottom - 1 and (left >= self.left - 1 or base < self.top):
-                self.taken.append((left, top, right, low))
-                yield text((left, base), words, kind, about or None)
-                return
+def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:
+    """The middle of words near `x`, on a line on which others have `used` places; None where there is no room."""
+    half = width(words) / 2
+    middle = min(WIDTH - 2 - half, max(2 + half, x))
+    if any(middle + half + 4 > low and middle - half - 4 < high for low, high in used):
+        return None
+    used.append((middle - half, middle + half))
+    return middle
 
 
 FONT = 13.0  # in units of a chart: how large letters are where the screen is narrowest; everything is placed for it
@@ -210,7 +146,7 @@ def fitted(text: str, room: float, size: float = FONT) -> str:
     return next((short for count in lengths if width(short := shorten(text, count), size) <= room), "")
 
 
-WIDTH = 400.0  # of every chart, in its own units
+WIDTH, HEIGHT = 400.0, 190.0  # of every chart, in its own units
 LONGEST_TEXT = 1500  # characters of a chart's text alternative
 
 

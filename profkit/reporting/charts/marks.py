@@ -25,26 +25,17 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps `low`..`high` to `start`..`end`. A logarithmic one needs a `low` above 0."""
+    """Maps `low`..`high` to `start`..`end`."""
 
     low: float
     high: float
     start: float
     end: float
-    log: bool = False
 
     def __call__(self, value: float) -> float:
         """The place of a value; outside of the range it is that of the nearer end."""
         value = min(self.high, max(self.low, value))
-        if self.log:
-            share = (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
-        else:
-            share = (value - self.low) / (self.high - self.low)
-        return self.start + share * (self.end - self.start)
-
-    def holds(self, value: float) -> bool:
-        """Whether a value lies inside of the range."""
-        return self.low <= value <= self.high
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
 def linear(values: Iterable[float], start: float, end: float) -> Scale:
@@ -60,13 +51,6 @@ def linear(values: Iterable[float], start: float, end: float) -> Scale:
     return Scale(max(0.0, low - room) if low >= 0 else low - room, high + room, start, end)
 
 
-def logarithmic(values: Iterable[float], start: float, end: float, *, room: float = 2.0) -> Scale:
-    """A scale over all `values` above 0, wider by the factor `room` at both ends. Without any it is 1 to 10."""
-    known = [min(_LARGEST, max(1 / _LARGEST, value)) for value in values if isfinite(value) and value > 0]
-    low, high = min(known, default=1.0), max(known, default=10.0)
-    return Scale(low / room, high * room, start, end, log=True)
-
-
 @dataclass(frozen=True)
 class Axis:
     """One direction. Without `low` and `high` it reaches as far as the marks do; `ticks` None: at round values."""
@@ -75,33 +59,23 @@ class Axis:
     unit: str = ""
     low: float | None = None
     high: float | None = None
-    log: bool = False
     ticks: tuple[Tick, ...] | None = None
 
-    def scale(self, values: Iterable[float], start: float, end: float, *, room: bool = True) -> Scale:
-        """From `start` to `end` over the values; with `room` at both ends, where it is not said how far it reaches."""
-        known = [value for value in values if isfinite(value) and (value > 0 or not self.log)]
-        room = room or len(set(known)) < 2
-        if self.log:
-            found = logarithmic(known, start, end, room=1.15 if room else 1.0)
-        else:
-            found = linear(known, start, end) if room else Scale(min(known), max(known), start, end)
+    def scale(self, values: Iterable[float], start: float, end: float) -> Scale:
+        """From `start` to `end` over the values, where it is not said how far it reaches."""
+        known = [value for value in values if isfinite(value)]
+        alike = len(set(known)) < 2
+        found = linear(known, start, end) if alike else Scale(min(known), max(known), start, end)
         low = found.low if self.low is None else self.low
-        return Scale(low, found.high if self.high is None else self.high, start, end, self.log)
+        return Scale(low, found.high if self.high is None else self.high, start, end)
 
-    def marked(self, scale: Scale, most: int = 5) -> tuple[Tick, ...]:
+    def marked(self, scale: Scale) -> tuple[Tick, ...]:
         """The ticks on a scale."""
-        return ticks(scale, self.unit, most) if self.ticks is None else self.ticks
+        return ticks(scale, self.unit) if self.ticks is None else self.ticks
 
 
 def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
-    """At most `most` ticks: at powers of ten of a logarithmic scale that has two of them, else at even round values."""
-    if scale.log:
-        first, last = ceil(log10(scale.low) - 1e-9), floor(log10(scale.high) + 1e-9)
-        if last > first:
-            stride = ceil((last - first + 1) / most)
-            powers = [10.0**power for power in range(first + (-first % stride), last + 1, stride)]
-            return _labelled(powers, [_whole(format_quantity(value, unit)) for value in powers], unit)
+    """At most `most` ticks, at even round values; with more figures where their labels would be alike."""
     extent = scale.high - scale.low
     power = 10.0 ** floor(log10(extent / most))
     step = next(power * times for times in (1, 2, 5, 10, 20) if power * times * most >= extent * 0.999)
@@ -109,20 +83,10 @@ def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
         step *= 2
     begin = ceil(scale.low / step - 1e-9)
     values = [(begin + n) * step for n in range(max(0, floor(scale.high / step + 1e-9) - begin + 1))]
-    return _labelled(values, [format_quantity(value, unit) for value in values], unit)
-
-
-def _labelled(values: Sequence[float], labels: Sequence[str], unit: str) -> tuple[Tick, ...]:
-    """The ticks; with more figures where the labels would be alike."""
+    labels = [format_quantity(value, unit) for value in values]
     if len(set(labels)) < len(labels):
         labels = [f"{value:.7g} {unit}".strip() for value in values]
     return tuple(map(Tick, values, labels))
-
-
-def _whole(label: str) -> str:
-    """`10 ms` of `10.0 ms`."""
-    number, _, unit = label.partition(" ")
-    return f"{float(number):g} {unit}".strip() if number.replace(".", "").isdigit() else label
 
 
 # ---------------------------------------------------------------- marks
@@ -158,25 +122,19 @@ class AxisRule:
 
 @dataclass(frozen=True)
 class Point:
-    """A value at a place; `low` and `high` are an interval that is drawn."""
+    """A value at a place."""
 
     x: float
     y: float
     hover: str = ""
-    low: float | None = None
-    high: float | None = None
     style: str = "dot"
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one name. With a `letter` they are a series: a colour by its `number`, a shape, a line through them."""
+    """Points, of which `hover` says together what they are."""
 
     points: tuple[Point, ...]
-    name: str = ""
-    letter: str = ""
-    number: int = 0
-    joined: bool = False
     hover: str = ""
 
 
@@ -185,8 +143,8 @@ AnyMark: TypeAlias = Line | Area | AxisRule | Points
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
     """All values of the marks, across and up."""
-    across: list[float | None] = []
-    up: list[float | None] = []
+    across: list[float] = []
+    up: list[float] = []
     for mark in marks:
         match mark:
             case Line():
@@ -199,13 +157,13 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
                 across.append(mark.x)
             case Points():
                 across += [point.x for point in mark.points]
-                up += [y for point in mark.points for y in (point.y, point.low, point.high)]
-    return [x for x in across if x is not None], [y for y in up if y is not None]
+                up += [point.y for point in mark.points]
+    return across, up
 
 
 @dataclass(frozen=True)
 class Chart(Block):
-    """Marks on two axes. `kind` is a short word for styles, `of` what it is about for those who hear its name."""
+    """Marks on two axes. `kind` is a short word for styles."""
 
     kind: str
     title: str
@@ -213,8 +171,6 @@ class Chart(Block):
     x: Axis
     y: Axis
     marks: tuple[AnyMark, ...]
-    of: str = ""
-    height: float = 190.0
 
 
 _ROWS, _WIDTH = 5, 70  # of bars; a narrow terminal folds them
@@ -246,13 +202,12 @@ class Charts(Block):
 
 
 def text_plot(chart: Chart) -> list[str]:
-    """The range, and the last values as bars side by side; [] of several series, or of less than two values.
+    """The range, and the last values as bars side by side; [] of less than two values.
 
     `▲` stands before a change, `┊` where a segment begins.
     """
-    series = [mark for mark in chart.marks if isinstance(mark, Points)]
-    points = [point for mark in series for point in mark.points]
-    if any(mark.letter for mark in series) or len({point.x for point in points}) < 2:
+    points = [point for mark in chart.marks if isinstance(mark, Points) for point in mark.points]
+    if len({point.x for point in points}) < 2:
         return []
     height = chart.y.scale(places(chart.marks)[1], 0, len(_BARS) - 1)
     signs = [(point.x, _BARS[round(height(point.y))]) for point in points]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from profkit.core.types import Json
-from profkit.reporting.charts.draw import SERIES, draw
+from profkit.reporting.charts.draw import draw
 from profkit.reporting.charts.marks import Charts, FlameGraph
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
@@ -42,6 +42,7 @@ from profkit.reporting.view import (
     spans,
 )
 
+_SERIES = 8  # colours there are
 _TAGS = {Style.STRONG: "b", Style.CODE: "code", Style.COMMAND: "code"}
 
 
@@ -85,7 +86,7 @@ class PageBlocks:
             href = span.link if span.link.startswith("#") else link(span.link)
             return element("a", *inside, href=href)
         if span.series is not None:
-            return element("span", *inside, class_=f"letter w{span.series % SERIES + 1}")
+            return element("span", *inside, class_=f"letter w{span.series % _SERIES + 1}")
         if span.style in _TAGS:
             return element(_TAGS[span.style], *inside, class_=tone)
         if span.style is Style.SOFT or tone:

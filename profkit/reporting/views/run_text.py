@@ -177,9 +177,7 @@ def time_line(document: RunDocument) -> str | None:
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
     if half is not None and half > NOISE:
         return f"about {format_quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
-    sets = document.timings[0].processes
-    cold = ", with a cold L2" if any(sample_set.cache == "cold" for sample_set in sets) else ""
-    return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}{cold}"
+    return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}"
 
 
 TITLES = {"gpu": "GPU", "access": "Memory access", "execution": "Warps", "unknown": "What is not known"}

@@ -1,4 +1,4 @@
-"""A stream of a CUDA device with its own clock: events, a stall, and a flush of the L2 between calls.
+"""A stream of a CUDA device with its own clock, for single calls: events, a stall, a flush of the L2; and a look at it.
 
 Events are recorded on the stream that the workload launches on, so their difference is the device's time between
 them. It contains the host's, too, wherever the device waits for it. So a stream can be *stalled*: it is given a pause
@@ -7,14 +7,8 @@ a host function that is the C library's `usleep`: it touches neither the L2 nor 
 that a call which waits for the device inside cannot hang. Whether the host was done in time is not guessed: the first
 event is still pending then.
 
-A function that leaves its work to the device is sampled in one of three ways.
-
-- *Back to back*: events around calls as the workload makes them, the wall clock beside them.
-- *Alone*: the same with the stream stalled until the host has launched every call, so that only the device is timed.
-  Launch overhead is out of it without a CUDA graph: nothing is captured, no memory moves, the function is called as
-  ever. Where the host cannot get that far ahead (it waits for the device inside), there is no such sample.
-- *Singly*: one call between two events, many such calls behind one stall, with a flush of the L2 or a `setup` before
-  each. So triton's do_bench and nvbench's cold measurement take theirs.
+One call is timed between two events, many such calls behind one stall, with a flush of the L2 before each. So
+triton's do_bench and nvbench's cold measurement take theirs.
 """
 
 from __future__ import annotations
@@ -22,11 +16,11 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from itertools import repeat
 from time import perf_counter
 from types import TracebackType
 from typing import NamedTuple
 
+from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
 from profkit.runtime.region.cuda import L2_BYTES, NOT_READY, CudaDriver
 
 # Times of the L2 that a flush writes. On an H200 twice its 60 MB and the 256 MiB of triton.testing.do_bench leave the
@@ -35,6 +29,41 @@ FLUSH_TIMES = 2
 DEFAULT_FLUSH_BYTES = 256 << 20  # bytes, where a driver does not tell the size of its L2
 LONGEST_STALL = 0.5  # seconds
 _PCI_ADDRESS = 32  # bytes
+
+
+class EventTimingError(Exception):
+    """The events do not enclose the work; the sentence says why."""
+
+
+class DeviceState(NamedTuple):
+    """One look: SM clock in Hz, and the bits of REASONS that hold."""
+
+    clock: float | None = None
+    throttle: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(word for bit, word in REASONS.items() if self.throttle & bit)
+
+
+class DeviceWatch:
+    """Looks at one device. Where the driver does not tell, every look is empty."""
+
+    def __init__(self, address: bytes | None) -> None:
+        self._device: ctypes.c_void_p | None = None
+        try:
+            self._library: Nvml = open_nvml()
+        except (OSError, NvmlError):
+            return
+        self._device = self._library.by_bus(address) if address is not None else None
+
+    def look(self) -> DeviceState:
+        """The device as it is now; some tens of microseconds."""
+        if self._device is None:
+            return DeviceState()
+        clock = self._library.number("nvmlDeviceGetClockInfo", self._device, SM_CLOCK)
+        return DeviceState(clock * 1e6 if clock else None, self._library.slowdowns(self._device))
 
 
 class DeviceClock:
@@ -152,9 +181,7 @@ def _current_stream() -> int:
         return 0
 
 
-# A driver takes some 1,000 launches before it makes the host wait (between 1,000 and 1,500: H200, driver 580).
-MOST_AHEAD = 200  # calls launched behind one stall, and
-MOST_AHEAD_SECONDS = 10e-3  # what that may take the host
+MOST_AHEAD_SECONDS = 10e-3  # of the host, for the calls behind one stall
 MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
 # What a kernel takes depends on how many kernels ran before it, modulo four: GELU of 1 MB 4.75, 5.15, 5.15 or 5.86 us
 # on an H200, the same at every fourth launch. A call of one kernel behind a flush of one sees two of the four; which
@@ -170,61 +197,40 @@ MOST_UNSTALLED = 8  # calls in a block without a stall
 
 
 class DeviceSample(NamedTuple):
-    """Seconds per call: between the events, by the wall clock, and of the host until all was launched."""
+    """Seconds of a call: between the events, by the wall clock, and of the host until it was launched."""
 
     device: float
     wall: float
     host: float
-    ahead: bool  # everything was launched before the device began
-    rest: float = 0.0  # what else the devices still had to do after the last event: seconds, not per call
+    rest: float  # what else the devices still had to do after the last event
 
 
 class DeviceCalls:
-    """`fn`, timed by events on the stream of `clock`. `loops` calls make a sample back to back."""
+    """`fn`, timed by events on the stream of `clock`; with `cold` each call finds a flushed L2."""
 
-    def __init__(
-        self,
-        fn: Callable[[], object],
-        clock: DeviceClock,
-        setup: Callable[[], object] | None = None,
-        *,
-        cold: bool = False,
-    ) -> None:
-        self.fn, self.setup, self.clock, self.cold = fn, setup, clock, cold
-        self.loops = 1
+    def __init__(self, fn: Callable[[], object], clock: DeviceClock, *, cold: bool = False) -> None:
+        self.fn, self.clock, self.cold = fn, clock, cold
         self.host = float("inf")  # seconds that a call takes the host, the least that was seen
-        self.ahead = MOST_SINGLY  # calls in one block of `singly`
+        self.ahead = MOST_SINGLY  # calls in one block
         self.stall_seconds = LONGEST_STALL  # what such a block waits for
         self._missed = 0  # blocks one after the other in which the host was too late
-        self.hurried = False  # the host could not be kept out of `singly`
-        self.queued = 1  # calls in one sample of `alone`
+        self.hurried = False  # the host could not be kept out of them
 
-    def back_to_back(self, calls: int, stall: float = 0.0) -> DeviceSample:
-        """One sample of that many calls; with a setup, which runs before them, of one."""
-        fn, clock = self.fn, self.clock
+    def probe(self) -> DeviceSample:
+        """One call as the workload makes it, events around it and the wall clock beside them."""
+        clock = self.clock
         first, last = clock.event(0), clock.event(1)
-        if self.setup is not None:
-            self.setup()
         clock.wait()
-        stalled = stall > 0 and clock.stall(stall)
         begin = perf_counter()
         clock.record(first)
-        for _ in repeat(None, calls):
-            fn()
+        self.fn()
         launched = perf_counter()
         clock.record(last)
-        ahead = stalled and clock.is_pending(first)
         clock.wait_for(last)
         reached = perf_counter()
         clock.wait()
         end = perf_counter()
-        return DeviceSample(
-            device=clock.seconds_between(first, last) / calls,
-            wall=(end - begin) / calls,
-            host=(launched - begin) / calls,
-            ahead=ahead,
-            rest=end - reached,
-        )
+        return DeviceSample(clock.seconds_between(first, last), end - begin, launched - begin, end - reached)
 
     def fit_blocks(self, like: DeviceSample) -> None:
         """Fit blocks and stalls to calls that take so long."""
@@ -235,41 +241,24 @@ class DeviceCalls:
             self.ahead -= self.ahead % len(FLUSH_PIECES)
         self.stall_seconds = self._fitting_stall(self.ahead)
 
-    def sample_alone(self, count: int) -> list[DeviceSample]:
-        """`count` samples of the device alone; empty where there are none."""
-        calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(self.host, 1e-9))))
-        stall = self._fitting_stall(calls)
-        samples: list[DeviceSample] = []
-        for _ in range(count + MOST_RETRIES):
-            sample = self.back_to_back(calls, stall)
-            if sample.ahead:
-                samples.append(sample)
-                if len(samples) == count:
-                    break
-                continue
-            longer = self._longer_stall(calls, stall, sample.host)
-            if longer is None and calls == 1:
-                break
-            calls, stall = (
-                (calls // 2, self._fitting_stall(calls // 2)) if longer is None else (calls, longer)
-            )
-        self.queued = calls
-        return samples
-
     def time_singly(self) -> list[float]:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""
         calls, clock = self.ahead, self.clock
-        self.make_ready()
+        clock.wait()
+        if self.cold and not clock.can_flush:
+            clock.flush()
+            clock.wait()
         stalled = not self.hurried and clock.stall(self.stall_seconds)
-        host = self.launch()
+        host = self._launch()
         ahead = stalled and clock.is_pending(clock.event(0))
         clock.wait()
-        seconds = self.read(calls)
+        pairs = range(0, 2 * calls, 2)
+        seconds = [clock.seconds_between(clock.event(at), clock.event(at + 1)) for at in pairs]
         if ahead or self.hurried:
             self._missed = 0
             return seconds
         self._missed += 1
-        longer = self._longer_stall(calls, self.stall_seconds, host)
+        longer = self._longer_stall(calls, host)
         if not stalled or self._missed > MOST_RETRIES:
             self.hurried, self.ahead = True, MOST_UNSTALLED
             return seconds
@@ -280,19 +269,10 @@ class DeviceCalls:
             self.stall_seconds = self._fitting_stall(self.ahead)
         return []
 
-    def make_ready(self) -> None:
-        """Until the device is idle, with the buffer of the flush there."""
-        self.clock.wait()
-        if self.cold and not self.clock.can_flush:
-            self.clock.flush()
-            self.clock.wait()
-
-    def launch(self) -> float:
+    def _launch(self) -> float:
         """A block of single calls, each between two events; seconds of the host for each."""
         clock, begin = self.clock, perf_counter()
         for index in range(self.ahead):
-            if self.setup is not None:
-                self.setup()
             if self.cold:
                 clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
             clock.record(clock.event(2 * index))
@@ -300,20 +280,13 @@ class DeviceCalls:
             clock.record(clock.event(2 * index + 1))
         return (perf_counter() - begin) / self.ahead
 
-    def read(self, calls: int) -> list[float]:
-        """Seconds of each call of a block that is done."""
-        pairs = range(0, 2 * calls, 2)
-        return [self.clock.seconds_between(self.clock.event(at), self.clock.event(at + 1)) for at in pairs]
-
-    # ------------------------------------------------------------ how long to stall
-
     def _fitting_stall(self, calls: int) -> float:
         return min(LONGEST_STALL, STALL_LEAST + STALL_MARGIN * calls * self.host)
 
-    def _longer_stall(self, calls: int, stall: float, host: float) -> float | None:
+    def _longer_stall(self, calls: int, host: float) -> float | None:
         """A stall for a host that took that long per call; None where fewer calls would help, and no longer stall."""
         waited = host > SLOW_HOST_RATIO * self.host
         self.host = min(self.host, host)
-        if waited or calls * host <= stall or stall >= LONGEST_STALL:
+        if waited or calls * host <= self.stall_seconds or self.stall_seconds >= LONGEST_STALL:
             return None
         return min(LONGEST_STALL, STALL_MARGIN * calls * host)

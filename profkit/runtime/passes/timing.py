@@ -6,21 +6,23 @@ Imports only what timing needs: no profiler, no tracer and no library that start
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from itertools import repeat
 from math import ceil
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core import statistics
 from profkit.core.statistics import MedianInterval
 from profkit.core.types import SampleSet
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 
+if TYPE_CHECKING:
+    from profkit.runtime.passes.device_samples import DeviceState, DeviceWatch
+
 # One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
 SAMPLE_SECONDS = 1e-3
-CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coarse
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
 HOPELESS = 2  # times the samples that a first look takes: so long it is hoped for samples that did not wait
 ALWAYS_WAITED = (
@@ -35,67 +37,30 @@ MUCH_FREE = 0.5  # with more the others are not worth a word
 
 
 class TimedCalls:
-    """`fn`, timed. With a `setup`, which runs untimed before each call, a sample is always one call."""
+    """`fn`, timed. What it leaves to a device counts where that is waited for."""
 
-    def __init__(
-        self,
-        fn: Callable[[], object],
-        setup: Callable[[], object] | None = None,
-        synchronize: Callable[[], object] | None = None,
-    ) -> None:
-        self.fn, self.setup, self._synchronize = fn, setup, synchronize
+    def __init__(self, fn: Callable[[], object]) -> None:
+        self.fn = fn
         self.loops = 1
+        self.wait: Callable[[], object] = bool  # until the device has done what `fn` left it
         self.watch: ProcessorWatch | None = None
+        self.device: DeviceWatch | None = None
         self.reference: ReferenceLoop | None = None
         self.waited = False  # in the last sample, as the watch saw it
 
     def sample(self) -> float:
         """Seconds per call over `loops` calls, the work they left to a device included."""
-        fn, wait = self.fn, self._synchronize
-        if self.setup is not None:
-            self.setup()
-        if wait is not None:
-            wait()
-        watch = self.watch
+        fn, wait, watch = self.fn, self.wait, self.watch
+        wait()
         if watch is not None:
             watch.begin()
         begin = perf_counter()
         for _ in repeat(None, self.loops):
             fn()
-        if wait is not None:
-            wait()
+        wait()
         seconds = perf_counter() - begin
         self.waited = watch is not None and watch.waited(seconds)
         return seconds / self.loops
-
-    def wait_for(self, synchronize: Callable[[], object]) -> None:
-        """Wait for a device as well, in every sample from now on."""
-        before = self._synchronize
-        if before == synchronize:  # to wait twice costs twice
-            return
-
-        def both() -> None:
-            if before is not None:
-                before()
-            synchronize()
-
-        self._synchronize = both
-
-    def wait(self) -> None:
-        """Until the device has done what `fn` left it."""
-        if self._synchronize is not None:
-            self._synchronize()
-
-
-def clock_step() -> float:
-    """The smallest step the clock was seen to make, in seconds."""
-    steps = []
-    for _ in range(5):
-        begin = end = perf_counter()
-        while end == begin:
-            end = perf_counter()
-        steps.append(end - begin)
-    return min(steps)
 
 
 def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]:
@@ -106,7 +71,7 @@ def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]
     """
     samples = [calls.sample()]
     retaken = 0.0  # seconds of samples whose process waited for a processor
-    while calls.setup is None:
+    while True:
         if samples[-1] * calls.loops < least:
             calls.loops *= 2
         elif samples[-1] * calls.loops > most:
@@ -118,6 +83,41 @@ def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]
         if min(samples[-1], samples[-2]) * calls.loops >= least:
             break
     return samples
+
+
+@dataclass
+class _SampleLog:
+    """Samples with how they came about: whether the process waited for a processor, and how the device was."""
+
+    samples: list[tuple[float, bool, DeviceState | None]] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> float:
+        """The share of them in which the process waited."""
+        return sum(waited for _, waited, _ in self.samples) / max(1, len(self.samples))
+
+    @property
+    def always_waits(self) -> bool:
+        return self.waiting > 1 - LEAST_FREE
+
+    def kept(self) -> list[tuple[float, bool, DeviceState | None]]:
+        """Those that count: of a process that did not wait, and of a device that does not slow down half of them."""
+        free = self.samples if self.always_waits else [one for one in self.samples if not one[1]]
+        unhindered = [one for one in free if one[2] is None or not one[2].throttle]
+        return unhindered if 2 * len(unhindered) >= len(free) else free
+
+    def clocks(self) -> tuple[float, ...]:
+        return tuple(state.clock for _, _, state in self.kept() if state is not None and state.clock)
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why the device slowed down."""
+        known = (state.words for _, _, state in self.samples if state is not None)
+        return tuple(dict.fromkeys(word for words in known for word in words))
+
+    def throttled(self) -> int:
+        """How many do not count although the process did not wait."""
+        free = len(self.samples) if self.always_waits else sum(not waited for _, waited, _ in self.samples)
+        return free - len(self.kept())
 
 
 def time_calls(
@@ -135,15 +135,15 @@ def time_calls(
     after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
     `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
     With a watch (`calls.watch`) samples in which the process waited for a processor are taken again; where all are
-    such, they stay, and a remark says so. With a reference loop (`calls.reference`) that is timed between them.
+    such, they stay, and a remark says so. Of a device that is watched, those in which it slowed itself down are left
+    out. With a reference loop (`calls.reference`) that is timed between them.
     """
     begin = perf_counter()
-    least = max(SAMPLE_SECONDS, least, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
+    least = max(SAMPLE_SECONDS, least, budget / MOST_SAMPLES)
     warm = [*before, *calibrate_loops(calls, least, budget / 4)]
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
-    taken: list[float] = []
-    free: list[float] = []  # those whose process did not wait for a processor
+    log = _SampleLog()
     sample_seconds = warm[-1] * calls.loops
     first_look = first_sample_count(sample_seconds, budget)
 
@@ -151,17 +151,12 @@ def time_calls(
         if calls.reference is not None:
             calls.reference.run_if_due()
         seconds = calls.sample()
-        taken.append(seconds)
-        if not calls.waited:
-            free.append(seconds)
+        log.samples.append((seconds, calls.waited, calls.device.look() if calls.device is not None else None))
         return (seconds,)
 
-    def always_waits() -> bool:
-        return len(free) < LEAST_FREE * len(taken)
-
     def assess(_: object = None) -> SampleAssessment:
-        assessment = assess_samples(taken if always_waits() else free, precision)
-        hoping = always_waits() and len(taken) < HOPELESS * first_look
+        assessment = assess_samples([seconds for seconds, _, _ in log.kept()], precision)
+        hoping = log.always_waits and len(log.samples) < HOPELESS * first_look
         return assessment._replace(done=assessment.done and not hoping)
 
     if perf_counter() - begin + sample_seconds < budget:
@@ -173,18 +168,21 @@ def time_calls(
             first_look=first_look,
             after_look=calls.sample,  # looking has emptied the caches: the call that fills them again is not counted
         )
-    if not taken:
-        taken, free, warm = [warm[-1]], [warm[-1]], warm[:-1]
-    samples, assessment = taken if always_waits() else free, assess()
-    often = (OFTEN_WAITED,) if len(free) < MUCH_FREE * len(taken) else ()
+    if not log.samples:
+        log.samples.append((warm.pop(), False, None))
+    samples, assessment = [seconds for seconds, _, _ in log.kept()], assess()
+    often = (OFTEN_WAITED,) if log.waiting > 1 - MUCH_FREE else ()
     return SampleSet(
         seconds=tuple(samples[assessment.warmup :]),
         loops=calls.loops,
         warmup=(*warm, *samples[: assessment.warmup]),
         warm=assessment.warm and bool(warm),
-        precise=assessment.precise and not always_waits(),
+        precise=assessment.precise and not log.always_waits,
         spent=perf_counter() - begin,
-        remarks=(ALWAYS_WAITED,) if always_waits() else often,
+        clocks=log.clocks(),
+        throttled=log.throttled(),
+        throttle_reasons=log.reasons(),
+        remarks=(ALWAYS_WAITED,) if log.always_waits else often,
         reference_loop=() if calls.reference is None else tuple(calls.reference.seconds),
     )
 
@@ -310,64 +308,3 @@ def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget
 def next_sample_count(count: int) -> int:
     """How many samples there should be before it is worth asking again."""
     return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))
-
-
-# ------------------------------------------------------------ torch's MPS device
-
-WAITS = 9  # of an idle device, for their median
-MPS_SAMPLE_SECONDS = 4e-3  # the least; as on CUDA
-WAIT_SHARE = 0.5  # of the precision asked: what the one wait may add to a sample
-MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that there are enough of them
-LEAST_SHARE = 0.1  # of the budget, for samples
-
-
-def time_on_mps(
-    calls: TimedCalls,
-    synchronize: Callable[[], object],
-    *,
-    precision: float,
-    budget: float,
-    first: float | None = None,
-    warmup: int = 1,
-) -> SampleSet:
-    """As `time_calls`, with torch's MPS device waited for by `synchronize`. Not yet run on a Mac.
-
-    torch hands work to Metal late and in bulk, so the wall clock alone sees the host's part of it only. To wait costs
-    100 us and more on an idle GPU (220 of 245 us in github.com/pytorch/pytorch/pull/152199). So calls are timed back to
-    back with one wait for all of them, in samples of which the wait is a small share; with a `setup` singly, the wait
-    in them. torch's MPS events are not asked: up to torch 2.13 they are the host's clock in a callback, which may come
-    in the wrong order (pull/196395). `first` are the seconds of a first call that was made already, waited for.
-    """
-    from profkit.core.formatting import format_quantity
-
-    begin = perf_counter()
-    calls.wait_for(synchronize)
-    spent = 0.0 if first is None else first
-    first = calls.sample() if first is None else first
-    if first >= budget:
-        samples = SampleSet((first,), precise=False, warm=False)
-    else:
-        wait = _idle_wait(calls)
-        least = min(max(MPS_SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
-        left = max(budget * LEAST_SHARE, budget - spent - (perf_counter() - begin))
-        samples = time_calls(
-            calls, precision=precision, budget=left, warmup=warmup, before=(first,), least=least
-        )
-        shown = format_quantity(wait, "s")
-        if calls.setup is not None:
-            remark = f"single calls to an idle GPU, each waited for: some {shown} of each are the wait"
-            samples = replace(samples, remarks=(remark,))
-        else:
-            batching = f"{calls.loops} calls back to back, then one wait of {shown}"
-            samples = replace(samples, batching=batching)
-    return replace(samples, clock="mps-synchronized", cache="warm", spent=spent + perf_counter() - begin)
-
-
-def _idle_wait(calls: TimedCalls) -> float:
-    """Seconds that it takes to wait for a device that has nothing to do."""
-    taken = []
-    for _ in range(WAITS + 1):
-        begin = perf_counter()
-        calls.wait()
-        taken.append(perf_counter() - begin)
-    return statistics.median(taken[1:])

@@ -110,11 +110,7 @@ def test_another_problem_size_is_refused() -> None:
 
 def test_cold_and_warm_caches_are_not_compared() -> None:
     base = documents.document()
-    runs = []
-    for cache in ("warm", "cold"):
-        timing = documents.timing()
-        processes = tuple(replace(p, cache=cache) for p in timing.processes)
-        runs.append(replace(base, timings=(replace(timing, processes=processes),)))
+    runs = [replace(base, facts={"cache before each call": cache}) for cache in ("warm", "cold")]
     assert between(*runs) == {"mode.cache": "must"}
 
 

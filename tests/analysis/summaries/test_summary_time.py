@@ -94,8 +94,8 @@ def test_a_report_without_timing_shows_its_own_times() -> None:
     assert rows_of(summary, "Times in the report") == [("Time under the tool", "2.50 s")]
 
 
-def mps(cache: str = "warm", **more: object) -> Timing:
-    samples = SampleSet((1e-3,) * 40, 32, (0.25, 1e-3), clock="mps-synchronized", cache=cache, **more)  # type: ignore[arg-type]
+def mps() -> Timing:
+    samples = SampleSet((1e-3,) * 40, 32, (0.25, 1e-3), clock="mps-synchronized")
     return Timing("mlp", "benchmark", (samples,), 0.01)
 
 

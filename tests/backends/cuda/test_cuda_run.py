@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, UsageError, WorkloadError
+from profkit.core.errors import MachineError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
 from profkit.profilers.nsys.probe import probe_nsys
-from profkit.profiling.profile import ProfileOptions, make_plan
 from tests.backends.cuda.conftest import MARKED, TRACE, Machine, devices
 from tests.spoken import spoken
 
@@ -195,15 +194,3 @@ def test_without_any_trace_every_configuration_is_counted_with_the_smallest_set(
     counters = machine.calls("ncu", "workload.py")[0]
     assert "--kernel-name" not in counters
     assert of(run, "counters")[0].state == "finished"
-
-
-@pytest.mark.parametrize(("asked", "refused"), [({"backend": "cpu"}, True), ({"backend": "cuda"}, False)])
-def test_cold_is_for_a_gpu(machine: Machine, asked: dict[str, str], refused: bool) -> None:
-    request = ProfileOptions(("python3", "-c", "1"), cold=True, **asked)
-    if refused:
-        with pytest.raises(UsageError, match="--cold"):
-            make_plan(request)
-    else:
-        directive = make_plan(request).passes[0].steps[0].directive
-        assert directive is not None
-        assert directive.cold

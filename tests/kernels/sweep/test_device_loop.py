@@ -9,8 +9,7 @@ import pytest
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.kernels.sweep.device import time_cold
-from profkit.runtime.passes.device_samples import FLUSH_PIECES, open_clock
-from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
+from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceWatch, EventTimingError, open_clock
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia

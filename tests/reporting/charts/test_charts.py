@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
 
 import pytest
 
 from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, Trend
 from profkit.core.types import HistoryPoint as Night
-from profkit.reporting.charts.marks import Chart, Charts, Point, Points, text_plot
+from profkit.reporting.charts.marks import Chart, Charts, text_plot
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.blocks import PageBlocks
-from profkit.reporting.views.kernels.sweep import series_chart
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
@@ -41,27 +38,8 @@ def noisy(count: int) -> list[float]:
     return [4.1e-3 * (1 + dice.gauss(0, 0.01)) for _ in range(count)]
 
 
-def line(name: str, values: list[float], number: int = 0, half: float | None = None) -> Points:
-    points = [
-        Point(2.0**n, v, f"{name} {v}", v * (1 - half) if half else None, v * (1 + half) if half else None)
-        for n, v in enumerate(values)
-    ]
-    return Points(tuple(points), name, name[0], number, joined=True, hover=name)
-
-
-def lines(*drawn: Points, of: str = "") -> Chart:
-    return series_chart("Time", "batch", drawn, "s", of=of)
-
-
-CHARTS: dict[str, Callable[[], Chart]] = {
-    "trend": lambda: trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),))),
-    "lines": lambda: lines(*(line(name, [1e-6, 2e-5], n) for n, name in enumerate("ABCDEFGH"))),
-}
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot(name: str) -> None:
-    chart = CHARTS[name]()
+def test_a_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot() -> None:
+    chart = trend_chart(trend(noisy(31), change_points=(ChangePoint(9, 4e-3, 4.2e-3),)))
     drawn = svg(chart)
     assert overlaps(drawn) == outside(drawn) == []
     assert (parsed(drawn).findtext("desc") or "").strip()
@@ -70,8 +48,8 @@ def test_every_chart_has_words_that_stand_apart_a_text_alternative_and_a_plot(na
     assert any(re.search(rf"\d [a-zA-Zµ]*{chart.y.unit}$", one) for one in words(drawn)) or not chart.y.unit
 
 
-@pytest.mark.parametrize("chart", [lines(), trend_chart(trend([]))])
-def test_what_is_empty_is_not_drawn(chart: Chart) -> None:
+def test_what_is_empty_is_not_drawn() -> None:
+    chart = trend_chart(trend([]))
     assert svg(chart) == ""
     assert text_plot(chart) == []
     assert PageBlocks().block(Charts((chart,))) == ""
@@ -145,27 +123,6 @@ def test_strange_values_are_drawn(values: list[float]) -> None:
     chart = trend_chart(trend(values), band=(0.0, 0.0))
     assert overlaps(svg(chart)) == []
     assert len(text_plot(chart)) in (0, 2)
-
-
-# ---------------------------------------------------------------- series and clouds
-
-
-def places(chart: Chart, kind: str) -> list[tuple[float, float]]:
-    """Where the marks of a series stand."""
-    found = [
-        re.match(r"M([\d.]+) ([\d.]+)m", mark.get("d") or "") for mark in marks(svg(chart), "path", kind)
-    ]
-    return [(float(one[1]), float(one[2])) for one in found if one]
-
-
-def test_on_logarithmic_axes_doubling_is_the_same_step_everywhere() -> None:
-    at = places(lines(line("mine", [1e-6, 2e-6, 4e-6, 8e-6])), "f1")
-    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(at)]
-    assert all(step == pytest.approx(steps[0], abs=0.2) for step in steps)
-    assert steps[0][1] < 0
-
-
-# ---------------------------------------------------------------- with characters
 
 
 def test_names_do_no_harm() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from profkit.core.types import Frame, Stacks
+from profkit.core.types import ChangePoint, Frame, HistoryPoint, Series, SeriesKey, Stacks, Trend
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.of_run import Extras
+from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.page import render
-from profkit.reporting.views.kernels.sweep import view
+from profkit.reporting.view import View
 from tests import documents
-from tests import sweep_documents as sweeps
 from tests.browser import visit
 
 Show = Callable[..., Any]
@@ -46,9 +47,15 @@ def extras() -> Extras:
 
 @pytest.fixture
 def charts(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """The page of a sweep, which draws its times along each axis."""
+    """A page with the trend of forty nights and a change."""
+    nights = tuple(
+        HistoryPoint(f"{n}", f"2026-02-{n % 28 + 1:02}T03:00:00+00:00", "m", 4e-3 + n * 1e-5)
+        for n in range(40)
+    )
+    series = Series(SeriesKey("mlp", "cuda", "time.median"), "s", "lower", nights)
+    chart = trend_chart(Trend(series, change_points=(ChangePoint(20, 4e-3, 4.2e-3),)))
     path = tmp_path / "report.html"
-    path.write_text(render(view(sweeps.sweep("GELU", "MSE"))), encoding="utf-8")
+    path.write_text(render(View("trend", (Charts((chart, chart)),))), encoding="utf-8")
     with visit(browser, path) as visited:
         yield visited.page
 

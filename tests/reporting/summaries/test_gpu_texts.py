@@ -262,14 +262,12 @@ def notes_of(**changes: object) -> str:
     return " ".join(summed(document)["time"].notes)
 
 
-def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
+def test_a_time_says_warm_clocks_and_throttling() -> None:
     assert "what the iteration before left (warm)" in notes_of()
-    assert "nothing of the workload when an iteration began (cold)" in notes_of(cache="cold")
     assert "SM clock 1.97 GHz" in notes_of()
     assert "between 1.20 GHz and 1.98 GHz" in notes_of(clocks=(1.2e9, 1.98e9))
     assert "3 samples of 63 (4.8 %) thrown away: the device slowed itself down (power cap)" in notes_of()
     assert "slowed itself down all the time (power cap)" in notes_of(throttled=0)
-    assert "launches amortised: CUDA graph of 20 calls" in notes_of(batching="CUDA graph of 20 calls")
 
 
 def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:

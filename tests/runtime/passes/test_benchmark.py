@@ -40,7 +40,7 @@ def test_the_result_is_returned_with_median_interval_and_rates(tmp_path: Path) -
         + """
 r = profkit.benchmark(fn, name="nap", flops=2e6, budget=1)
 assert 0.002 <= r.interval.low <= r.median <= r.interval.high < 0.0021
-assert r.flops_per_second == 2e6 / r.median and r.bytes_per_second is None and r.instrument is None
+assert r.flops_per_second == 2e6 / r.median and r.bytes_per_second is None
 assert len(r.samples.seconds) >= 16 and r.samples.loops == 1 and r.samples.warmup
 assert len(calls) >= len(r.samples.seconds) + len(r.samples.warmup)
 """,
@@ -56,21 +56,6 @@ def test_what_cannot_be_known_in_the_budget_is_said(tmp_path: Path) -> None:
     )
     assert done.code == 0, done.err
     assert "±1 % was not reached within 0." in done.out
-
-
-def test_setup_runs_before_every_call_and_is_not_timed(tmp_path: Path) -> None:
-    done = run(
-        tmp_path,
-        """
-ready = []
-def setup(): ready.append(1); time.sleep(0.01)
-def fn(): assert ready.pop(); calls.append(1); time.sleep(0.001)
-r = profkit.benchmark(fn, name="a", setup=setup, budget=0.8)
-assert r.samples.loops == 1 and not ready and calls
-assert r.median < 0.0011, r.median
-""",
-    )
-    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,6 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.calls = 0.0, 0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.TimedCalls:
         rng, first = random.Random(2), list(costs)
@@ -168,7 +167,6 @@ class BusyMachine(ProcessorWatch):
         super().__init__()
         self.now, self.count, self._disturbs, self._delay = 0.0, 0, disturbs, 0.0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def call(self) -> None:
         """The function that is timed."""

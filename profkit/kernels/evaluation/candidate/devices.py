@@ -95,8 +95,7 @@ class CudaDevice(JudgedDevice):
 
     def __init__(self) -> None:
         from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE, IdleProbe
-        from profkit.runtime.passes.device_samples import DeviceClock
-        from profkit.runtime.passes.device_timing import DeviceWatch
+        from profkit.runtime.passes.device_samples import DeviceClock, DeviceWatch
         from profkit.runtime.region.cuda import CudaDriver
 
         self.device = DEVICE

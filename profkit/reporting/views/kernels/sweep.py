@@ -1,4 +1,4 @@
-"""A sweep: who is fastest, group by group with lines over each axis, every case, and what has no time.
+"""A sweep: who is fastest, group by group and shape by shape, every case, and what has no time.
 
 `judged` is a sweep with its verdicts, on one screen.
 """
@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.ranking import (
-    AXES,
     BAD,
     BASELINE,
     FILE,
     ComparisonGroup,
     ImplementationRanking,
-    SeriesLine,
     ShapeResult,
     comparison_groups,
     efficiency,
@@ -28,7 +26,6 @@ from profkit.analysis.ranking import (
     leaders,
     rank_implementations,
     results_by_shape,
-    series_along,
     whole_sweep,
 )
 from profkit.core.formatting import (
@@ -41,7 +38,6 @@ from profkit.core.formatting import (
     shorten,
 )
 from profkit.core.types import CaseResult, CaseState, RunDocument, SweepDocument
-from profkit.reporting.charts.marks import Axis, Chart, Charts, Point, Points, Tick
 from profkit.reporting.columns import Column, data_table, sortable_table
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
@@ -77,7 +73,6 @@ _OPEN = 8  # groups that stand open; of more each opens at a click, and a short 
 _LONG_MAP = 8  # rows: a short screen has no longer map
 _CLOCKS = {
     "cuda-events": "the device's own clock",
-    "mps-synchronized": "the wall clock, the GPU waited for",
     "wall": "the wall clock",
 }
 _COLUMNS_NOTE = (
@@ -199,7 +194,7 @@ def _group(
         headline += f"; fastest: {' and '.join(map(short_name, best))}{gain}"
     missing = sum(one.cases - one.measured for one in ranking)
     headline += f"; {plural(missing, 'case')} not measured" if missing else ""
-    blocks = (_ranking_table(ranking, marks), *_map(group, marks), *_lines(group, marks))
+    blocks = (_ranking_table(ranking, marks), *_map(group, marks))
     fold = Fold.FOLDED if number >= _OPEN else Fold.OPEN
     return Section(group.title, blocks, headline, fold, f"panel-{number}")
 
@@ -251,40 +246,6 @@ def _fastest_cell(result: ShapeResult | None, marks: Mapping[str, Span]) -> Text
         return ALIKE
     lead = f" {format_figures(result.lead)}" if result.lead is not None else ""
     return replace(marks[result.alone], text=marks[result.alone].text + lead)
-
-
-def _lines(group: ComparisonGroup, marks: Mapping[str, Span]) -> Iterator[Block]:
-    """Times along each axis, as pages draw them."""
-    axes = [series for axis in AXES if (series := series_along(group, axis)) is not None and series.times]
-    charts = tuple(
-        series_chart(
-            f"Time at {', '.join(f'{axis} {value}' for axis, value in one.fixed)}",
-            one.axis,
-            [_line(line, marks[line.implementation]) for line in one.times],
-            "s",
-            of=group.title,
-        )
-        for one in axes
-    )
-    if charts:
-        note = "95 % intervals are drawn where they are larger than a mark. Both axes are logarithmic."
-        yield Charts(charts, note)
-
-
-def _line(line: SeriesLine, mark: Span) -> Points:
-    name = short_name(line.implementation)
-    points = (
-        Point(
-            float(stop.at),
-            stop.value,
-            f"{name} at {stop.at}: {format_quantity(stop.value, 's')}, "
-            f"{format_quantity(stop.low, 's')} to {format_quantity(stop.high, 's')}",
-            stop.low,
-            stop.high,
-        )
-        for stop in line.points
-    )
-    return Points(tuple(points), name, mark.text, mark.series or 0, joined=True, hover=name)
 
 
 # ---------------------------------------------------------------- how it was measured
@@ -439,23 +400,3 @@ def missing_section(rows: Sequence[StatusRow], title: str) -> Iterator[Block]:
         first = [row for row in rows if row.status is Status.FAIL or row.below][:_FEW_ROWS]
         whole = Statuses(tuple(rows), ("implementation", "", "", "cases"), "state", "", "fix: ")
         yield Section(title, (limited(whole, first, _ROWS, "reason", FILE),), anchor="missing")
-
-
-def series_chart(title: str, across: str, series: Sequence[Points], unit: str, *, of: str = "") -> Chart:
-    """Lines over a size, both axes logarithmic. Values are in `unit`."""
-    at = sorted({point.x for one in series for point in one.points})
-    sentences = (
-        f"{one.name}: {', '.join(f'{format_quantity(p.y, unit)} at {p.x:g}' for p in one.points)}"
-        for one in series
-        if one.points
-    )
-    return Chart(
-        "lines",
-        title,
-        f"Over {across}. {'; '.join(sentences)}.",
-        Axis(across, log=True, ticks=tuple(Tick(place, f"{place:g}") for place in at)),
-        Axis(title, unit, log=True),
-        tuple(one for one in reversed(series) if one.points),
-        of=of,
-        height=210,
-    )

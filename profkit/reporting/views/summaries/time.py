@@ -17,8 +17,6 @@ from profkit.reporting.views.summaries.parts import (
     summary_text,
 )
 
-# Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
-_SIDES_APART = 0.1
 _CLOCKS_APART = 0.02  # largest over smallest SM clock - 1; cards step in 15 MHz, about 1 %
 _APART = 2.0  # %; processes further apart than this get a word: twice what is asked of the median by default
 # Fastest to slowest, then what is said in per cent of the median.
@@ -54,8 +52,7 @@ def _headline(document: RunDocument) -> str:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
     processes = plural(len(timing.processes), "process", "processes")
-    sets = _on_device(timing)
-    device = f" ({'GPU waited for' if _is_mps(sets) else 'CUDA events'})" if sets else ""
+    device = " (GPU waited for)" if any(one.clock != "wall" for one in timing.processes) else ""
     unsure = "" if "±" in line else " (precision not known)"
     return f"{timing.name} takes {line}{unsure}{device}: {plural(count, 'sample')} in {processes}."
 
@@ -75,53 +72,14 @@ def _notes(timing: Timing, readings: Sequence[Reading]) -> Iterator[str]:
     yield from absence_notes(readings)
 
 
-def _on_device(timing: Timing) -> list[SampleSet]:
-    return [one for one in timing.processes if one.clock == "cuda-events" or one.cache is not None]
-
-
-def _is_mps(sets: Sequence[SampleSet]) -> bool:
-    return any(samples.clock == "mps-synchronized" for samples in sets)
-
-
 def device_notes(timing: Timing) -> Iterator[str]:
     """What must be known of a device's times to believe and compare them, one sentence each."""
-    sets = _on_device(timing)
+    sets = [one for one in timing.processes if one.clock != "wall"]
     if not sets:
         return
-    yield from _host_note(sets)
-    states = {samples.cache for samples in sets}
-    if "cold" in states:
-        yield "the L2 held nothing of the workload when an iteration began (cold)."
-    elif _is_mps(sets):
-        yield "the GPU's caches held what the iteration before left (warm)."
-    elif "warm" in states:
-        yield "the L2 held what the iteration before left (warm); --cold empties it before each."
-    batched = dict.fromkeys(samples.batching for samples in sets if samples.batching)
-    if batched:
-        yield f"launches amortised: {'; '.join(batched)}."
+    yield "the GPU's caches held what the iteration before left (warm)."
     yield from _clock_notes(sets)
     yield from dict.fromkeys(remark for samples in sets for remark in samples.remarks)
-
-
-def _median_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
-def _host_note(sets: Sequence[SampleSet]) -> Iterator[str]:
-    device = _median_known([samples.device_seconds for samples in sets])
-    host = _median_known([samples.host_seconds for samples in sets])
-    if device is None or host is None:
-        return
-    alone = (
-        f"the device alone takes {format_quantity(device, 's')}, the host alone {format_quantity(host, 's')}"
-    )
-    if host > device * (1 + _SIDES_APART):
-        yield f"host-bound: {alone} to launch it."
-    elif device > host * (1 + _SIDES_APART):
-        yield f"{alone} to launch it, so the launch is hidden."
-    else:
-        yield f"{alone} to launch it: both decide."
 
 
 def _clock_notes(sets: Sequence[SampleSet]) -> Iterator[str]:

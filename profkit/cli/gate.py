@@ -1,0 +1,77 @@
+"""`profkit gate`: the workflow that compares a repository's benchmarks in each pull or merge request."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.cli import options
+from profkit.cli.options import option
+
+if TYPE_CHECKING:
+    from profkit.fronts.gate import GatePlan
+    from profkit.reporting.view import View
+
+EXAMPLES = """
+Example:  profkit gate --init
+
+Without --init nothing is written: it says what was found, and which files that would be.
+
+A command of your own, where no benchmark is found:  profkit gate --init -- python bench.py
+"""
+
+
+class ForgeOption(str, Enum):
+    """Whose workflow."""
+
+    github = "github"
+    gitlab = "gitlab"
+
+
+def gate(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="The only workload, instead of those that are found.", metavar="[-- COMMAND]"),
+    ] = None,
+    init: Annotated[bool, option(None, "Write the files.", None, "--init")] = False,
+    forge: Annotated[
+        ForgeOption | None, option(None, "Default: gitlab where origin or a file says so.")
+    ] = None,
+    install: Annotated[
+        str | None, option(None, "What pip installs there (default: what this profkit was installed from).")
+    ] = None,
+    force: Annotated[bool, option(None, "Overwrite what is there.", None, "--force")] = False,
+    format: options.FormatOption = options.OutputFormat.terminal,
+) -> None:
+    """Write the workflow that compares this repository's benchmarks in each pull request."""
+    from profkit.fronts.gate import plan_gate, write_gate
+
+    plan = plan_gate(Path.cwd(), forge.value if forge else None, words or [], install)
+    if init:
+        write_gate(plan, force=force)
+    if format is options.OutputFormat.json:
+        found = [{"name": each.name, "kind": each.kind, "command": each.command} for each in plan.benchmarks]
+        body = {"forge": plan.forge, "suite": plan.suite, "written": init, "notes": plan.notes}
+        options.print_json({"schema": "profkit.gate/1", **body, "workloads": found, "files": plan.files})
+    else:
+        options.print_view(_view(plan, written=init), format)
+
+
+def _view(plan: GatePlan, *, written: bool) -> View:
+    from profkit.core.formatting import plural
+    from profkit.reporting.view import Block, Commands, Section, View, notes, table
+
+    rows = [(each.name, each.kind, " ".join(each.command)) for each in plan.benchmarks]
+    found: tuple[Block, ...] = (table(("workload", "found as", "command"), rows, words=3),) if rows else ()
+    files = table(("file",), [(name,) for name in plan.files])
+    try_it = f"profkit compare --suite {plan.suite} --base HEAD~1"
+    lines = (f"git add {' '.join(plan.files)}", try_it) if written else ("profkit gate --init",)
+    done = "written" if written else "would be written"
+    what = plural(len(rows), "workload") if rows else f"the workloads of {plan.suite}"
+    return View(
+        f"{plan.forge}: {what}; {plural(len(plan.files), 'file')} {done}.",
+        (*found, files, *notes(plan.notes), Section("Next", (Commands(lines),))),
+    )
