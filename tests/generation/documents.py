@@ -142,6 +142,4 @@ def every_way() -> GenerationDocument:
         stopped="interrupted",
         reason="Ctrl-C",
     )
-    return generation(
-        relu, add, softmax, mul, complete=False, notes=("The machine was busy: load 3.1 on 2 cores.",)
-    )
+    return generation(relu, add, softmax, mul, complete=False)

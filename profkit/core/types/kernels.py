@@ -312,5 +312,4 @@ class GenerationDocument:
     output_tokens: int = 0
     seconds: float = 0.0  # wall time of all sessions together
     complete: bool = False
-    notes: tuple[str, ...] = ()
     floor: float = 0.05  # of SAME, as the evaluation of the attempts has it
