@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from profkit.cli import options
+
+if TYPE_CHECKING:
+    from profkit.core.errors import Progress
+    from profkit.core.types import RunDocument
 
 EXAMPLES = """
 Example:  profkit profile --backend cpu -- python benchmark/gated_mlp.py --backend cpu
@@ -20,12 +24,18 @@ On a Mac, the Apple GPU by Instruments:  profkit profile --backend mps -- python
 
 On a server that ssh reaches:  profkit profile --on ssh:gpu1 --backend cuda -- python train.py
 
+A program that runs already, for 20 s; it goes on:  profkit profile --pid 1234 --seconds 20
+
 In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
 """
 
 
 def profile(
-    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
+    command: Annotated[
+        list[str] | None, typer.Argument(help="The workload, after `--`.", metavar="COMMAND")
+    ] = None,
+    pid: Annotated[int | None, typer.Option(help="Instead: a process that runs, with its children.")] = None,
+    seconds: Annotated[float, typer.Option(help="How long to look at it.")] = 20.0,
     backend: options.BackendOption = "auto",
     passes: Annotated[
         str | None,
@@ -70,7 +80,7 @@ def profile(
     from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
     typed |= {
-        "command": tuple(command),
+        "command": tuple(command or ()),
         "passes": tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
         "depth": depth.value,
         "accept_exit": _exit_codes(accept_exit),
@@ -78,7 +88,7 @@ def profile(
     asked = options.taken(ProfileOptions, typed)
     elsewhere = where.places()
     progress = progress_for(quiet=quiet)
-    if plan:
+    if plan and pid is None:
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
@@ -89,7 +99,9 @@ def profile(
         planned = make_plan(asked)
         options.print_as(format, lambda: json.document(planned), lambda: view(planned))
         return
-    if elsewhere is None:
+    if pid is not None:
+        document, folder = _profile_running(typed, elsewhere is not None, progress)
+    elif elsewhere is None:
         document, folder = profile_workload(asked, progress)
     else:
         from profkit.profiling.elsewhere import profile_elsewhere
@@ -101,6 +113,15 @@ def profile(
         raise typer.Exit(130)
     options.print_document(document, format, folder)
     raise typer.Exit(options.verdict_exit(document, judged=check, strict=strict))
+
+
+def _profile_running(typed: dict[str, Any], elsewhere: bool, progress: Progress) -> tuple[RunDocument, Path]:
+    from profkit.core.errors import UsageError
+    from profkit.profiling.attach import AttachOptions, profile_running
+
+    if typed["command"] or typed["plan"] or elsewhere:
+        raise UsageError("--pid is of a process that runs here", "leave out the command, --plan and --on")
+    return profile_running(options.taken(AttachOptions, typed), progress)
 
 
 def _exit_codes(text: str | None) -> tuple[int, ...]:

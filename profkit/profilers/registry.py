@@ -120,6 +120,7 @@ PERF = Profiler(
     _lazy("perf.command.explain"),
     _lazy("perf.probe.perf_checks"),
 )  # fmt: skip
+PY_SPY = Profiler("py-spy", (), explain=_lazy("py_spy.explain"))
 STACKS = Profiler(
     "stacks",
     (
@@ -186,7 +187,7 @@ XCTRACE = Profiler(
 # In the order in which a file is compared with their formats.
 PROFILERS = {
     profiler.name: profiler
-    for profiler in (CPROFILE, NCU, NSYS, PERF, STACKS, TORCH_PROFILER, VALGRIND, XCTRACE)
+    for profiler in (CPROFILE, NCU, NSYS, PERF, PY_SPY, STACKS, TORCH_PROFILER, VALGRIND, XCTRACE)
 }
 
 

@@ -31,6 +31,8 @@ NOT_RUN = {
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
+    r"--pid \d": "needs a program that runs; tests/profiling/test_attach.py has one",
+    r"^profkit gate ": "writes into a repository; tests/fronts has one",
     r"--base ": "needs a repository with two versions; tests/regression/paired has one",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
@@ -51,7 +53,7 @@ ENDS: dict[str, int] = {
 }
 # Inside a sentence the name of a verb alone is no call.
 VERB_ALONE = re.compile(
-    r"profkit (?:profile|record|summarize|check|scrub|report|compare|nightly|history)(?: --depth gate)?"
+    r"profkit (?:profile|record|summarize|check|scrub|report|compare|nightly|history|evaluate)(?: --depth gate)?"
 )
 # These need nothing that was typed before them: shown on two pages, they are run once, whatever the workload is.
 # Profiles take seconds, and are planned only: tests/cli and tests/profiling run some. The two variables change nothing

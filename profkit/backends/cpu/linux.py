@@ -44,7 +44,7 @@ SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 READING = 0.1  # of a plain run: 5,000 samples without their callers
 _BESIDE = "samples of the stacks' run; --depth full records whole native stacks in a run of their own"
-_DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
+DATA, _JIT, TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
 class SampledTrace(Pass):
@@ -65,11 +65,11 @@ class SampledTrace(Pass):
         if not perf.record_ok:
             fault = perf.record_fault or Fault("perf record does not work here")
             return self.skip(fault.reason, fault.fix)
-        data, jit, text = folder / _DATA, folder / _JIT, folder / _TEXT
+        data, jit, text = folder / DATA, folder / _JIT, folder / TEXT
         ran = any(one.name == "stacks" for one in state.passes)
         if self.is_beside(state) and (data.is_file() or not ran):
             step = Step(
-                "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{_TEXT}",), tool="perf"
+                "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{TEXT}",), tool="perf"
             )
             return self.planned((step,), cost=READING, notes=(_BESIDE,))
         switched = Switched(self, perf, state, "trace")
@@ -87,7 +87,7 @@ class SampledTrace(Pass):
         after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
-        step = switched.step(argv, _TEXT, frames.env, seconds=SECONDS)
+        step = switched.step(argv, TEXT, frames.env, seconds=SECONDS)
         notes = (frames.note,) if frames.note else ()
         step = replace(step, after=tuple(after), workload_status=None)
         return self.planned((step,), cost=1.5, notes=notes)
@@ -101,7 +101,7 @@ class SampledTrace(Pass):
         status = str(self.folder / f"{step.name}.status")
         argv = record_argv(
             status_wrapper(step.argv, status),
-            self.folder / _DATA,
+            self.folder / DATA,
             event="cycles" if self._perf.hardware_ok else "cpu-clock",
             call_graph=None,
             perf=str(self._perf.path),
@@ -126,11 +126,11 @@ class SampledTrace(Pass):
         """
         folder, facts = self.folder, compiler_facts(self.context.workload)
         with contextlib.suppress(UnreadableReport):
-            remove_leftovers(recorded_pids(folder / _DATA), time.time() - result.seconds - 1)
-        for name in (_DATA, _JIT):
+            remove_leftovers(recorded_pids(folder / DATA), time.time() - result.seconds - 1)
+        for name in (DATA, _JIT):
             with contextlib.suppress(OSError):
                 (folder / name).unlink()
-        report = read_script(folder / _TEXT)
+        report = read_script(folder / TEXT)
         if not report.stacks:
             return PassFindings(notes=report.warnings, facts=facts)
         stacks = report.stacks[0]
@@ -143,7 +143,7 @@ class SampledTrace(Pass):
         return PassFindings(
             profiles=tuple(profiles),
             stacks=report.stacks,
-            sampled=self._sampled(folder / _TEXT),
+            sampled=self._sampled(folder / TEXT),
             facts=facts,
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "trace") if deep else (),

@@ -95,6 +95,17 @@ def record_argv(
     return (*argv, "-o", str(output), "--", *workload)
 
 
+def attach_argv(pid: int, seconds: float, output: Path, *, clock: bool, perf: str) -> tuple[str, ...]:
+    """Record a process that runs, and what it starts meanwhile, for so many seconds; by a `clock` without a PMU."""
+    frequency = max(
+        49, min(FREQUENCY, int(5_000 / seconds))
+    )  # a share of 10 % is known to a twentieth of itself
+    event: Event = "cpu-clock" if clock else "cycles"
+    workload = ("sleep", f"{seconds:g}")
+    argv = record_argv(workload, output, event=event, call_graph="dwarf", perf=perf, frequency=frequency)
+    return (*argv[: argv.index("-o")], "-p", str(pid), *argv[argv.index("-o") :])
+
+
 def inject_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
     """Merge what CPython wrote about its functions (jit-PID.dump) into a new recording `output`.
 

@@ -28,15 +28,18 @@ _CALLS = {
 }
 
 
-def waits_for(native: int) -> str:
-    """The kind of what a thread waits for now, by its number; empty where it runs or where that is not known."""
+def waits_for(native: int, process: str = "self") -> str:
+    """The kind of what a thread waits for now, by its number; empty where it runs or where that is not known.
+
+    `process`: the number of another process, whose memory we may read.
+    """
     if not _CALLS:
         return ""
     try:
-        words = _read(f"/proc/self/task/{native}/syscall").split()
+        words = _read(f"/proc/{process}/task/{native}/syscall").split()
         kind = _CALLS.get(int(words[0]), "")
         if kind == "file":
-            target = os.readlink(f"/proc/self/fd/{int(words[1], 16)}")
+            target = os.readlink(f"/proc/{process}/fd/{int(words[1], 16)}")
             return {"pipe": "pipe", "socket": "network"}.get(target.partition(":")[0], kind)
         if kind == "input" and int(words[0]) in (23, 270) and int(words[1], 16) == 0:
             return "sleep"  # select of nothing

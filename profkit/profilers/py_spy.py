@@ -1,0 +1,154 @@
+"""py-spy looks at Python programs that run already, from outside: how it is called, and its samples as sampled stacks.
+
+It reads the program's memory and never stops it (`--nonblocking`): whatever becomes of us, the program goes on. One
+recording has the stacks of all threads, a second one of those that can run. The rest waits; for what, a look at the
+threads' system calls tells that is taken at the same time as a `dump` of their stacks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.files.regular import read_bounded_text
+from profkit.profilers.files import reading
+from profkit.profilers.stacks import IMPORT, SCHEMA
+
+INSTALL = "pip install 'profkit[attach]'"
+RATE = 100  # samples a second
+LARGEST = 256 << 20  # bytes; equal stacks are one row, some hundred bytes a frame
+LEAST_CPU = 0.05  # seconds: below that the system's own count of a process is too coarse
+_PROCESS = re.compile(r'process (\d+):"')
+# A row begins with the command lines of the process and of those above it, which may be texts of several lines.
+_ROW = re.compile(
+    r'^(process \d+:".*?);thread \((\d+)\)(?:: ([^;\n]*))?;([^\n]*) (\d+)$', re.DOTALL | re.MULTILINE
+)
+_FRAME = re.compile(r"(.+) \((.+?)(?::(\d+))?\)")
+_IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
+
+Place: TypeAlias = "tuple[str, str, int]"  # function, file and line
+Kinds: TypeAlias = "Mapping[Place, Counter[str]]"
+_Samples: TypeAlias = (
+    "Counter[tuple[int, int, str]]"  # process, thread, and frames as a text, outermost first
+)
+
+
+def record_argv(pid: int, output: Path, seconds: float, *, idle: bool, program: str) -> tuple[str, ...]:
+    """Sample a process and its children for so many seconds into `output`; `idle`: also threads that wait."""
+    words = ("record", "--pid", str(pid), "--nonblocking", "--subprocesses", "--threads", "--full-filenames")
+    length = ("--duration", str(max(1, round(seconds))), "--rate", str(RATE))
+    all_threads = ("--idle",) if idle else ()
+    return (program, *words, *all_threads, *length, "--format", "raw", "--output", str(output))
+
+
+def dump_argv(pid: int, program: str) -> tuple[str, ...]:
+    """Print where each thread of one process is, as `waiting_threads` reads it."""
+    return (program, "dump", "--pid", str(pid), "--nonblocking", "--json")
+
+
+def explain(text: str, returncode: int) -> Fault | None:  # noqa: ARG001
+    """The fault that py-spy printed; None where it is not known."""
+    if re.search(r"permission denied|operation not permitted", text, re.IGNORECASE):
+        return Fault("it may not read that process's memory", "docker run --cap-add SYS_PTRACE")
+    if "python version" in text:
+        return Fault("it does not know the Python of that process", "pip install --upgrade py-spy")
+    return None
+
+
+def waiting_threads(text: bytes) -> Iterator[tuple[int, Place]]:
+    """The threads of a dump that wait: their numbers in the system, and the innermost line of each."""
+    try:
+        for thread in json.loads(text):
+            if not thread["active"] and thread["frames"] and thread["os_thread_id"]:
+                leaf = thread["frames"][0]
+                yield int(thread["os_thread_id"]), (leaf["name"], leaf["filename"], int(leaf["line"]))
+    except (ValueError, KeyError, TypeError):
+        return  # it ended meanwhile
+
+
+def sampled_lines(
+    everything: Path, running: Path, seconds: float, root: int, cpu: Mapping[int, float], kinds: Kinds
+) -> Iterator[str]:
+    """Two recordings of the same `seconds` as lines that `stacks.read_stacks` takes, one for each process.
+
+    `root` is the process that was asked for. `cpu`: processor seconds by process as the system counted them, `kinds`:
+    what threads waited for by innermost line. Raises UnreadableReport where a recording is damaged or holds nothing.
+    """
+    names: dict[tuple[int, int], str] = {}
+    there, able = _read(everything, names), _read(running, names)
+    rounds: Counter[tuple[int, int]] = Counter()
+    for (pid, thread, _), count in there.items():
+        rounds[pid, thread] += count
+    if not rounds:
+        raise UnreadableReport("no thread of the process ran Python")
+    most = max(rounds.values())
+    period = seconds / most if most > RATE * seconds / 2 else 1 / RATE  # rounds that failed count, too
+    for pid in sorted({pid for pid, _ in names}, key=lambda pid: (pid != root, pid)):
+        # The main thread is the first one, and the process that was asked for began first.
+        threads = sorted((number for one, number in names if one == pid), key=lambda n: (n != pid, n))
+        ran = period * sum(count for key, count in able.items() if key[0] == pid)
+        # A thread that could run is not yet one that ran: the system's count decides how much.
+        counted = cpu.get(pid, 0.0)
+        scale = min(1.0, counted / ran) if counted > LEAST_CPU and ran > 0 else 1.0
+        tree, samples, waits = _Tree(), [], []
+        for key in (key for key in there | able if key[0] == pid):
+            node, leaf = tree.add(key[2])
+            runnable = period * able[key]
+            wall, place = max(runnable, period * there[key]), (node, threads.index(key[1]))
+            samples.append([*place, 0, round(wall * 1e6), round(scale * runnable * 1e6), there[key]])
+            if wall > runnable:
+                kind = kinds[leaf].most_common(1)[0][0] if leaf in kinds else "waiting"
+                waits.append([*place, kind, round((wall - runnable) * 1e6)])
+        line = {
+            "schema": SCHEMA,
+            "process": f"{pid}.{pid if pid != root else 0}",
+            "pid": pid,
+            "functions": [[number, *function, 0] for function, number in tree.functions.items()],
+            "nodes": [[number, *node] for node, number in tree.nodes.items()],
+            "threads": [[number, names[pid, thread]] for number, thread in enumerate(threads)],
+            "samples": samples,
+            "waits": waits,
+        }
+        yield json.dumps({**line, "seconds": seconds, "cost": 0, "entries": 0, "end": True})
+
+
+def _read(path: Path, names: dict[tuple[int, int], str]) -> _Samples:
+    """How often each stack was seen; `names` gets those of the threads."""
+    with reading(path):
+        text = read_bounded_text(path, LARGEST, errors="replace")
+    samples: _Samples = Counter()
+    for above, thread, name, stack, count in _ROW.findall(text):
+        pid = int(_PROCESS.findall(above)[-1])
+        names[pid, int(thread)] = name or "unnamed"
+        samples[pid, int(thread), stack] += int(count)
+    return samples
+
+
+class _Tree:
+    """Stacks as nodes below each other. A function that calls itself stands in one once, at its last line."""
+
+    def __init__(self) -> None:
+        self.functions: dict[tuple[str, str], int] = {}
+        self.nodes: dict[tuple[int, int, int], int] = {}
+
+    def add(self, text: str) -> tuple[int, Place]:
+        """The number of the stack that frames in a row of text are, and its innermost line."""
+        found = [(frame, _FRAME.fullmatch(frame)) for frame in text.split(";")]
+        places = [(m[1], m[2], int(m[3] or 0)) if m is not None else (frame, "", 0) for frame, m in found]
+        node = 0
+        for (name, file, line), (inner, inner_file, _) in zip(
+            places, [*places[1:], ("", "", 0)], strict=True
+        ):
+            importing = file.startswith(_IMPORT_SYSTEM)
+            if (inner, inner_file) == (name, file) or (importing and inner_file.startswith(_IMPORT_SYSTEM)):
+                continue
+            known = (
+                self.functions.setdefault((name, file), len(self.functions) + 2) if not importing else IMPORT
+            )
+            node = self.nodes.setdefault((node, known, line), len(self.nodes) + 2)
+        return node, places[-1]

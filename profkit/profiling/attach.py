@@ -1,0 +1,242 @@
+"""`profkit profile --pid`: a program that runs already is looked at for some seconds, and goes on unharmed.
+
+What looks at it are processes of their own which never stop it, and end by themselves: whatever becomes of us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.analysis.summaries.host import time_split
+from profkit.backends import DEFAULT, RunContext
+from profkit.backends.attached import attach, is_python
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.formatting import format_quantity
+from profkit.core.run_folder import create_run_folder, short_path, write_run
+from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.types import RUN, Reading, RunDocument, Source, Workload
+from profkit.hardware.machine import read_machine
+from profkit.hardware.nvml import NvmlError, nvml_session
+from profkit.profiling.profile import write_reports
+from profkit.profiling.run_passes import run_pass
+from profkit.profiling.run_steps import RunSettings
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.workload import default_name
+from profkit.reporting.facts import fact_text
+from profkit.runtime.passes.secrets import mask_command
+
+if TYPE_CHECKING:
+    import psutil
+
+    from profkit.core.process_tree import TreeUse
+
+PATIENCE = 60.0  # seconds for a tool to write its file when its time is over
+
+
+@dataclass(frozen=True)
+class AttachOptions:
+    """Which process is looked at, for how many seconds; the others as of a run that is started here."""
+
+    pid: int
+    seconds: float = 20.0
+    targets: Path | None = None
+    output: Path = Path("reports")
+    name: str | None = None
+    keep_arguments: bool = False
+
+
+def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocument, Path]:
+    """The judged run and its folder; interrupted, it has what was seen until then.
+
+    Raises UsageError where there is no such process, MachineError where it may not be looked at or a tool fails.
+    """
+    watch = _Watch(_find(options))
+    workload, hidden = _describe(watch.root, options)
+    attached, targets = (
+        attach(options.pid, options.seconds),
+        targets_for(DEFAULT, options.targets, workload.name),
+    )
+    folder = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
+    context = RunContext(workload, read_machine(), folder, "standard", None, 0.01, 0.0, hidden=hidden)
+    begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    document = RunDocument(workload.name, DEFAULT, "running", workload, begun, machine=context.machine)
+    write_run(folder, document)
+    plan = replace(attached.plan, steps=attached.steps(folder / "artifacts"))
+    progress.begin(plan.name, f"{plan.tool}, {options.seconds:g} s of process {options.pid}")
+
+    def look(gone: float) -> None:
+        if gone < options.seconds:
+            attached.look(watch.look(gone))
+        progress.tick(gone)
+
+    result = None
+    with raise_on_signals(), contextlib.suppress(KeyboardInterrupt, Interrupted):
+        result = run_pass(plan, RunSettings(folder, "/", options.seconds + PATIENCE, look))
+    with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
+        try:
+            if result is not None and result.result.state == "failed":
+                raise MachineError(f"{plan.tool}: {fact_text(result.result.reason)}", result.result.fix)
+            seconds = watch.usage[-1][0] if watch.usage else 0.0
+            findings = attached.read(context, seconds, watch.cpu)
+        except ProfkitError as fault:
+            progress.end("failed")
+            write_run(folder, replace(document, state="failed", failure=fault.message))
+            fault.run = folder
+            raise
+        progress.end("done" if result is not None else "interrupted; what was seen is kept")
+        end = "goes on" if watch.root.is_running() else "has ended"
+        seen = f"Process {options.pid} was looked at for {seconds:.1f} s, with its children, and {end}."
+        document = replace(
+            document,
+            state="complete" if result is not None else "interrupted",
+            tools={str(plan.tool): attached.version},
+            passes=(replace(result.result, artifacts=findings.artifacts),) if result is not None else (),
+            readings=watch.readings(),
+            time_split=time_split(watch.usage, None, watch.use),
+            profiles=findings.profiles,
+            sampled=(findings.sampled,) if findings.sampled is not None else (),
+            facts=findings.facts,
+            notes=(seen, *findings.notes, *watch.device_notes()),
+        )
+        document = judge_document(document, targets)
+        if (why := write_reports(document, folder)) is not None:
+            progress.note(why)
+    return document, Path(short_path(folder))
+
+
+def _find(options: AttachOptions) -> psutil.Process:
+    """The process, which may be looked into. Raises UsageError and MachineError."""
+    import psutil
+
+    pid = options.pid
+    if not 1 <= options.seconds <= 86_400:
+        raise UsageError(f"--seconds {options.seconds:g} is not between 1 s and a day", "--seconds 20")
+    try:
+        found = psutil.Process(pid)
+        owner = found.username()
+        if found.status() == psutil.STATUS_ZOMBIE or pid == os.getpid():
+            raise ValueError
+    except (psutil.NoSuchProcess, ValueError, OverflowError):
+        raise UsageError(f"no process {pid} runs here", "pgrep -af python   (lists them)") from None
+    try:
+        is_python(pid)
+        os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))  # asks for the right that every debugger needs
+    except FileNotFoundError:
+        raise MachineError("--pid reads /proc, which only Linux has") from None
+    except (PermissionError, ProcessLookupError):
+        ours = os.geteuid() in (0, found.uids().real)
+        raise MachineError(*why_refused(pid, None if ours else owner, _ptrace_scope())) from None
+    return found
+
+
+def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:
+    """Why the system lets us not look into a process, and the line that changes it.
+
+    `other`: the user whose it is, where it is not ours. `scope`: Yama's ptrace_scope, 0 where nothing limits.
+    """
+    if other is not None:
+        again = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
+        return f"process {pid} is {other}'s: another user may not look into it", again
+    if scope > 0 and os.geteuid() != 0:
+        reason = f"kernel.yama.ptrace_scope is {scope}: only its parent and root may look into a process"
+        return (
+            reason,
+            "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "reboot   (3 holds until then)",
+        )
+    reason = f"this container has no right to look into process {pid} (CAP_SYS_PTRACE)"
+    return reason, "docker run --cap-add SYS_PTRACE   (Kubernetes: securityContext.capabilities.add)"
+
+
+def _ptrace_scope() -> int:
+    try:
+        return int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, tuple[str, ...]]:
+    """The process as a workload, and the secrets of its command line."""
+    words, python = root.cmdline() or [root.name()], is_python(root.pid)
+    shown, hidden = (tuple(words), ()) if options.keep_arguments else mask_command(words)
+    script = [word for word in words[1:2] if python and not word.startswith("-")]  # gunicorn ends in no .py
+    name = options.name or (Path(script[0]).stem if script else default_name(words))
+    program = shown[0] if python else root.exe()
+    return Workload((program, *shown[1:]), name, root.cwd(), root.exe() if python else None), hidden
+
+
+@dataclass
+class _Watch:
+    """What the process and those that it started use, by looks at them."""
+
+    root: psutil.Process
+    cpu: dict[int, float] = field(default_factory=dict)  # processor seconds of each since the first look
+    usage: list[tuple[float, float, float]] = field(default_factory=list)  # as `time_split` takes it
+    peak: int = 0  # bytes of memory
+    use: TreeUse | None = None
+    _seen: dict[int, list[tuple[float, ...]]] = field(
+        default_factory=dict
+    )  # the first and the last look at each
+    _gpu: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def look(self, gone: float) -> int:
+        """Look at all; the process whose turn it is to be looked at closely."""
+        import psutil
+
+        from profkit.core.process_tree import TreeUse, seconds_queued
+
+        resident, threads, alive = 0, 0, [self.root.pid]
+        with contextlib.suppress(psutil.Error):
+            alive += [child.pid for child in self.root.children(recursive=True)]
+        for pid in alive:
+            with contextlib.suppress(psutil.Error, OSError):
+                one = psutil.Process(pid)
+                times, io = one.cpu_times(), one.io_counters()
+                counts = (io.read_chars, io.write_chars, io.read_count + io.write_count)
+                now = (times.user + times.system, seconds_queued(pid), *counts)
+                self._seen.setdefault(pid, [(0.0,) * 5 if self.usage else now, now])[1] = now
+                resident, threads = resident + one.memory_info().rss, threads + one.num_threads()
+        since = {
+            pid: [last - first for first, last in zip(*looks, strict=True)]
+            for pid, looks in self._seen.items()
+        }
+        self.cpu = {pid: used[0] for pid, used in since.items()}
+        cpu, queued, read, written, calls = (sum(column) for column in zip(*since.values(), strict=True))
+        self.usage.append((gone, cpu, queued))
+        self.peak = max(self.peak, resident)
+        self.use = TreeUse(
+            int(read), int(written), int(calls), max(threads, self.use.threads if self.use else 0)
+        )
+        with contextlib.suppress(OSError, NvmlError), nvml_session() as nvml:
+            for number, device in enumerate(nvml.handles()):
+                if found := [use for pid, use in nvml.processes(device).items() if pid in alive]:
+                    size, busy = (sum(column) for column in zip(*found, strict=True))
+                    self._gpu.setdefault(number, []).append((size, min(100, busy)))
+        return alive[len(self.usage) % len(alive)]
+
+    def device_notes(self) -> list[str]:
+        """What they used of each GPU, in words."""
+        notes = []
+        for number, looks in sorted(self._gpu.items()):
+            busy = sum(busy for _, busy in looks) / len(looks)
+            held = format_quantity(max(size for size, _ in looks), "B")
+            notes.append(
+                f"GPU {number}: {busy:.0f} % busy with this program, which holds {held} of its memory."
+            )
+        return notes
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The largest resident set (B) and the cores kept busy (%) of all processes together."""
+        seconds, cpu, _ = self.usage[-1] if self.usage else (0.0, 0.0, 0.0)
+        source = Source(
+            "psutil", formula="100 * (user + system CPU seconds) / wall seconds, of all processes"
+        )
+        busy = 100 * cpu / seconds if seconds > 0 else 0.0
+        return (
+            Reading("memory.rss_peak", float(self.peak), "B", "measured", RUN, Source("psutil", "rss")),
+            Reading("cpu.utilization", busy, "%", "measured", RUN, source),
+        )

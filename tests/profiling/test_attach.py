@@ -1,0 +1,206 @@
+"""A program that runs already: what is seen of it, and that it goes on whatever becomes of those who look."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from profkit.core.run_folder import read_run
+from profkit.core.types import RunDocument
+from profkit.hardware import nvml
+from profkit.profilers.programs import find_tool
+from profkit.profilers.py_spy import sampled_lines
+from profkit.profilers.stacks import read_stacks
+from profkit.profiling.attach import why_refused
+from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
+from tests.cuda_stand_in import nvidia as nvidia
+
+needs_py_spy = pytest.mark.skipif(find_tool("py-spy", "PROFKIT_PY_SPY") is None, reason="py-spy is not here")
+SERVER = """
+import multiprocessing, sys, threading, time
+
+def count_up():
+    while True:
+        sum(number * number for number in range(20000))
+
+def doze():
+    while True:
+        time.sleep(0.1)
+
+if __name__ == "__main__":
+    multiprocessing.get_context("fork").Process(target=count_up, daemon=True).start()
+    threading.Thread(target=doze, daemon=True).start()
+    for line in sys.stdin:
+        print(line.strip(), flush=True)
+"""
+
+
+class Running:
+    """A program that answers on its standard output."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "server.py").write_text(SERVER)
+        self.folder = folder
+        words = [sys.executable, "server.py", "--password", "hunter2"]
+        self.process = subprocess.Popen(
+            words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.answers()
+
+    def answers(self) -> bool:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print("hello", file=self.process.stdin, flush=True)
+        return self.process.stdout.readline() == "hello\n"
+
+    def profkit(self, *words: str) -> subprocess.Popen[str]:
+        """A profkit that looks at it, once it does."""
+        argv = [*PROFKIT, "profile", "--pid", str(self.process.pid), "-q", *words]
+        started = subprocess.Popen(argv, cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+        while not list(self.folder.glob("reports/*/logs/stacks-running.log")):
+            assert started.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.7)
+        return started
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Running]:
+    running = Running(tmp_path)
+    yield running
+    running.process.stdin.close()  # type: ignore[union-attr]
+    running.process.wait(10)
+
+
+def document_in(folder: Path) -> RunDocument:
+    return read_run(next(folder.glob("reports/*")))
+
+
+@needs_py_spy
+def test_a_running_program_with_its_children_is_a_run_like_any_other(server: Running) -> None:
+    said = server.profkit("--seconds", "2").communicate()[0]
+    document = document_in(server.folder)
+    places = {spot.where.function: spot.kind for spot in document.hot_spots}
+    assert next(iter(places.items())) in (("count_up", "python"), ("count_up.<locals>.<genexpr>", "python"))
+    sleeping = {line.function: line.other_waits for line in document.sampled[0].lines}["doze"]
+    assert max(sleeping, key=sleeping.__getitem__) == "sleep"
+    assert document.time_split is not None
+    assert document.time_split.cpu is not None
+    assert 0 < document.time_split.cpu < 10
+    assert "count_up server.py" in said
+    written = "".join(
+        path.read_text() for path in server.folder.glob("reports/*/**/*") if path.suffix in (".json", ".txt")
+    )
+    assert "hunter2" not in written
+    assert server.answers()
+
+
+@needs_py_spy
+def test_a_killed_profkit_leaves_the_program_as_it_was(server: Running) -> None:
+    looking = server.profkit("--seconds", "30")
+    tools = [child.pid for child in psutil.Process(looking.pid).children() if "record" in child.cmdline()]
+    assert len(tools) == 2
+    for pid in (looking.pid, *tools):
+        os.kill(pid, signal.SIGKILL)
+    looking.communicate()
+    assert server.answers()
+    assert psutil.Process(server.process.pid).children()[0].status() != psutil.STATUS_STOPPED
+
+
+@needs_py_spy
+def test_ctrl_c_keeps_what_was_seen(server: Running) -> None:
+    looking = server.profkit("--seconds", "30")
+    looking.send_signal(signal.SIGINT)
+    said = looking.communicate()[0]
+    assert looking.returncode == 130
+    assert document_in(server.folder).state == "interrupted"
+    assert "count_up server.py" in said
+    assert server.answers()
+
+
+@pytest.mark.perf
+def test_a_program_of_machine_code_is_sampled_by_perf(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "spin.c").write_text(
+        "volatile long n; void turn(void) { n = n * 3 + 1; } int main(void) { for (;;) turn(); }"
+    )
+    subprocess.run([compiler, "-g", "-O0", "-o", "spin", "spin.c"], cwd=tmp_path, check=True)
+    running = subprocess.Popen([tmp_path / "spin"])
+    try:
+        words = ("profile", "--pid", str(running.pid), "--seconds", "1", "-q")
+        said = profkit(*words, cwd=tmp_path, process=True)
+    finally:
+        running.kill()
+        running.wait()
+    assert said.code == 0
+    assert {spot.where.function for spot in document_in(tmp_path).hot_spots} >= {"turn"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (("--pid", "4194999"), 2, "no process 4194999 runs here"),
+        (("--pid", "-1"), 2, "no process -1 runs here"),
+        (("--pid", "1", "--seconds", "0"), 2, "not between 1 s and a day"),
+        (("--pid", "1", "--", "ls"), 2, "leave out the command"),
+        (("--pid", str(os.getppid())), 3, "pip install 'profkit[attach]'"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_said(
+    tmp_path: Path, words: tuple[str, ...], code: int, expected: str
+) -> None:
+    said = profkit("profile", *words, cwd=tmp_path, env={"PROFKIT_PY_SPY": "/no/such/program"})
+    assert said.code == code
+    assert expected in said.err
+
+
+@pytest.mark.parametrize(
+    ("other", "scope", "fix"),
+    [
+        ("alice", 1, "sudo env"),
+        (None, 0, "--cap-add SYS_PTRACE"),
+        (None, 1, "ptrace_scope=0"),
+        (None, 3, "reboot"),
+    ],
+)
+def test_a_refusal_has_the_line_that_changes_it(
+    monkeypatch: pytest.MonkeyPatch, other: str | None, scope: int, fix: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert fix in why_refused(7, other, scope)[1]
+
+
+def test_samples_become_processes_with_times_and_waits(tmp_path: Path) -> None:
+    """Also where a command line has several lines and signs that part frames; what can run is scaled to what ran."""
+    begin = 'process 7:"python -c import x;\nrun()";thread (7): MainThread;<module> (<string>:2);'
+    child = 'process 7:"python";process 9:"python";thread (9): MainThread;work (a.py:5);'
+    everything, running = tmp_path / "all", tmp_path / "running"
+    everything.write_text(f"{begin}pause (b.py:3) 60\n{begin}spin (b.py:9) 40\n{child}work (a.py:8) 100\n")
+    running.write_text(f"{begin}spin (b.py:9) 40\n{child}work (a.py:8) 100\ntorn;")
+    kinds = {("pause", "b.py", 3): Counter(sleep=2)}
+    text = "\n".join(sampled_lines(everything, running, 1.0, 7, {7: 0.2, 9: 1.0}, kinds))
+    (tmp_path / "stacks").write_text(text)
+    sampled = read_stacks(tmp_path / "stacks").sampled
+    assert sampled is not None
+    lines = {(line.file, line.line): line for line in sampled.lines}
+    assert lines["b.py", 3].waits == {"sleep": pytest.approx(0.6)}
+    assert (lines["b.py", 9].main_wall, lines["b.py", 9].main_cpu) == pytest.approx((0.4, 0.2))
+    assert (lines["a.py", 8].other_wall, lines["a.py", 8].other_cpu) == pytest.approx((1.0, 1.0))
+
+
+def test_a_driver_says_what_each_process_uses(nvidia: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))
+    with nvml.nvml_session() as library:
+        assert library.processes(library.handles()[0]) == {41: (3 << 30, 55), 42: (1 << 20, 0)}
