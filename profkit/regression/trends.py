@@ -64,7 +64,7 @@ def trends_of(
 def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
     """A series with its segments and the change points of each; values that are not valid are left out.
 
-    Noise, autocorrelation and what one night could show are those of the last segment.
+    Noise and autocorrelation are those of the last segment.
     """
     segments = segments_of(series, accepted)
     changes: list[ChangePoint] = []
@@ -76,8 +76,8 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
             point = inside[change.index]
             index = change.index + segment.first
             changes.append(replace(change, index=index, started=point.started, commit=point.commit))
-    noise = findings.noise, findings.detectable, findings.autocorrelation
-    return Trend(series, segments, tuple(changes), *noise)
+    noise, correlation = findings.noise, findings.autocorrelation
+    return Trend(series, segments, tuple(changes), noise, autocorrelation=correlation)
 
 
 def trend_of_file(path: Path) -> Trend:
@@ -85,12 +85,12 @@ def trend_of_file(path: Path) -> Trend:
 
     Raises UnreadableReport for what is no such file.
     """
-    name, values = read_series_file(path)
+    values = read_series_file(path)
     points = tuple(
         HistoryPoint(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in values.items()
     )
-    return trend_of(Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points))
+    return trend_of(Series(SeriesKey(path.stem, "", "value", Scope("run")), "", "none", points))
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
@@ -143,11 +143,11 @@ def gating_metrics() -> frozenset[str]:
 # ---------------------------------------------------------------- a series in a file
 
 
-def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
-    """The name of the series in a file, and its values by the numbers of their lines; None: a line says there is none.
+def read_series_file(path: Path) -> dict[str, float | None]:
+    """The values of a file by the numbers of their lines; None: a line says there is none.
 
-    Blank lines and those that begin with # are passed over. Raises UnreadableReport where the file cannot be read, or a
-    line is no number.
+    Blank lines, those that begin with # and a first line that names the series are passed over. Raises UnreadableReport
+    where the file cannot be read, or a line is no number.
     """
     try:
         text = read_bounded_text(path, LARGEST, encoding="utf-8-sig")
@@ -158,13 +158,12 @@ def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
         raise UnreadableReport(f"{path.name} is no text", EXPECTED) from error
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    name = "value"
     if lines and re.match(r"[^\W\d_][\w .()/%-]*$", lines[0][1]) and lines[0][1].lower() not in MISSING:
-        name = lines.pop(0)[1]
+        del lines[0]
     values = {str(number): _value(path, number, line) for number, line in lines}
     if all(value is None for value in values.values()):
         raise UnreadableReport(f"{path.name} holds no value", EXPECTED)
-    return name, values
+    return values
 
 
 def _value(path: Path, number: int, line: str) -> float | None:

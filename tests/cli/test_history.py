@@ -116,8 +116,7 @@ def test_a_series_of_a_file(tmp_path: Path) -> None:
     values = [100.0 + (n * 37) % 5 * 0.1 for n in range(40)] + [120.0 + (n * 37) % 5 * 0.1 for n in range(40)]
     (tmp_path / "s.csv").write_text("\n".join(map(str, values)))
     told = profkit("history", "trend", "--from", "s.csv", "--format", "json", cwd=tmp_path).json()
-    assert (told["schema"], told["change_points"], told["rows"][40]) == ("profkit.trend/1", [40], 40)
-    assert (told["column"], told["by"]) == ("value", None)
+    assert (told["schema"], told["change_points"], told["values"]) == ("profkit.trend/1", [40], values)
     assert "▲" in profkit("history", "trend", "--from", "s.csv", cwd=tmp_path).out
     assert not (tmp_path / "reports").exists()
 

@@ -205,11 +205,7 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
 
 
 def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
-    """The metric, its change and why; below it the commits since the last good one."""
-    good, here = metric.good_commit, metric.commit
-    below: tuple[str, ...] = ()
-    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
-        below = (f"commits since then: git log {good[:12]}..{here[:12]}",)
+    """The metric, its change and why."""
     word = metric.outcome.upper() + ("" if metric.gates else ", watched")
     return StatusRow(
         OUTCOMES[metric.outcome],
@@ -218,7 +214,6 @@ def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -
         why_of(metric, workload.pairs),
         limit=detectable(metric),
         place=place,
-        below=below,
     )
 
 
