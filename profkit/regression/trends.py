@@ -11,13 +11,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.codec import without_collector
-from profkit.core.errors import Progress, UnreadableReport, UsageError
+from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
-    Entry,
     HistoryPoint,
     Scope,
     Series,
@@ -33,7 +31,6 @@ from profkit.regression.history.store import ALL
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
 DEFAULT_METRICS = ("time.geometric_mean", "time.median", "speedup.geometric_mean", "tests.failed")
-_EACH = 20  # series between two words on how far it is
 LARGEST = 2 << 20  # bytes: a hundred thousand values
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
 EXPECTED = "give it one value a line: cut -d, -f2 TABLE.csv > FILE takes the second column of a table"
@@ -112,27 +109,6 @@ def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
 
 
 # ---------------------------------------------------------------- a whole history
-
-
-def all_trends(
-    history: History, chosen: HistoryFilter, progress: Progress
-) -> tuple[tuple[Trend, ...], tuple[Entry, ...]]:
-    """The trend of every series, and the runs, oldest first. It takes 3 ms for a series of a year.
-
-    Raises UnreadableReport for a damaged history.
-    """
-    with without_collector():
-        progress.begin("read", str(history.path))
-        entries, known, accepted = history.entries(chosen), history.series(chosen), history.accepted()
-        progress.end(f"{len(entries)} runs, {len(known)} series")
-        progress.begin("look for changes", f"{len(known)} series")
-        trends = []
-        for number, series in enumerate(known):
-            if number % _EACH == 0:
-                progress.move(f"{number} of {len(known)} series")
-            trends.append(trend_of(series, accepted))
-        progress.end(f"{sum(len(trend.change_points) for trend in trends)} changes")
-    return tuple(trends), entries
 
 
 def gating_metrics() -> frozenset[str]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from profkit.core.errors import MachineError, Silent, UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.files import safe_folder
 from profkit.core.types import Entry, Trend
-from profkit.regression.history import HistoryFilter, open_history
-from profkit.regression.trends import all_trends, gating_metrics
+from profkit.regression.history import open_history
+from profkit.regression.trends import gating_metrics, trends_of
 from profkit.reporting.site import prepare_folder, site_page, write_site
 from tests.browser import visit
 from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, write_history
@@ -28,7 +28,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     """Half a year of six workloads."""
     history = write_history(tmp_path_factory.mktemp("site history") / "history.sqlite")
     with open_history(history, read_only=True) as store:
-        return all_trends(store, HistoryFilter(), Silent())
+        return trends_of(store, ("*:*",)), store.entries()
 
 
 def write(folder: Path, known: Known) -> Path:

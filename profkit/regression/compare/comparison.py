@@ -104,8 +104,7 @@ def _decide_metrics(
 ) -> _DecidedMetrics:
     metrics = options.metrics
     swept = baseline.is_sweep and candidate.is_sweep
-    wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
-    pairs = pairs_of(baseline, candidate, kernels, wanted)
+    pairs = pairs_of(baseline, candidate, kernels)
     grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())
     others = [p for p in pairs if p.metric != "time.median" or p.scope not in grouped.cases]
     changes = (*grouped.changes, *decide_pairs(others, options.floor))
