@@ -62,7 +62,8 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     if not options.metrics:
         kernels = kernel_changes(baseline, candidate, matched, options.floor)
         functions = function_changes(baseline, candidate)
-    decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels))
+    main = _main_kernels(matched, kernels)
+    decided = _decide_metrics(baseline, candidate, options, main)
     changes = decided.changes
     if not changes and not kernels:
         why = Fact.of("nothing-in-common", metrics=", ".join(options.metrics))
@@ -81,7 +82,7 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
         changes=worst_first(changes),
         kernels=kernels,
         functions=functions,
-        causes=causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions)),
+        causes=causes_of(Evidence(baseline, candidate, changes, matched, main, kernels, functions)),
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, decided)),
         fix=found.fix,

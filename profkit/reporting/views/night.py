@@ -92,8 +92,7 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     if lines:
         yield Section("Next", (Commands(lines),))
     if folder is not None:
-        files = "report.md  report.html  night.json  junit.xml  runs/"
-        yield Section("Files", (Paragraph(str(folder)), Paragraph(soft(files))))
+        yield Section("Files", (Paragraph(str(folder)),))
     yield from (_cases(night, workload) for workload in night.workloads)
     yield Annotations(tuple(_annotations(night)))
 
@@ -205,7 +204,11 @@ def _loud(workload: WorkloadOutcome, night: Night) -> Iterator[Block]:
 
 
 def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -> StatusRow:
-    """The metric, its change and why."""
+    """The metric, its change and why; below it the commits since the last good one."""
+    good, here = metric.good_commit, metric.commit
+    below: tuple[str, ...] = ()
+    if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
+        below = (f"commits since then: git log {good[:12]}..{here[:12]}",)
     word = metric.outcome.upper() + ("" if metric.gates else ", watched")
     return StatusRow(
         OUTCOMES[metric.outcome],
@@ -214,6 +217,7 @@ def _status(workload: WorkloadOutcome, metric: MetricOutcome, place: str = "") -
         why_of(metric, workload.pairs),
         limit=detectable(metric),
         place=place,
+        below=below,
     )
 
 
