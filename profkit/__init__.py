@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from profkit.fronts.in_process import profile as profile
+    from profkit.fronts.notebook import load_ipython_extension as load_ipython_extension
     from profkit.profiling.api import load as load
     from profkit.runtime.passes.benchmark import benchmark as benchmark
     from profkit.runtime.region import region as region
@@ -18,6 +19,7 @@ _LAZY = {
     "benchmark": "profkit.runtime.passes.benchmark",
     "load": "profkit.profiling.api",
     "profile": "profkit.fronts.in_process",
+    "load_ipython_extension": "profkit.fronts.notebook",
 }
 
 

@@ -145,7 +145,6 @@ class Backend(Protocol):
     sampling: Mapping[Depth, float] = {"quick": 2.0, "gate": 5.0, "standard": 5.0, "full": 30.0}
     # What a whole run may take where the user says nothing: so many plain runs, and seconds; else as long as it needs.
     allowances: Mapping[Depth, tuple[float, float]] = {"gate": (10.0, 15.0), "standard": (5.0, 10.0)}
-    function_tools: tuple[str, ...] = ()  # the profilers whose reports say which function takes how much
     profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
     tool_lines: GpuToolLines = GpuToolLines()
     targets: Path | None = None  # the YAML file of its default targets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,12 +32,6 @@ def bisect(
     floor: Annotated[str | None, option(None, "The relative change that counts: 2%.", "SHARE")] = None,
     sampling: Annotated[float, option(None, "Seconds that one process samples.", min=0.01)] = 1.0,
     timeout: Annotated[float | None, option(None, "Seconds for one process.", min=0.01)] = None,
-    output: Annotated[
-        Path | None,
-        option(
-            None, "A new folder for what was found (default: reports/bisect-TIME).", None, "--output", "-o"
-        ),
-    ] = None,
     quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
@@ -63,7 +56,7 @@ def bisect(
     asked = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
     progress = progress_for(quiet=quiet, ends_only=True)
     with raise_on_signals():
-        document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup, output)
+        document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup)
     with defer_interrupts():
         options.print_as(format, lambda: json.document(document), lambda: view(document, str(folder)))
     raise typer.Exit(bisecting.exit_code(document))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +60,6 @@ def compare(
     cause: Annotated[bool, option(VERSIONS, "Where they differ, look for the reason.")] = True,
     quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
     force: Annotated[bool, option(None, "Compare although the two are not alike.", None, "--force")] = False,
-    across: Annotated[list[str] | None, option(None, "They differ in this on purpose.", "FIELD")] = None,
     metric: Annotated[
         list[str] | None,
         option(None, "Look at this metric alone, and let it decide (repeatable).", None, "--metric", "-m"),
@@ -100,7 +97,6 @@ def compare(
     baseline, candidate = _two_runs(words or [])
     asked = CompareOptions(
         force=force,
-        across=_fields(across or []),
         metrics=_metrics(metric or []),
         floor=share,
         paths=(str(baseline), str(candidate)),
@@ -115,8 +111,6 @@ def _two_runs(words: list[str]) -> tuple[Path, Path]:
 
     if len(words) == 2:
         return Path(words[0]), Path(words[1])
-    if len(words) > 2 and not Path(words[0]).exists():
-        raise UsageError(f"{shlex.join(words[:4])} ... is a command: which versions of it?", "--base HEAD~1")
     raise UsageError(
         f"compare takes two runs or reports, not {len(words)}",
         "profkit compare BASELINE CANDIDATE, or profkit compare --base main -- COMMAND",
@@ -141,10 +135,6 @@ def _versions(
     if not words:
         raise UsageError(
             "no command: put it after `--`", f"profkit compare --base {base or 'main'} -- python bench.py"
-        )
-    if len(words) == 1 and len(words[0].split()) > 1 and shutil.which(words[0]) is None:
-        raise UsageError(
-            f"there is no program {words[0]!r}: the command is one quoted word", f"-- {words[0]}"
         )
     if base is None:
         raise UsageError(f"--head {head}: and what is it compared with?", f"--base {head}~1")
@@ -304,21 +294,6 @@ def _metrics(names: list[str]) -> tuple[str, ...]:
     from profkit.analysis.metrics import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))
-
-
-def _fields(names: list[str]) -> tuple[str, ...]:
-    """Fields of the fingerprint by name or title; raises UsageError with all titles where there is none of a name."""
-    from profkit.analysis.comparability import all_fields
-    from profkit.core.errors import UsageError
-
-    known = {word.lower(): name for name, field in all_fields().items() for word in (name, field.title)}
-    for name in names:
-        if name.strip().lower() not in known:
-            titles = ", ".join(field.title for field in all_fields().values() if field.tier == "must")
-            raise UsageError(
-                f"--across {name} is no field that decides what may be compared", f"one of: {titles}"
-            )
-    return tuple(known[name.strip().lower()] for name in names)
 
 
 def parse_share(text: str | None) -> float | None:

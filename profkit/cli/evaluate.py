@@ -37,7 +37,7 @@ usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests co
 what was done is kept.
 """
 ON = "Resuming"
-WITH_RESUME = ("resume", "file", "kernels", "again", "profile", "profile_depth", *options.SHOWN)
+WITH_RESUME = ("resume", "file", "kernels", "profile", "profile_depth", *options.SHOWN)
 
 
 def evaluate(
@@ -89,9 +89,6 @@ def evaluate(
     floor: Annotated[float, option(HOW, "A speed-up within this of 1 is SAME.")] = 0.05,
     budget: options.BudgetOption = 5.0,
     resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
-    again: Annotated[
-        bool, option(ON, "With --resume: try once more what did not pass.", None, "--again")
-    ] = False,
     replay: Annotated[str, option(ON, "Do one test of an evaluation again, and show all of it.", "ID")] = "",
     profile: Annotated[
         int, option(HOW, "So many of the slowest tests go through `profkit profile`.", "N", min=0)
@@ -114,10 +111,8 @@ def evaluate(
     from profkit.core.errors import UsageError
     from profkit.execution.places.kinds import hide_prefixes
     from profkit.generation.keys import without_secrets
-    from profkit.kernels.devices import split_list
     from profkit.kernels.evaluation.request import (
         CODE_FILE,
-        JudgeSettings,
         PairOptions,
         make_request,
         read_document,
@@ -141,14 +136,12 @@ def evaluate(
         raise UsageError("--correctness-only times nothing, and --profile needs times", "leave out one")
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "an evaluation")
-        request = read_request(resume, again=again)
-        line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
-        needed = again or bool(profile) or not read_document(resume).complete
+        request = read_request(resume)
+        line = f"profkit evaluate --resume {shlex.quote(str(resume))}"
+        needed = bool(profile) or not read_document(resume).complete
         named = [(CODE_FILE, str(file))] if file is not None else []
         require_code(request, [*named, *options.typed_options(context, ("kernels",))], line, needed=needed)
     else:
-        if again:
-            options.refuse_again("an evaluation", "evaluate")
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
             typed |= {"suite": "traced", "traces": _record(words, output, quiet=quiet)}
@@ -157,23 +150,22 @@ def evaluate(
                 raise UsageError("kernels are generated here", "profkit generate, then evaluate")
             from profkit.core.types import GenerationLimits
             from profkit.generation.model import ModelOptions
-            from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
+            from profkit.generation.request import COMPARING_SECONDS, DEFAULT_FOLDER, GenerationOptions
             from profkit.generation.run import generate_kernels
 
-            new = {"limits": GenerationLimits(tests.max_attempts), "output": kernels or DEFAULT_FOLDER}
-            writing = options.taken(GenerationOptions, {**typed, **new, "profile_depth": ""})
-            to_ask = ModelOptions(**vars(chosen))
-            generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
+            generated, kernels = generate_kernels(
+                options.judge_settings(typed, timing=PairOptions(COMPARING_SECONDS)),
+                GenerationOptions(
+                    limits=GenerationLimits(tests.max_attempts), output=kernels or DEFAULT_FOLDER
+                ),
+                ModelOptions(**vars(chosen)),
+                ("profkit", *sys.argv[1:]),
+                progress,
+            )
             backend, typed["ops"] = "directory", ",".join(each.operation for each in generated.operations)
-        own = typed["traces"]
-        settings = options.taken(
-            JudgeSettings,
-            typed,
-            suite_path=str(own.resolve()) if own else "",
-            source=make_source_request(backend, kernels, file, tests.device),
-            operations=split_list(typed["ops"]),
-            timing=PairOptions(budget, precision, floor),
-        )
+        source = make_source_request(backend, kernels, file, tests.device)
+        timing = PairOptions(budget, precision, floor)
+        settings = options.judge_settings(typed, source=source, timing=timing)
         request = make_request(
             settings,
             output,

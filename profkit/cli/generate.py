@@ -80,7 +80,7 @@ def generate(
     from profkit.core.types import GenerationLimits
     from profkit.generation.model import ModelOptions
     from profkit.generation.request import GenerationOptions
-    from profkit.generation.run import NamedAgain, generate_kernels, resume_generation
+    from profkit.generation.run import generate_kernels, resume_generation
     from profkit.kernels.evaluation.request import PairOptions
 
     limits = GenerationLimits(tests.max_attempts, max_tokens)
@@ -88,12 +88,14 @@ def generate(
     if resume is not None:
         settled = options.typed_beside_resume(context, WITH_RESUME, "a generation")
         folder = resume
-        named = NamedAgain(chosen.base_url, chosen.key_env, chosen.command)
-        document = resume_generation(resume, _changed(limits, settled), named, progress)
+        document = resume_generation(
+            resume, _changed(limits, settled), ModelOptions(**vars(chosen)), progress
+        )
     else:
-        asked = options.taken(GenerationOptions, typed, timing=PairOptions(budget), limits=limits)
+        settings = options.judge_settings(typed, timing=PairOptions(budget))
+        asked = options.taken(GenerationOptions, typed, limits=limits)
         model = ModelOptions(**vars(chosen), answer_tokens=answer_tokens)
-        document, folder = generate_kernels(asked, model, ("profkit", *sys.argv[1:]), progress)
+        document, folder = generate_kernels(settings, asked, model, ("profkit", *sys.argv[1:]), progress)
     _show(document, folder, format, details=details)
     raise typer.Exit(0 if all(each.best is not None for each in document.operations) else 1)
 

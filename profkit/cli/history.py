@@ -28,7 +28,6 @@ WorkloadOption = Annotated[str | None, option(None, "Only of this workload.", No
 SinceOption = Annotated[
     str | None, option(None, "From when on: 2026-11-01, or a span: 30d, 12w, 1y.", "WHEN")
 ]
-QuietOption = Annotated[bool, option(None, "Say only what went wrong.", None, "--quiet", "-q")]
 EntryArgument = Annotated[
     str, typer.Argument(help="A run: its id, the beginning of it, or `last`.", metavar="ENTRY")
 ]
@@ -52,7 +51,6 @@ def add(
     commit: Annotated[str | None, option(None, "The git commit, where no file says it.", "SHA")] = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: QuietOption = False,
 ) -> None:
     """Store runs and reports."""
     from profkit.cli import print_fault
@@ -62,7 +60,7 @@ def add(
     def report(result: AddResult) -> None:
         if result.fault is not None:
             print_fault(result.fault)
-        elif format is not options.OutputFormat.json and not quiet:
+        elif format is not options.OutputFormat.json:
             _say(_line(result))
 
     with open_history(history) as store:
@@ -256,7 +254,6 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: QuietOption = False,
 ) -> None:
     """Write all values as tidy rows that pandas, polars and duckdb read: one row per value."""
     from profkit.cli.progress import progress_for
@@ -264,7 +261,7 @@ def export(
     from profkit.regression.history import open_history
     from profkit.regression.history.actions import export_table
 
-    progress = progress_for(quiet=quiet)
+    progress = progress_for(quiet=False)
     with open_history(history, read_only=True) as store:
         progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
         count = export_table(store, to, workload=workload, force=force)
@@ -281,31 +278,29 @@ def export(
 )
 def site(
     to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
-    days: Annotated[int | None, option(None, "Only the last so many days.", min=1)] = None,
-    title: Annotated[str, option(None, "What the first page is called.")] = "Performance over time",
+    since: SinceOption = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: QuietOption = False,
 ) -> None:
     """Write the history as static pages: an overview, and a page for each workload."""
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
-    from profkit.regression.history import open_history
-    from profkit.regression.trends import summarize_history
+    from profkit.regression.history import HistoryFilter, open_history
+    from profkit.regression.trends import all_trends, gating_metrics
     from profkit.reporting.site import prepare_folder, site_files, write_site
 
-    progress = progress_for(quiet=quiet)
+    progress = progress_for(quiet=False)
     with open_history(history, read_only=True) as store:
         folder = prepare_folder(to)  # what cannot be written is said before the history is read
-        summary = summarize_history(store, days=days, progress=progress)
+        trends, entries = all_trends(store, HistoryFilter(since=_since(since)), progress)
         where = str(store.path)
     progress.begin("write", str(to))
-    files, size_in_bytes = write_site(folder, site_files(summary, title))
+    files, size_in_bytes = write_site(folder, site_files(trends, entries, gating_metrics()))
     size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
     progress.end(size)
     start = to / "index.html"
     fields = {"file": str(start), "files": files, "bytes": size_in_bytes}
-    _tell("site", where, fields, "" if quiet else f"{size}: open {start}", format)
+    _tell("site", where, fields, f"{size}: open {start}", format)
 
 
 def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: options.OutputFormat) -> None:
@@ -314,7 +309,7 @@ def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: o
 
     if format is options.OutputFormat.json:
         options.print_result(history_change(verb, where, fields))
-    elif said:
+    else:
         _say(said)
 
 

@@ -29,9 +29,6 @@ def nightly(
         Path | None,
         typer.Argument(help="The nightly's YAML file.", metavar="CONFIG.yaml", show_default=False),
     ] = None,
-    only: Annotated[
-        list[str] | None, option(None, "Only the workload of this name (more than once for several).")
-    ] = None,
     night: Annotated[
         str | None, option(None, "The night's name (default: the time); one begun before goes on.", "ID")
     ] = None,
@@ -54,12 +51,11 @@ def nightly(
     from profkit.cli.progress import progress_for
     from profkit.core.run_folder import short_path
     from profkit.core.signals import defer_interrupts
-    from profkit.regression.nightly.workflow import NightOptions, night_to_text, run_night
+    from profkit.regression.nightly.workflow import night_to_text, run_night
     from profkit.reporting.forges import annotations_in_step
     from profkit.reporting.views.night import view
 
-    asked = NightOptions(night, tuple(only or ()), strict)
-    done, folder = run_night(read_config(config), asked, progress_for(quiet=quiet))
+    done, folder = run_night(read_config(config), progress_for(quiet=quiet), night, strict=strict)
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
         shown = view(done, Path(short_path(folder)))
         options.print_as(format, lambda: night_to_text(done), lambda: shown, details=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
     from profkit.execution.places.kinds import ExecutionPlace
+    from profkit.kernels.evaluation.request import JudgeSettings
     from profkit.kernels.places import PlaceSlots
     from profkit.reporting.view import View
 
@@ -80,13 +81,6 @@ def typed_options(context: typer.Context, names: Iterable[str]) -> list[tuple[st
 
 PLACES = ("on", "on_python", "send", "send_env")  # where it runs is said anew each time
 SHOWN = ("details", "format", "quiet")  # how a result is shown, too
-
-
-def refuse_again(what: str, verb: str) -> NoReturn:
-    """Raises UsageError for --again of what is new."""
-    raise UsageError(
-        f"--again is for {what} that is there already", f"profkit {verb} --resume FOLDER --again"
-    )
 
 
 def slots_of(places: tuple[tuple[ExecutionPlace, ...], Sending] | None) -> PlaceSlots | None:
@@ -151,6 +145,16 @@ def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
     """The frozen options of a verb: fields that are called as what was typed, and `more`."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in typed.items() if name in known}, **more)
+
+
+def judge_settings(typed: Mapping[str, Any], **more: Any) -> JudgeSettings:
+    """What a judge is told of `TestChoice`, and `more`; its device is as it was typed."""
+    from profkit.kernels.devices import split_list
+    from profkit.kernels.evaluation.request import JudgeSettings
+
+    own = typed["traces"]
+    path = str(own.resolve()) if own else ""
+    return taken(JudgeSettings, typed, suite_path=path, operations=split_list(typed["ops"]), **more)
 
 
 BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]

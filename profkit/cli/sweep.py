@@ -67,9 +67,6 @@ def sweep(
         float, option(HOW, "Half-width of each median's 95 % interval, relative: 0.01 is 1 %.")
     ] = 0.01,
     budget: Annotated[float, option(HOW, "Seconds of timing per case at most.", "SECONDS")] = 1.0,
-    warm: Annotated[
-        bool, option(HOW, "On a GPU: do not flush the L2 between calls.", None, "--warm")
-    ] = False,
     timeout: options.TimeoutOption = 300.0,
     resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
     again: Annotated[
@@ -87,19 +84,22 @@ def sweep(
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking import faulty_cases
     from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
     from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
     places = where.places(gpus)
     if again and resume is None:
-        options.refuse_again("a sweep", "sweep")
+        raise UsageError(
+            "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
+        )
     if results is not None:
         check_writable(results)  # before hours go by
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
         request = read_request(resume, again=again, named=with_file or ())
     else:
-        timing = TimingOptions(precision, budget, not warm, threads)
+        timing = TimingOptions(precision, budget, threads)
         asked = options.taken(SweepOptions, typed, timing=timing)
         request = make_request(asked, elsewhere=places is not None)
     from profkit.kernels.sweep.outputs import write_records

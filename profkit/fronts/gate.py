@@ -60,7 +60,7 @@ def plan_gate(folder: Path, forge: Forge | None, command: Sequence[str], source:
     """
     root = repository_of(folder)
     if root is None:
-        raise no_repository(folder, "git init; git add -A; git commit")
+        raise no_repository(folder)
     names, notes = (git_line(root, "ls-files", "-z") or "").split("\0"), []
     suite = next((name for name in (SUITE, "nightly.yaml") if (root / name).is_file() and not command), None)
     files: dict[str, str] = {}

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from profkit.fronts.recording import Recording
+from profkit.core.signals import defer_interrupts
+from profkit.fronts.recording import Recording, cell_of
 
 if TYPE_CHECKING:
     from profkit.core.types import RunState
@@ -26,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def start(name: str) -> Recording:
     """Sample all threads of this process from now on; `name` is that of the run. Takes a millisecond."""
-    return Recording(name)
+    return Recording(name).begin()
 
 
 def stop(recording: Recording, state: RunState = "complete", failure: str | None = None) -> Run:
@@ -50,17 +51,19 @@ class Profiling:
         self._short = False  # calls of the decorated function are shorter than a page takes
 
     def __enter__(self) -> Run:
-        from profkit.fronts.read_recording import empty_run  # loaded before, so that it is not sampled
+        from profkit.fronts.read_recording import empty_run  # all before it begins, so that it is not sampled
 
-        self._recording = start(self._name or Path(getattr(sys, "argv", [""])[0]).stem or "python")
+        caller = cell_of(sys._getframe(1).f_code.co_filename)
+        self._recording = Recording(
+            self._name or caller or Path(getattr(sys, "argv", [""])[0]).stem or "python"
+        )
         self._run = empty_run(self._recording)
+        self._recording.begin()
         return self._run
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        from profkit.core.signals import defer_interrupts
-
         recording = self._recording
         if not recording.is_here:
             recording.end()

@@ -33,7 +33,7 @@ from profkit.profiling.summarize import judge_document, read_report
 from profkit.runtime.passes.secrets import mask_command
 
 FLAMES = "artifacts/stacks.speedscope.json"
-FEW = 20  # samples: of fewer, shares are hardly known
+LEAST, FEW = 5, 20  # samples: of fewer, nothing is said of where the time goes; shares are hardly known
 
 
 def empty_run(recording: Recording) -> Run:
@@ -72,11 +72,10 @@ def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampl
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
     if (count := int(report.facts.get("samples", 0))) < FEW:
         seconds = format_quantity(recording.seconds, "s")
-        few = (
-            f"Only {plural(count, 'sample')} in {seconds}: repeat what is short in a loop to know its shares."
-        )
+        few = f"Only {plural(count, 'sample')} in {seconds}: repeat what is short in a loop."
         document = replace(document, notes=(few,))
-    document = replace(document, sampled=(sampled,) if sampled is not None else ())
+    if sampled is not None and count >= LEAST:
+        document = replace(document, sampled=(sampled,))
     return _added(document, report, recording, "stacks", None, (STACKS, FLAMES))
 
 

@@ -21,6 +21,7 @@ from types import CodeType
 from typing import Any, cast
 
 from profkit.core.process import ipython_shell
+from profkit.core.run_folder import clean_name
 from profkit.runtime.passes.host.samples import StackSampler
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
@@ -96,7 +97,7 @@ def cell_of(file: str) -> str | None:
 
 
 class Recording:
-    """A part of this process that is sampled from now on: all threads, and the children that it forks.
+    """A part of this process that is sampled from `begin` to `end`: all threads, and the children that it forks.
 
     `name` is that of the run. One goes on at a time: a second one, and any in a program that `profkit profile` runs,
     samples nothing, and `reason` says so. `folder` is removed when nothing refers to this object any more.
@@ -108,9 +109,13 @@ class Recording:
         self.reason = ""  # why nothing is sampled
         self.sampler: PartSampler | None = None
         self._pid = os.getpid()
-        self.folder = Path(tempfile.mkdtemp(prefix="profkit-run-"))
-        weakref.finalize(self, _remove_folder, str(self.folder), self._pid)
-        (self.folder / "artifacts").mkdir()
+        temporary = tempfile.mkdtemp(prefix="profkit-run-")
+        weakref.finalize(self, _remove_folder, temporary, self._pid)
+        self.folder = Path(temporary, clean_name(name))
+        (self.folder / "artifacts").mkdir(parents=True)
+
+    def begin(self) -> Recording:
+        """Sample from now on. Takes a millisecond; with torch on a GPU the first time a second."""
         with _lock:
             if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
                 self.reason = _UNDER_WAY.format("`profkit profile` samples this program")
@@ -122,6 +127,7 @@ class Recording:
                 _current.append(self)
                 self._begun = time.perf_counter()
                 self.sampler.begin()
+        return self
 
     @property
     def is_here(self) -> bool:

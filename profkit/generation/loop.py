@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 
 from profkit.analysis.evaluation.scores import operation_results
 from profkit.analysis.evaluation.witnesses import bottleneck_of
@@ -144,15 +143,11 @@ class OperationLoop:
         folder = self._folder / f"attempt_{attempt.number}"
         tools.report(operation, f"{file.stem}: waiting for the judge")
         with tools.judge.alone():
-            begin = monotonic()
             tools.report(operation, f"{file.stem}: testing")
             shutil.rmtree(folder, ignore_errors=True)  # of an attempt that was cut off
             document = tools.judge.judge(KernelFile(operation, file, kernel.code, folder))
             write_results(folder, document)
-            tested = monotonic() - begin
-            attempt = replace(
-                _with_results(attempt, document), evaluation=self._relative(folder), evaluated_seconds=tested
-            )
+            attempt = replace(_with_results(attempt, document), evaluation=self._relative(folder))
             kernel = replace(kernel, results=document.results)
             wanted = tools.request.profile_depth != "none" and attempt.speedup is not None
             if not wanted or self._reason_to_stop(attempt):
@@ -163,7 +158,6 @@ class OperationLoop:
             except NoProfile as why:
                 tools.note(f"no profile of {file.name}: {why}")
                 return attempt, kernel
-            seconds = monotonic() - begin - tested
         limit = bottleneck_of(run)
         # Of a kernel on a GPU the GPU's time alone is timed, and no launching.
         insights = kernel_insights(run) if run.kernels else run.insights
@@ -172,7 +166,6 @@ class OperationLoop:
             profile=f"{attempt.evaluation}/{profiled.profile}",
             bottleneck=limit,
             insights=insights,
-            profiled_seconds=seconds,
         )
         return attempt, replace(
             kernel,

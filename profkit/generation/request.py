@@ -19,9 +19,8 @@ from profkit.core.types import Attempt, GenerationDocument, GenerationLimits, Op
 from profkit.execution import journal as journals
 from profkit.execution.journal import Journal, JournalContents, JournalFormat
 from profkit.generation.prompt import LANGUAGES
-from profkit.kernels.devices import choose_device, split_list
-from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings, PairOptions
-from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.devices import choose_device
+from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings
 
 DEFAULT_FOLDER = Path("generated_kernels")
 Until = Literal["correct", "faster", "bound"]
@@ -42,16 +41,8 @@ _NEW = "another --run-id begins a new one"
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """The options of a new generation, as they were typed: values between commas, empty for the default."""
+    """The options of a new generation, as they were typed, beside those of its judge; empty for the default."""
 
-    suite: str = "smoke"
-    traces: Path | None = None  # the suite's own file
-    ops: str = ""
-    dtype: str = ""
-    device: str = "auto"
-    threads: int = 0
-    timeout: float = 60.0
-    timing: PairOptions = field(default_factory=lambda: PairOptions(COMPARING_SECONDS))
     language: str = ""
     until: str = "bound"
     profile_depth: str = ""
@@ -99,8 +90,10 @@ class AskedModel:
     answer_tokens: int = 16384
 
 
-def make_request(options: GenerationOptions, command: tuple[str, ...]) -> GenerationRequest:
-    """A new generation; its folder, below `output`, is not made yet.
+def make_request(
+    settings: JudgeSettings, options: GenerationOptions, command: tuple[str, ...]
+) -> GenerationRequest:
+    """A new generation by settings whose `device` is as typed; its folder, below `output`, is not made yet.
 
     Raises UsageError for what makes no sense or a folder that is there, MachineError where there is no such device.
     """
@@ -108,22 +101,10 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         raise UsageError(
             f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
         )
-    kind, _ = choose_device(options.device, (), "this generation")
-    settings = JudgeSettings(
-        suite=options.suite,
-        suite_path=str(options.traces.resolve()) if options.traces else "",
-        source=SourceRequest("aten"),
-        operations=split_list(options.ops),
-        dtype=options.dtype,
-        device="cuda:0" if kind == "cuda" else kind,
-        describe=True,
-        threads=options.threads,
-        timeout=options.timeout,
-        seed=secrets.randbits(SEED_BITS),
-        timing=options.timing,
-    )
+    kind, _ = choose_device(settings.device, (), "this generation")
+    device = "cuda:0" if kind == "cuda" else kind
     request = GenerationRequest(
-        settings,
+        replace(settings, device=device, describe=True, seed=secrets.randbits(SEED_BITS)),
         options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}"),
         options.language or _usual_language(kind),
         cast("Until", options.until),

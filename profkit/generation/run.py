@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Any, cast
@@ -45,6 +45,7 @@ from profkit.generation.request import (
 from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line
+from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
@@ -61,10 +62,14 @@ LOOK_SECONDS = 0.2
 
 
 def generate_kernels(
-    options: GenerationOptions, asked: ModelOptions, command: tuple[str, ...], progress: Progress
+    settings: JudgeSettings,
+    options: GenerationOptions,
+    asked: ModelOptions,
+    command: tuple[str, ...],
+    progress: Progress,
 ) -> tuple[GenerationDocument, Path]:
     """A new generation and its folder. Raises as `make_request`, `make_model` and `run_generation`."""
-    request = make_request(options, mask_command(without_secrets(command))[0])
+    request = make_request(settings, options, mask_command(without_secrets(command))[0])
     folder, model = request.folder, make_model(replace(asked, limits=request.limits))
     if asked.base_url is not None and is_local(asked.base_url):
         check_listening(asked.base_url)
@@ -81,22 +86,13 @@ def generate_kernels(
         raise
 
 
-@dataclass(frozen=True)
-class NamedAgain:
-    """What a folder names, and is run or asked only where the user names it, too."""
-
-    base_url: str | None = None
-    key_env: str | None = None
-    command: str | None = None
-
-
 def resume_generation(
-    folder: Path, limits: Mapping[str, object], named: NamedAgain, progress: Progress
+    folder: Path, limits: Mapping[str, object], named: ModelOptions, progress: Progress
 ) -> GenerationDocument:
     """Go on with the generation in `folder`, by its own settings but for the `limits` that are given.
 
-    Raises UnreadableReport where there is none, UsageError where it would run or ask what was not `named` again, and as
-    `generate_kernels`.
+    What the folder names is run, and gets a key, only where the user has `named` it, too. Raises UnreadableReport where
+    there is none, UsageError for what is not named, and as `generate_kernels`.
     """
     request, model, before = read_generation(folder)
     line = f"profkit generate --resume {shlex.quote(str(folder))}"
@@ -116,7 +112,7 @@ def resume_generation(
     return run_generation(request, asked, make_model(asked), progress)
 
 
-def _require_model(model: AskedModel, named: NamedAgain, line: str) -> None:
+def _require_model(model: AskedModel, named: ModelOptions, line: str) -> None:
     """Raises UsageError: a folder of somebody else's chooses no program that runs, and no host that gets a key."""
     far = model.base_url if model.base_url and not is_local(model.base_url) else ""
     wanted = (
@@ -382,5 +378,4 @@ def _overall_summary(document: GenerationDocument) -> str:
             f"  {operation.operation:<{width}}  {kept}; {plural(len(operation.attempts), 'attempt')}; "
             f"{word_of('stop', operation.stopped)}"
         )
-    lines += ["", *(f"Note: {note}" for note in document.notes)]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(lines) + "\n"

@@ -5,41 +5,34 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
-from statistics import median
 
+from profkit.analysis.metrics import all_metrics
 from profkit.core.codec import without_collector
-from profkit.core.errors import Progress, Silent, UnreadableReport, UsageError
+from profkit.core.errors import Progress, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
+    Entry,
     HistoryPoint,
-    HistorySummary,
     Scope,
     Series,
     SeriesKey,
-    SeriesSummary,
     Trend,
 )
-from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.change_points import SeriesFindings, examine_series
 from profkit.regression.detection.nights import segments_of
 from profkit.regression.detection.rules import rule_for
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.history.rows import iso_time, microseconds
 from profkit.regression.history.store import ALL
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
 DEFAULT_METRICS = ("time.geometric_mean", "time.median", "speedup.geometric_mean", "tests.failed")
-LEVEL_NIGHTS = 7  # whose median is a level: as many as a metric needs until it is decided
-_DAY = timedelta(days=1) // timedelta(microseconds=1)
 _EACH = 20  # series between two words on how far it is
 LARGEST = 2 << 20  # bytes: a hundred thousand values
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
@@ -101,89 +94,50 @@ def trend_of_file(path: Path) -> Trend:
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
-    workload, metric, scope = _split_pattern(known, pattern)
-    of_workload = [series for series in known if fnmatchcase(series.key.workload, workload)]
-    if metric is None:
+    """By the name of a workload, which may hold colons, its usual metric; else whatever the pattern fits."""
+    of_workload = [series for series in known if fnmatchcase(series.key.workload, pattern)]
+    of_workload = [series for series in known if series.key.workload == pattern] or of_workload
+    if of_workload:
         measured = {(series.key.workload, series.key.metric) for series in of_workload}
         usual = {
             name: next((m for m in DEFAULT_METRICS if (name, m) in measured), None) for name, _ in measured
         }
         return [s for s in of_workload if usual[s.key.workload] in (None, s.key.metric)]
-    return [
-        series
-        for series in of_workload
-        if fnmatchcase(series.key.metric, metric)
-        and (scope is None or fnmatchcase(series.key.scope.name or series.key.scope.kind, scope))
-    ]
 
+    def name(series: Series) -> str:
+        key = series.key
+        return f"{key.workload}:{key.metric}:{key.scope.name or key.scope.kind}"
 
-def _split_pattern(known: Sequence[Series], pattern: str) -> tuple[str, str | None, str | None]:
-    """Workload, metric and scope of a pattern. A workload's own name may hold colons: then it is taken as a whole."""
-    if any(series.key.workload == pattern for series in known):
-        return pattern.translate({ord("["): "[[]"}), None, None
-    workload, _, rest = pattern.partition(":")
-    metric, _, scope = rest.partition(":")
-    return workload or "*", metric or ("*" if scope else None), scope or None
+    return [series for series in known if fnmatchcase(name(series), f"{pattern}*")]
 
 
 # ---------------------------------------------------------------- a whole history
 
 
-def summarize_history(
-    history: History, *, days: int | None = None, progress: Progress | None = None
-) -> HistorySummary:
-    """The trend of every series with its level; `days`: only runs of the last so many days before the newest run.
+def all_trends(
+    history: History, chosen: HistoryFilter, progress: Progress
+) -> tuple[tuple[Trend, ...], tuple[Entry, ...]]:
+    """The trend of every series, and the runs, oldest first. It takes 3 ms for a series of a year.
 
-    Without the trials of one checkout against itself, which say something of the machine and nothing of a workload.
-    It takes 3 ms for a series of a year. Raises UnreadableReport for a damaged history.
+    Raises UnreadableReport for a damaged history.
     """
-    told = progress if progress is not None else Silent()
     with without_collector():
-        told.begin("read", str(history.path))
-        entries = history.entries()
-        chosen = HistoryFilter()
-        if days is not None and entries:
-            since = iso_time(microseconds(entries[-1].started) - days * _DAY)
-            chosen = HistoryFilter(since=since)
-            entries = history.entries(chosen)
-        known = history.series(chosen)
-        accepted = history.accepted()
-        told.end(f"{len(entries)} runs, {len(known)} series")
-        told.begin("look for changes", f"{len(known)} series")
-        series = []
-        for number, each in enumerate(known):
+        progress.begin("read", str(history.path))
+        entries, known, accepted = history.entries(chosen), history.series(chosen), history.accepted()
+        progress.end(f"{len(entries)} runs, {len(known)} series")
+        progress.begin("look for changes", f"{len(known)} series")
+        trends = []
+        for number, series in enumerate(known):
             if number % _EACH == 0:
-                told.move(f"{number} of {len(known)} series")
-            series.append(summarize_trend(trend_of(each, accepted)))
-        told.end(f"{sum(len(one.trend.change_points) for one in series)} changes")
-    return HistorySummary(tuple(series), entries)
+                progress.move(f"{number} of {len(known)} series")
+            trends.append(trend_of(series, accepted))
+        progress.end(f"{sum(len(trend.change_points) for trend in trends)} changes")
+    return tuple(trends), entries
 
 
-def summarize_trend(trend: Trend) -> SeriesSummary:
-    """A trend with its level now and before; both are of the machine and the segment of the last valid value."""
-    key = trend.series.key
-    rule = rule_for(key.metric, scope=key.scope)
-    begin = max((segment.first for segment in trend.epochs), default=0)
-    alike = [(i, p) for i, p in enumerate(trend.series.points) if i >= begin and p.valid]
-    if not alike:
-        return SeriesSummary(trend, rule.gates)
-    machine = alike[-1][1].machine
-    alike = [(i, p) for i, p in alike if p.machine == machine]
-    month = iso_time(max(0, microseconds(alike[-1][1].started) - SUMMARY_DAYS * _DAY))
-    end = bisect_right([point.started for _, point in alike], month)  # all in UTC: as texts they are in order
-    before = _level(trend, alike[:end]) if end else None
-    level = _level(trend, alike)
-    counts = None
-    if trend.detectable is not None and level:
-        counts = max(trend.detectable, rule.floor(level) / abs(level))
-    return SeriesSummary(trend, rule.gates, level, before, counts)
-
-
-def _level(trend: Trend, alike: list[tuple[int, HistoryPoint]]) -> float:
-    """The median of the last values since the last change among them."""
-    last = alike[-1][0]
-    since = max((c.index for c in trend.change_points if c.index <= last), default=0)
-    return median(point.value for i, point in alike[-LEVEL_NIGHTS:] if i >= since)
+def gating_metrics() -> frozenset[str]:
+    """The metrics that can fail a night by themselves, where a nightly's file says nothing else."""
+    return frozenset(info.name for info in all_metrics() if rule_for(info.name).gates)
 
 
 # ---------------------------------------------------------------- a series in a file

@@ -52,6 +52,7 @@ class Screen:
             highlight=False,
             emoji=False,
             legacy_windows=False,
+            force_jupyter=False,  # in a notebook it would show each line by itself
         )
 
     def line(self, *parts: Part, indent: int = 0, hang: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""A history as static pages: what changed, each workload with its level, and a page for each workload.
+"""A history as static pages: what changed, each workload with its last run, and a page for each workload.
 
 The folder is the site's own, known again by a marker. Its pages are replaced one by one, the first page last, and no
 link in it is followed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,34 +22,33 @@ from profkit.core.files.safe_folder import (
     remember,
     write_whole,
 )
-from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Entry, HistorySummary, SeriesSummary
-from profkit.core.types.history import SUMMARY_DAYS
+from profkit.core.formatting import plural
+from profkit.core.types import Entry, Trend
 from profkit.reporting.html.page import render
 from profkit.reporting.view import (
     Block,
+    Item,
+    Items,
     Paragraph,
     Section,
     Span,
     Status,
     Text,
     View,
-    code,
     command,
-    strong,
     table,
 )
-from profkit.reporting.views.history import title_of, trend_blocks
+from profkit.reporting.views.history import change_line, series_table, title_of, trend_blocks
 
 MARKER = "profkit-site.txt"
 MARK = "Pages of profkit history site: they are replaced as a whole when they are written again.\n"
 MOST_CHANGES = 60
-MOST_ROWS = 4  # metrics of one workload on the first page: of a sweep each of a thousand cases gates
 MOST_DRAWN = 12  # series of one workload: a chart of a year is 50 kB
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
 _PAGE = re.compile(r"workload-[a-z0-9_-]+\.html|\..+\.tmp")
-_COLUMNS = ("series", "level now", f"over {SUMMARY_DAYS} days", "last night")
+TITLE = "Performance over time"
+_COLUMNS = ("workload", "runs", "last run", "came out")
 _ELSEWHERE = "--to a new folder, or an empty one"
 
 
@@ -126,16 +125,21 @@ class _Workload:
 
     name: str
     page: str
-    series: tuple[SeriesSummary, ...]
+    trends: tuple[Trend, ...]
     entries: tuple[Entry, ...]
 
 
-def site_files(summary: HistorySummary, title: str = "Performance over time") -> Iterator[tuple[str, str]]:
-    """Name and content of every file; `index.html`, which links to the others, is the last."""
-    workloads = _workloads(summary)
+def site_files(
+    trends: Sequence[Trend], entries: Sequence[Entry], foremost: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Name and content of every file; `index.html`, which links to the others, is the last.
+
+    `foremost` are the metrics that the first page shows: those that can fail a night.
+    """
+    workloads = _workloads(trends, entries, foremost)
     for one in workloads:
         yield one.page, render(_workload_view(one))
-    yield "index.html", render(_overview(summary, workloads, title))
+    yield "index.html", render(_overview(workloads, entries, foremost))
 
 
 def page_name(name: str) -> str:
@@ -150,104 +154,72 @@ def page_name(name: str) -> str:
     return f"workload-{plain if plain == name and plain else f'{plain}-{mark}'.lstrip('-')}.html"
 
 
-def _workloads(summary: HistorySummary) -> list[_Workload]:
+def _workloads(
+    trends: Sequence[Trend], entries: Sequence[Entry], foremost: Collection[str]
+) -> list[_Workload]:
     runs: dict[str, list[Entry]] = {}
-    series: dict[str, list[SeriesSummary]] = {}
-    for entry in summary.entries:
+    series: dict[str, list[Trend]] = {}
+    for entry in entries:
         runs.setdefault(entry.workload, []).append(entry)
-    for one in summary.series:
-        series.setdefault(one.trend.series.key.workload, []).append(one)
+    for trend in trends:
+        series.setdefault(trend.series.key.workload, []).append(trend)
+
+    def rank(trend: Trend) -> tuple[bool, bool, str]:
+        metric = trend.series.key.metric
+        return metric not in foremost, not metric.startswith("time."), metric
+
     return [
         _Workload(
-            name, page_name(name), tuple(sorted(series.get(name, ()), key=_rank)), tuple(runs.get(name, ()))
+            name, page_name(name), tuple(sorted(series.get(name, ()), key=rank)), tuple(runs.get(name, ()))
         )
         for name in sorted({*runs, *series}, key=lambda name: (name.lower(), name))
     ]
 
 
-def _rank(one: SeriesSummary) -> tuple[bool, bool, str]:
-    """What can fail a night first, then times."""
-    metric = one.trend.series.key.metric
-    return not one.gates, not metric.startswith("time."), metric
-
-
-def _overview(summary: HistorySummary, workloads: Sequence[_Workload], title: str) -> View:
-    if not summary.entries:
+def _overview(workloads: Sequence[_Workload], entries: Sequence[Entry], foremost: Collection[str]) -> View:
+    if not entries:
         line = command("profkit history add reports/*/")
-        return View(title, (Paragraph(("No run is stored yet: ", line, " adds runs.")),))
-    told = f"{plural(len(summary.entries), 'run')} of {plural(len(workloads), 'workload')}"
-    rows = [row for one in workloads for row in _rows(one, _foremost(one.series))]
-    listed = Section("Workloads", (table(_COLUMNS, rows, words=len(_COLUMNS)),))
-    return View(title, (_changes(workloads), listed), headline=(told + _dates(summary.entries),))
-
-
-def _changes(workloads: Sequence[_Workload]) -> Section:
-    """The changes of all series that can fail a night, the newest first; where none can, of all."""
-    gating = any(series.gates for one in workloads for series in one.series)
-    found = [
-        (change.started or series.trend.series.points[change.index].started, one, series, change)
+        return View(TITLE, (Paragraph(("No run is stored yet: ", line, " adds runs.")),))
+    told = f"{plural(len(entries), 'run')} of {plural(len(workloads), 'workload')}"
+    rows = [
+        (
+            Span(one.name, link=one.page),
+            str(len(one.entries)),
+            one.entries[-1].started[:10] if one.entries else "",
+            _outcome(one.entries[-1]) if one.entries else "",
+        )
         for one in workloads
-        for series in one.series
-        if series.gates or not gating
-        for change in series.trend.change_points
+    ]
+    listed = Section("Workloads", (table(_COLUMNS, rows, words=len(_COLUMNS)),))
+    return View(TITLE, (_changes(workloads, foremost), listed), headline=(told + _dates(entries),))
+
+
+def _changes(workloads: Sequence[_Workload], foremost: Collection[str]) -> Section:
+    """The changes of the foremost metrics, the newest first."""
+    found = [
+        (change.started or "", one.page, trend.series, change)
+        for one in workloads
+        for trend in one.trends
+        if trend.series.key.metric in foremost
+        for change in trend.change_points
     ]
     found.sort(key=lambda row: row[0], reverse=True)
-    if not found:
-        return Section("What changed lately", (Paragraph("No change was found in any series."),))
-    rows = []
-    for started, one, series, change in found[:MOST_CHANGES]:
-        unit, linked = series.trend.series.unit, Span(title_of(series.trend.series), link=one.page)
-        values = f"{format_quantity(change.before, unit)} → {format_quantity(change.after, unit)}"
-        commit = code(change.commit[:10]) if change.commit else ""
-        by = _by(series, change.before, change.after)
-        rows.append((started[:10], linked, values, by, commit))
-    columns = ("since", "series", "from, to", "change", "commit")
-    left = max(0, len(found) - MOST_CHANGES)
-    return Section("What changed lately", (table(columns, rows, words=len(columns), left=left),))
-
-
-def _foremost(series: Sequence[SeriesSummary]) -> Sequence[SeriesSummary]:
-    """Those that can fail a night, of many those that changed last; without any the first."""
-    gates = [one for one in series if one.gates]
-    gates.sort(key=lambda one: -max((c.index for c in one.trend.change_points), default=-1))
-    return gates[:MOST_ROWS] or series[:1]
-
-
-def _rows(one: _Workload, shown: Sequence[SeriesSummary]) -> Iterator[tuple[Text, ...]]:
-    night = _outcome(one.entries[-1]) if one.entries else ""
-    for series in shown:
-        name = Span(title_of(series.trend.series), link=one.page)
-        by = _by(series, series.before, series.level, series.counts)
-        yield name, format_quantity(series.level, series.trend.series.unit), by, night
-    if not shown:
-        yield Span(one.name, link=one.page), "no value", "", night
+    lines = [
+        Item(Span(title_of(series), link=page), (change_line(series, change),))
+        for _, page, series, change in found[:MOST_CHANGES]
+    ]
+    none = Paragraph("No change was found in any series that can fail a night.")
+    return Section("What changed lately", (Items(tuple(lines)) if lines else none,))
 
 
 def _workload_view(one: _Workload) -> View:
     blocks: list[Block] = [Paragraph(Span("All workloads", link="index.html"))]
     blocks += [
-        Section(title_of(series.trend.series), tuple(trend_blocks(series.trend)))
-        for series in one.series[:MOST_DRAWN]
+        Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in one.trends[:MOST_DRAWN]
     ]
-    rows = list(_rows(one, one.series))
-    blocks.append(Section("All series", (table(_COLUMNS, rows, words=len(_COLUMNS)),)))
-    told = f"{plural(len(one.entries), 'run')}{_dates(one.entries)}, {plural(len(one.series), 'series', 'series')}"
+    blocks.append(series_table(one.trends))
+    told = f"{plural(len(one.entries), 'run')}{_dates(one.entries)}, {plural(len(one.trends), 'series', 'series')}"
     return View(one.name, tuple(blocks), headline=(told,))
-
-
-# ---------------------------------------------------------------- texts
-
-
-def _by(series: SeriesSummary, before: float | None, after: float | None, least: float | None = 0.0) -> Text:
-    """`▲ 5.2 % worse`: how a value changed, with its direction in a word where that is known and enough to count."""
-    if before is None or after is None or before <= 0 or after < 0:
-        return "-"
-    ratio, better = after / before, series.trend.series.better
-    by = f"{'▲' if ratio > 1 else '▼' if ratio < 1 else '='} {format_percent(100 * abs(ratio - 1))} %"
-    if least is None or abs(ratio - 1) < least or better == "none":
-        return by
-    worse = (ratio > 1) == (better == "lower")
-    return by, " ", strong("worse", Status.FAIL) if worse else strong("better", Status.BETTER)
 
 
 def _outcome(entry: Entry) -> Text:

@@ -36,27 +36,19 @@ def run_comprehensive_benchmark(
     operations: Sequence[str] = tuple(OPERATIONS),
     output_file: str | Path = FILE,
     *,
-    implementations: Sequence[str] = (),
-    dtypes: Sequence[str] = ("float32",),
-    directions: Sequence[str] = ("forward",),
-    device: str = "auto",
-    gpus: Sequence[int | str] = (),
     files: Sequence[str | Path] = (),
-    precision: float = 0.01,
-    budget: float = 1.0,
-    cold: bool = True,
-    threads: int = 0,
-    timeout: float = 300.0,
     folder: str | Path = "reports",
     progress: Progress | None = None,
     quiet: bool = False,
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """Check and time every operation at every shape in every implementation: the guide's records.
 
     They are in `output_file`, too: one per case, with the units that its keys name (`time_ms`, `memory_mb`,
     `throughput_gbps`; docs/sweep.md). A case without a time has null there, and its `state` and `reason`. `files`
     register implementations of your own; what was registered in this process alone is not known to the processes that
-    measure. `precision` is a share, `budget` and `timeout` are seconds per case.
+    measure. `options` are those of `profkit sweep` by their names, one value or several: `device`, `gpus`, `dtype`,
+    `direction`, `implementations`; `precision` (a share), `budget` and `timeout` (seconds per case), `threads`.
 
     The sweep has a folder of its own below `folder`; `profkit sweep --resume` goes on with it. Progress goes to
     standard error, unless `progress` is given; then the tables of `profkit sweep` are printed, unless it is `quiet`.
@@ -66,22 +58,19 @@ def run_comprehensive_benchmark(
     """
     target = Path(output_file)
     check_writable(target)
-    options = SweepOptions(
+    timing = {name: options.pop(name) for name in ("precision", "budget", "threads") if name in options}
+    asked = SweepOptions(
         operations=_join(operations),
-        implementations=_join(implementations),
         batch=_join(batch_sizes),
         sequence=_join(sequence_lengths),
         dimension=_join(tensor_dimensions),
-        dtype=_join(dtypes),
-        direction=_join(directions),
-        device=device,
-        gpus=_join(gpus),
         files=tuple(map(Path, [files] if isinstance(files, (str, Path)) else files)),
-        timing=TimingOptions(precision, budget, cold, threads),
-        timeout=timeout,
+        timing=TimingOptions(**timing),
         output=Path(folder),
+        timeout=options.pop("timeout", 300.0),
+        **{name: _join(value) for name, value in options.items()},
     )
-    request = make_request(options)
+    request = make_request(asked)
     try:
         document = run_sweep(request, progress if progress is not None else _Lines())
     except BaseException:

@@ -39,28 +39,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from profkit.kernels.operations.registry import (
-        canonical_implementation,
-        canonical_operation,
-        register_files,
-    )
-    from profkit.kernels.sweep.request import make_grid
+    from profkit.core.errors import UsageError
+    from profkit.kernels.operations.registry import register_files
+    from profkit.kernels.sweep.request import SweepOptions, make_grid
 
     register_files(options.files)
     sizes = options.shape.split("x")
-    if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
-        from profkit.core.errors import UsageError
-
+    if len(sizes) != 3:
         raise UsageError(f"{options.shape} is no shape", "16x256x64: batch x sequence x dimension")
-    (operation,) = canonical_operation(options.operation)[:1]
+    batch, sequence, dimension = sizes
     grid = make_grid(
-        operations=(operation,),
-        implementations_=(canonical_implementation(options.implementation),),
-        batches=(int(sizes[0]),),
-        sequences=(int(sizes[1]),),
-        dimensions=(int(sizes[2]),),
-        dtypes=(options.dtype,),
-        directions=(options.direction,),
+        SweepOptions(
+            options.operation,
+            options.implementation,
+            batch,
+            sequence,
+            dimension,
+            options.dtype,
+            options.direction,
+        )
     )
     return _measure(grid.points()[0], grid.implementations[0], options)
 

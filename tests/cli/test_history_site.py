@@ -17,15 +17,12 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_pages_are_written_and_said(history: Path, tmp_path: Path) -> None:
     said = profkit(
-        "history", "site", "--to", "pages", "--history", history, "--title", "Ours <b>",
+        "history", "site", "--to", "pages", "--history", history,
         cwd=tmp_path,
     )  # fmt: skip
     assert said.code == 0, said.err
     assert said.out.endswith("MB: open pages/index.html\n")
     assert "look for changes" in said.err
-    assert "<title>Ours &lt;b&gt;</title>" in (tmp_path / "pages" / "index.html").read_text()
-    again = profkit("history", "site", "--to", "pages", "--history", history, "-q", cwd=tmp_path)
-    assert (again.code, again.out, again.err) == (0, "", "")
 
 
 def test_days_are_chosen_and_json_says_what_was_written(history: Path, tmp_path: Path) -> None:
@@ -36,8 +33,8 @@ def test_days_are_chosen_and_json_says_what_was_written(history: Path, tmp_path:
         "pages",
         "--history",
         history,
-        "--days",
-        7,
+        "--since",
+        day(42),
         "--format",
         "json",
         cwd=tmp_path,

@@ -16,7 +16,6 @@ from profkit.regression.paired.checkout import (
     checked_out,
     diff_text,
     is_dirty,
-    removing_commit,
     subject_of,
 )
 
@@ -73,7 +72,6 @@ def test_nothing_that_a_strangers_repository_configures_is_started(hostile: tupl
     assert "+three" in diff_text(folder, first, None)
     assert subject_of(folder, first) == "first"
     assert blamed_commit(folder, "a.txt", 1, "HEAD") == first
-    assert removing_commit(folder, "a.txt", "one", first, "HEAD") is not None
     with checked_out(folder, first, CheckoutSpec(), folder.parent / "log") as checkout:
         assert (checkout.folder / "a.txt").read_text() == "one\ntwo\n"
     assert not trace.exists(), trace.read_text()

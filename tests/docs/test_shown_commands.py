@@ -32,6 +32,7 @@ NOT_RUN = {
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
     r"--pid \d": "needs a program that runs; tests/profiling/test_attach.py has one",
+    r"^profkit gate ": "writes into a repository; tests/fronts has one",
     r"--base ": "needs a repository with two versions; tests/regression/paired has one",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",

@@ -50,7 +50,7 @@ TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
 cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})
 Operator: aten.mm.default
-cnt: 2, ((T([8, 16], f16), T([16, 8], f16, stride=(1, 16))), {})  # offsets [0, 16] storages [0, 0]
+cnt: 2, ((T([8, 16], f16), T([16, 8], f16, stride=(1, 16))), {})  # offsets [0, 16]
 Operator: aten.to.dtype_layout
 cnt: 1, ((T([8], c64, [1]), None, True, 1 + 2j), {'dtype': torch.float16, 'device': "torch.device('cuda:0')"})
 Operator: aten.cat.default

@@ -54,16 +54,12 @@ def correct(number: int, value: float | None, half: float = 0.03, **fields: Any)
             "bound_share": min(1.0, value / 2.4),
             "bottleneck": message("memory, 34 % of its peak"),
         }
-    return replace(
-        Attempt(number, "passed", call(), tests=6, passed=6, evaluated_seconds=9.0), **{**timed, **fields}
-    )
+    return replace(Attempt(number, "passed", call(), tests=6, passed=6), **{**timed, **fields})
 
 
 def failed(number: int, status: AttemptStatus = "incorrect", reason: str = "", **fields: Any) -> Attempt:
     """An attempt that did not pass."""
-    return replace(
-        Attempt(number, status, call(), reason=message(reason), tests=6, evaluated_seconds=4.0), **fields
-    )
+    return replace(Attempt(number, status, call(), reason=message(reason), tests=6), **fields)
 
 
 def operation(name: str, *attempts: Attempt, folder: str = "", **fields: Any) -> OperationAttempts:
@@ -116,10 +112,10 @@ def every_way() -> GenerationDocument:
     relu = operation(
         "relu.default",
         failed(1, "load-error", "line 7: '(' was never closed", tests=0),
-        correct(2, 0.82, insights=(VECTORIZE, FUSE), profiled_seconds=21.0),
-        correct(3, 1.64, insights=(FUSE,), profiled_seconds=19.0),
+        correct(2, 0.82, insights=(VECTORIZE, FUSE)),
+        correct(3, 1.64, insights=(FUSE,)),
         correct(4, 1.67),
-        failed(5, "repeated", "the same code as attempt 4", tests=0, evaluated_seconds=0.0),
+        failed(5, "repeated", "the same code as attempt 4", tests=0),
         best=3,
         stopped="attempts",
     )
@@ -132,7 +128,7 @@ def every_way() -> GenerationDocument:
     )
     softmax = operation(
         "_softmax.default",
-        failed(1, "no-code", "the answer holds no block of code", tests=0, evaluated_seconds=0.0),
+        failed(1, "no-code", "the answer holds no block of code", tests=0),
         failed(2, "crashed", "SIGSEGV in the kernel", passed=0),
         failed(3, "incorrect", "NaN where the reference has 0.25", passed=3),
         failed(4, "cheat", "wrong in 3 of 9 timed calls", passed=5),
@@ -142,10 +138,8 @@ def every_way() -> GenerationDocument:
     mul = operation(
         "mul.Tensor",
         failed(1, "out-of-memory", "38 GiB of 32 GiB"),
-        failed(2, "no-answer", "the service answers 529: overloaded", tests=0, evaluated_seconds=0.0),
+        failed(2, "no-answer", "the service answers 529: overloaded", tests=0),
         stopped="interrupted",
         reason="Ctrl-C",
     )
-    return generation(
-        relu, add, softmax, mul, complete=False, notes=("The machine was busy: load 3.1 on 2 cores.",)
-    )
+    return generation(relu, add, softmax, mul, complete=False)

@@ -28,7 +28,7 @@ from profkit.generation.request import (
     GenerationRequest,
     read_generation,
 )
-from profkit.generation.run import NamedAgain, generate_kernels, resume_generation
+from profkit.generation.run import generate_kernels, resume_generation
 from profkit.kernels.campaign import Campaign
 from profkit.kernels.evaluation.request import JudgeSettings
 from tests.generation.documents import failed
@@ -177,21 +177,21 @@ def folder_with(path: Path, model: AskedModel, **settings: str) -> Path:
 @pytest.mark.parametrize(
     ("model", "named", "fix"),
     [
-        (AskedModel("command", "x", command="sh steal"), NamedAgain(command="sh steal"), "--command 'sh steal'"),
+        (AskedModel("command", "x", command="sh steal"), ModelOptions(command="sh steal"), "--command 'sh steal'"),
         (
             AskedModel("openai", "m", base_url="http://far.example/v1"),
-            NamedAgain(base_url="http://near.example/v1"),
+            ModelOptions(base_url="http://near.example/v1"),
             "--base-url http://far.example/v1",
         ),
-        (AskedModel("openai", "m", key_env="AWS_SECRET"), NamedAgain(key_env="MINE"), "--key-env AWS_SECRET"),
+        (AskedModel("openai", "m", key_env="AWS_SECRET"), ModelOptions(key_env="MINE"), "--key-env AWS_SECRET"),
     ],
 )  # fmt: skip
 def test_what_would_run_or_get_a_key_is_named_again(
-    model: AskedModel, named: NamedAgain, fix: str, tmp_path: Path
+    model: AskedModel, named: ModelOptions, fix: str, tmp_path: Path
 ) -> None:
     folder_with(tmp_path, model)
     with pytest.raises(UsageError) as refused:
-        resume_generation(tmp_path, {}, NamedAgain(), Silent())
+        resume_generation(tmp_path, {}, ModelOptions(), Silent())
     assert refused.value.fix == f"profkit generate --resume {tmp_path} {fix}"
     with pytest.raises(Reached):
         resume_generation(tmp_path, {}, named, Silent())
@@ -201,7 +201,7 @@ def test_what_would_run_or_get_a_key_is_named_again(
 def test_a_server_on_this_machine_needs_not_to_be_named_again(tmp_path: Path) -> None:
     near = folder_with(tmp_path, AskedModel("openai", "m", base_url="http://localhost:8000/v1"))
     with pytest.raises(Reached):
-        resume_generation(near, {}, NamedAgain(), Silent())
+        resume_generation(near, {}, ModelOptions(), Silent())
 
 
 @pytest.mark.parametrize("answered", [True, False])
@@ -215,8 +215,10 @@ def test_a_folder_is_left_where_an_answer_was_paid_for(
         raise Interrupted(f"interrupted; the attempts are in {request.folder}", "profkit generate --resume")
 
     monkeypatch.setattr(runs, "run_generation", run)
-    options = GenerationOptions(ops="relu", device="cpu", output=tmp_path, run_id="first")
+    options = GenerationOptions(output=tmp_path, run_id="first")
     with pytest.raises(Interrupted) as raised:
-        generate_kernels(options, ModelOptions(command="true {prompt}"), ("profkit",), Silent())
+        generate_kernels(
+            JudgeSettings(), options, ModelOptions(command="true {prompt}"), ("profkit",), Silent()
+        )
     assert ("--resume" in str(raised.value.fix)) is answered
     assert (tmp_path / "first").is_dir() is answered

@@ -74,7 +74,6 @@ def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
     document = generation(
         operation("relu.default", failed(1, "crashed", evil), failed(2, "no-answer", evil), folder="relu"),
         model=evil,
-        notes=(evil,),
     )
     html = page.render(view(document))
     assert "<script>alert" not in html

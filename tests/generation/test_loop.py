@@ -230,7 +230,7 @@ def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_pr
     assert said.code == 0, said.err
     (operation,) = document["operations"]
     (attempt,) = operation["attempts"]
-    assert (operation["stopped"], attempt["profile"], attempt["profiled_seconds"]) == ("correct", "", 0.0)
+    assert (operation["stopped"], attempt["profile"]) == ("correct", "")
     assert (document["provider"], document["operations"][0]["best"]) == ("command", 1)
 
 

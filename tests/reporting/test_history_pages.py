@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, Silent, UsageError
 from profkit.core.files import safe_folder
-from profkit.core.types import HistorySummary
-from profkit.regression.history import open_history
-from profkit.regression.trends import summarize_history
+from profkit.core.types import Entry, Trend
+from profkit.regression.history import HistoryFilter, open_history
+from profkit.regression.trends import all_trends, gating_metrics
 from profkit.reporting.site import page_name, prepare_folder, site_files, write_site
 from tests.browser import visit
 from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, write_history
@@ -22,25 +21,28 @@ from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, wri
 SHOWN_HOSTILE = HOSTILE.replace("\u2028", "\ufffd")
 
 
+Known = tuple[tuple[Trend, ...], tuple[Entry, ...]]
+
+
 @pytest.fixture(scope="module")
-def summary(tmp_path_factory: pytest.TempPathFactory) -> HistorySummary:
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     """Half a year of six workloads."""
     history = write_history(tmp_path_factory.mktemp("site history") / "history.sqlite")
     with open_history(history, read_only=True) as store:
-        return summarize_history(store)
+        return all_trends(store, HistoryFilter(), Silent())
 
 
-def write(folder: Path, summary: HistorySummary) -> Path:
-    """The site of a summary, as the command writes it."""
+def write(folder: Path, known: Known) -> Path:
+    """The site of a history, as the command writes it."""
     made = prepare_folder(folder)
-    write_site(made, site_files(summary, "Kernels, night by night"))
+    write_site(made, site_files(*known, gating_metrics()))
     return folder
 
 
 @pytest.fixture(scope="module")
-def site(summary: HistorySummary, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(known: Known, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages, in a folder whose name has a space."""
-    return write(tmp_path_factory.mktemp("site") / "all pages", summary)
+    return write(tmp_path_factory.mktemp("site") / "all pages", known)
 
 
 def texts(page: Any, selector: str) -> list[str]:
@@ -53,17 +55,17 @@ def texts(page: Any, selector: str) -> list[str]:
 def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: Any, site: Path) -> None:
     with visit(browser, site / "index.html", within=site) as opened:
         page = opened.page
-        changes = texts(page, "#what-changed-lately tbody tr")
-        newest = re.escape(f"{day(168)} gated_mlp time.median (region gated_mlp) on cuda")
+        changes = texts(page, "#what-changed-lately li")
+        title = "gated_mlp time.median (region gated_mlp) on cuda"
         assert any(
-            re.match(rf"{newest} .* ▲ [45]\.\d+ % worse {commit_of(168)[:10]}$", row) for row in changes
+            row.startswith(title) and f"{day(168)}: " in row and "worse" in row and commit_of(168)[:12] in row
+            for row in changes
         )
-        days = [row.split(" ")[0] for row in changes]
+        days = [match[0] for row in changes if (match := re.search(r"2026-\d\d-\d\d", row))]
         assert days == sorted(days, reverse=True)
         rows = texts(page, "#workloads tbody tr")
-        mlp = next(text for text in rows if text.startswith("gated_mlp time.median"))
-        assert re.search(r"3\.9\d ms ▲ [45]\.\d+ % worse regressed$", mlp)
-        assert "no value" in next(text for text in rows if text.startswith("failed"))
+        assert re.search(r" regressed$", next(text for text in rows if text.startswith("gated_mlp ")))
+        assert "exit code 1" in next(text for text in rows if text.startswith("failed"))
         assert SHOWN_HOSTILE in page.locator("main").inner_text()
         page.get_by_role("link", name=UNICODE).first.click()
         assert texts(page, "h1") == [UNICODE]
@@ -91,7 +93,7 @@ def test_any_workload_has_a_page(name: str, browser: Any, site: Path) -> None:
 
 
 def test_an_empty_history_says_how_to_fill_it(tmp_path: Path) -> None:
-    text = (write(tmp_path / "empty", HistorySummary()) / "index.html").read_text()
+    text = (write(tmp_path / "empty", ((), ())) / "index.html").read_text()
     assert "No run is stored yet: " in text
     assert "profkit history add reports/*/" in text
 
@@ -109,39 +111,37 @@ def is_usable(folder: Path) -> bool:
     return all((folder / name).is_file() for name in wanted)
 
 
-def without_attention(summary: HistorySummary) -> HistorySummary:
-    return replace(
-        summary,
-        series=tuple(s for s in summary.series if s.trend.series.key.workload != "attention forward"),
-        entries=tuple(e for e in summary.entries if e.workload != "attention forward"),
+def without_attention(known: Known) -> Known:
+    trends, entries = known
+    return (
+        tuple(one for one in trends if one.series.key.workload != "attention forward"),
+        tuple(one for one in entries if one.workload != "attention forward"),
     )
 
 
-def test_a_site_is_replaced_and_what_is_not_ours_stays(summary: HistorySummary, tmp_path: Path) -> None:
+def test_a_site_is_replaced_and_what_is_not_ours_stays(known: Known, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "CNAME").write_text("example.org")  # a checkout for publishing counts as empty
-    folder = write(tmp_path / "site", summary)
+    folder = write(tmp_path / "site", known)
     (folder / "Notes of mine.txt").write_text("mine")
     assert list(folder.glob("workload-attention*"))
     before = files_of(folder)
-    write(folder, summary)
+    write(folder, known)
     assert files_of(folder) == before
-    write(folder, without_attention(summary))
+    write(folder, without_attention(known))
     assert not list(folder.glob("workload-attention*"))
     assert (folder / "CNAME").read_text() == "example.org"
     assert (folder / "Notes of mine.txt").read_text() == "mine"
     assert is_usable(folder)
 
 
-def test_what_stops_the_writing_leaves_pages_that_can_be_used(
-    summary: HistorySummary, tmp_path: Path
-) -> None:
-    folder = write(tmp_path / "site", summary)
+def test_what_stops_the_writing_leaves_pages_that_can_be_used(known: Known, tmp_path: Path) -> None:
+    folder = write(tmp_path / "site", known)
     before = (folder / "index.html").read_bytes()
     made = prepare_folder(folder)
 
     def cut() -> Iterator[tuple[str, str]]:
-        yield from list(site_files(without_attention(summary), "another"))[:3]
+        yield from list(site_files(*without_attention(known), ()))[:3]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -160,29 +160,25 @@ def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path
     assert files_of(tmp_path) == before
 
 
-def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(
-    summary: HistorySummary, tmp_path: Path
-) -> None:
-    folder, other = write(tmp_path / "site", summary), tmp_path / "secret"
+def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(known: Known, tmp_path: Path) -> None:
+    folder, other = write(tmp_path / "site", known), tmp_path / "secret"
     other.write_text("not yours")
     for name in ("index.html", page_name("gated_mlp")):
         (folder / name).unlink()
         (folder / name).symlink_to(other)
-    write(folder, summary)
+    write(folder, known)
     assert other.read_text() == "not yours"
     assert not (folder / "index.html").is_symlink()
 
 
-def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(
-    summary: HistorySummary, tmp_path: Path
-) -> None:
-    folder, other = write(tmp_path / "site", summary), tmp_path / "other"
+def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(known: Known, tmp_path: Path) -> None:
+    folder, other = write(tmp_path / "site", known), tmp_path / "other"
     other.mkdir()
     made = prepare_folder(folder)
     folder.rename(tmp_path / "moved")
     folder.symlink_to(other)
     with pytest.raises(MachineError, match="a link has taken its place"):
-        write_site(made, site_files(summary))
+        write_site(made, site_files(*known, ()))
     assert files_of(other) == {}
     safe_folder._made.pop(str(made))
 

@@ -47,6 +47,7 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
     return values
 
 
+_MARKING = ("nsys", "torch_profiler", "xctrace")  # tools that trace a marked region alone
 # Options of the interpreter that take the next word as their value.
 _WITH_VALUE = ("-W", "-X")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
@@ -214,7 +215,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
         "mode.clock": _distinct_values(process.clock for process in samples),
         "mode.timed": _distinct_values(timing.kind for timing in document.timings),
         "mode.marked": None
-        if trace is None or trace.tool not in all_fields()["mode.marked"].tools
+        if trace is None or trace.tool not in _MARKING
         else "a region"
         if trace.marked
         else "the program",
@@ -290,20 +291,13 @@ Owner = Literal["machine", "workload", "mode", "tool", "software"]
 
 @dataclass(frozen=True)
 class ComparedField:
-    """One field: how much it weighs, what it is of, and why.
-
-    `tools`: it concerns only what these measured; `metrics`: and of that only what begins so. `backends` alone can
-    tell it, and that of no other is missed.
-    """
+    """One field: how much it weighs, what it is of, and why."""
 
     name: str
     tier: Tier
     of: Owner
     title: str
     why: str
-    tools: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ()  # that tell it; empty: all
 
 
 @lru_cache(maxsize=1)
@@ -311,16 +305,7 @@ def all_fields() -> Mapping[str, ComparedField]:
     """Every field by its name, in the order of the file."""
     rows = load_yaml(Path(__file__).with_name("fields.yaml"))
     return {
-        name: ComparedField(
-            name,
-            row["tier"],
-            row["of"],
-            row["title"],
-            row["why"],
-            tuple(row.get("tools", ())),
-            tuple(row.get("metrics", ())),
-            tuple(row.get("backends", ())),
-        )
+        name: ComparedField(name, row["tier"], row["of"], row["title"], row["why"])
         for name, row in rows.items()
     }
 
@@ -349,4 +334,4 @@ def fingerprint_differences(
 
 def _difference(field: ComparedField, before: str | None, after: str | None) -> Difference:
     tier: Tier = field.tier if before is not None and after is not None else "should"
-    return Difference(field.name, tier, before, after, field.tools, field.metrics)
+    return Difference(field.name, tier, before, after)

@@ -18,7 +18,6 @@ class CpuBackend(Backend):
 
     name = "cpu"
     host_peaks = True
-    function_tools: tuple[str, ...] = ("perf", "valgrind")
     profilers: tuple[str, ...] = ("perf", "valgrind", "stacks", "cprofile", "xctrace")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 

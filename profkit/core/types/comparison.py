@@ -34,9 +34,6 @@ class Difference:
     tier: Tier
     baseline: str | None
     candidate: str | None
-    tools: tuple[str, ...] = ()  # where it only concerns what these tools measured: all else may be compared
-    metrics: tuple[str, ...] = ()  # and of that only the metrics that begin so; empty: all
-    intended: bool = False  # on purpose, as was asked for
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,6 @@ class KernelChange:
     candidate_seconds: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-    doubt: Fact | None = None  # what may have made the change
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class BlamedLine:
-    """A line that a commit changed, in what became slower; one that was `removed` stood below `line`."""
+    """A line that a commit changed, in what became slower."""
 
     path: str  # relative to the repository
     line: int
@@ -147,7 +143,6 @@ class BlamedLine:
     subject: str
     function: str
     why: Fact  # what of it changed: instructions of its own, 13.6 M, 777 M
-    removed: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,7 +217,6 @@ class BisectStep:
     low: float
     high: float
     seconds: float  # wall time, with the checkouts
-    probability: float | None = None  # after the step, that the change is at `later` or before it
 
 
 @dataclass(frozen=True)
@@ -289,4 +283,3 @@ class BisectDocument:
     options: BisectOptions
     search: BisectSearch
     subjects: Mapping[str, str] = field(default_factory=dict)  # first lines of messages, by hash
-    notes: tuple[Fact, ...] = ()

@@ -132,28 +132,6 @@ class Trend:
     autocorrelation: float | None = None
 
 
-@dataclass(frozen=True)
-class SeriesSummary:
-    """A trend with what an overview says of it."""
-
-    trend: Trend
-    gates: bool  # whether it can fail a night
-    level: float | None = None  # median of the last valid nights
-    before: float | None = None  # of those that ended `SUMMARY_DAYS` days earlier, where they may be compared
-    counts: float | None = None  # the smallest relative change that counts: of one night, at least the floor
-
-
-SUMMARY_DAYS = 30
-
-
-@dataclass(frozen=True)
-class HistorySummary:
-    """All series of a history, and its runs (without their values), oldest first."""
-
-    series: tuple[SeriesSummary, ...] = ()
-    entries: tuple[Entry, ...] = ()
-
-
 # ---------------------------------------------------------------- a night
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
@@ -192,7 +170,6 @@ class MetricOutcome:
     change: Change | None = None  # of the interleaved re-run, where there was one
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
-    short: int = 0  # nights more until it is decided
     by_past: str = ""  # the code of what its past alone says, where that is worse than what decided
     gates: bool = True  # False: shown, and sets no outcome of the night
     since: str | None = None  # when the regression, or the candidate, began: `started` of its first night
@@ -253,7 +230,6 @@ class WorkloadOutcome:
     seconds: float = 0.0
     metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
     verdicts: tuple[Verdict, ...] = ()  # of its targets
-    notes: tuple[str, ...] = ()
     fix: str | None = None
     ending: str = "done"  # of its profile: "workload-failed", "machine", "out-of-time", ...
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder
@@ -272,7 +248,6 @@ class Night:
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
-    left_out: int = 0  # workloads of the file that were not asked for
     notes: tuple[str, ...] = ()  # what could not be stored or written
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing

@@ -269,8 +269,6 @@ class Attempt:
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: Fact | None = None
     insights: tuple[Insight, ...] = ()  # of that profile, in their order
-    evaluated_seconds: float = 0.0
-    profiled_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -314,5 +312,4 @@ class GenerationDocument:
     output_tokens: int = 0
     seconds: float = 0.0  # wall time of all sessions together
     complete: bool = False
-    notes: tuple[str, ...] = ()
     floor: float = 0.05  # of SAME, as the evaluation of the attempts has it

@@ -81,7 +81,6 @@ class EvaluationRequest:
     backend: str
     name: str = "evaluation"
     command: tuple[str, ...] = ()
-    again: bool = False  # what did not pass before is tried once more
     gpus: tuple[str, ...] = ()
 
 
@@ -167,7 +166,8 @@ def read_document(folder: Path) -> EvaluationDocument:
     """What the evaluation in `folder` knows so far. Raises UnreadableReport where there is none."""
     contents = journals.read_journal(folder, FORMAT)
     try:
-        return make_document(_request_of(folder, contents), contents, contents.seconds)
+        request = journals.read_request(folder, FORMAT, EvaluationRequest, contents)
+        return make_document(request, contents, contents.seconds)
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {folder / FILE}: {error.message}", error.fix) from error
 
@@ -183,15 +183,9 @@ def find_result(folder: Path, test: str) -> TestResult:
     return found[0]
 
 
-def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:
+def read_request(folder: Path) -> EvaluationRequest:
     """The evaluation that `folder` holds, as it was asked for. Raises UnreadableReport where it holds none."""
-    return _request_of(folder, journals.read_journal(folder, FORMAT), again=again)
-
-
-def _request_of(
-    folder: Path, contents: JournalContents[TestResult], *, again: bool = False
-) -> EvaluationRequest:
-    return journals.read_request(folder, FORMAT, EvaluationRequest, contents, again=again)
+    return journals.read_request(folder, FORMAT, EvaluationRequest, journals.read_journal(folder, FORMAT))
 
 
 def require_code(

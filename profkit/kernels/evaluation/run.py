@@ -76,7 +76,7 @@ def run_evaluation(
     write_all = partial(_write, request, write, progress)
     with open_campaign(FORMAT, request.folder, header_of(request), progress, line, write_all) as campaign:
         tests = tests_of(campaign.about)
-        if not tests or _left(request, campaign.journal, tests):
+        if not tests or _left(campaign.journal, tests):
             _test(request, campaign, elsewhere)
             gone = format_duration(campaign.journal.session_seconds)
             progress.end(f"{plural(campaign.settled, 'test')} in {gone}")
@@ -107,7 +107,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         check=check_judge,
     )
     tests = _open(request, campaign, pool)
-    left = _left(request, campaign.journal, tests)
+    left = _left(campaign.journal, tests)
     campaign.begin("evaluate", _describe(request, left, tests), len(left))
     ceilings = campaign.about.get("ceilings")
     groups = [
@@ -201,18 +201,10 @@ def _open(
     return tests
 
 
-def _left(
-    request: EvaluationRequest, journal: Journal[TestResult], tests: Sequence[EvaluationTest]
-) -> list[EvaluationTest]:
-    """The tests without a result, and with `again` those that did not pass."""
+def _left(journal: Journal[TestResult], tests: Sequence[EvaluationTest]) -> list[EvaluationTest]:
+    """The tests without a result."""
     known = journal.contents.outcomes
-    return [
-        test
-        for test in tests
-        if (result := known.get(test.id)) is None
-        or result.status == "lost"
-        or (request.again and result.status != "passed")
-    ]
+    return [test for test in tests if test.id not in known or known[test.id].status == "lost"]
 
 
 def _write(

@@ -164,7 +164,7 @@ class Bench:
             seconds=thin_out(seconds),
             clock=samples.clock,
             calls=samples.loops if samples.clock != "wall" else result.calls,
-            cache="cold" if samples.clock == "cuda-events" and self._timing.cold else "warm",
+            cache="cold" if samples.clock == "cuda-events" else "warm",
             clocks=samples.clocks,
             throttled=samples.throttle_reasons,
             remarks=samples.remarks,
@@ -176,9 +176,7 @@ class Bench:
             from profkit.kernels.sweep.device import time_cold
 
             clock, watch = self._clock()
-            return time_cold(
-                call, clock, watch, precision=timing.precision, budget=timing.budget, cold=timing.cold
-            )
+            return time_cold(call, clock, watch, precision=timing.precision, budget=timing.budget)
         from profkit.runtime.passes.timing import TimedCalls, time_calls
 
         calls = TimedCalls(call)

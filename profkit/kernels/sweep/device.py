@@ -174,16 +174,15 @@ def time_cold(
     *,
     precision: float,
     budget: float,
-    cold: bool = True,
 ) -> SampleSet:
     """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
-    Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
-    one call. `fn` was called before: nothing is compiled in here. Raises EventTimingError where the work is elsewhere,
-    DriverError, and what `fn` raises.
+    Each call finds a flushed L2. Sixteen samples at least where the budget allows; of calls that take so long that
+    eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here. Raises
+    EventTimingError where the work is elsewhere, DriverError, and what `fn` raises.
     """
     begin = perf_counter()
-    calls = DeviceCalls(fn, clock, cold=cold)
+    calls = DeviceCalls(fn, clock, cold=True)
     probes = [calls.probe() for _ in range(PROBES)]
     _check_all_seen(probes)
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))

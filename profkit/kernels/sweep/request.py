@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +24,6 @@ from profkit.kernels.operations.registry import (
     canonical_implementation,
     canonical_operation,
     has_implementation,
-    implementations,
     register_files,
     registrations,
 )
@@ -46,12 +45,11 @@ MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
 class TimingOptions:
     """`precision`: half-width of the median's 95 % interval as a share; `budget`: most seconds of timing per case.
 
-    `cold`: on a device each call finds a flushed L2. `threads` are torch's on the CPU; 0: as many as it takes itself.
+    `threads` are torch's on the CPU; 0: as many as it takes itself.
     """
 
     precision: float = 0.01
     budget: float = 1.0
-    cold: bool = True
     threads: int = 0
 
 
@@ -153,39 +151,30 @@ class SweepRequest:
     again: bool = False
 
 
-def make_grid(
-    *,
-    operations: Sequence[str] = (),
-    implementations_: Sequence[str] = (),
-    batches: Sequence[int] = BATCHES,
-    sequences: Sequence[int] = SEQUENCES,
-    dimensions: Sequence[int] = DIMENSIONS,
-    dtypes: Sequence[str] = ("float32",),
-    directions: Sequence[str] = ("forward",),
-) -> SweepGrid:
-    """The grid of these values, each once. Raises UsageError for what makes none."""
-    names = [name for word in operations or tuple(OPERATIONS) for name in canonical_operation(word)]
-    builders = [canonical_implementation(word) for word in implementations_ or implementations()]
-    for axis, sizes in (("batch", batches), ("sequence", sequences), ("dimension", dimensions)):
-        if not sizes:
-            raise UsageError(f"the sweep has no {axis}", f"--{axis} 64")
-        if wrong := [size for size in sizes if size < 1]:
-            raise UsageError(f"a {axis} of {wrong[0]} is no size", f"--{axis} 64")
+def make_grid(options: SweepOptions, usual: Iterable[str] = ()) -> SweepGrid:
+    """The grid of these options, each value once; `usual` are the implementations where none is named.
+
+    Raises UsageError for what makes none.
+    """
+    operations = split_list(options.operations) or OPERATIONS
+    batches, sequences = _parse_sizes("batch", options.batch), _parse_sizes("sequence", options.sequence)
+    dimensions = _parse_sizes("dimension", options.dimension)
     if max(batches) * max(sequences) * max(dimensions) > LARGEST:
         raise UsageError(
             "the largest case has more than 2^40 elements", "smaller --batch, --sequence or --dimension"
         )
+    dtypes, directions = split_list(options.dtype), split_list(options.direction)
     for axis, values, known in (("dtype", dtypes, tuple(DTYPES)), ("direction", directions, DIRECTIONS)):
         if unknown := [value for value in values or ("",) if value not in known]:
             raise UsageError(f"there is no {axis} called {unknown[0]!r}", f"--{axis} {','.join(known)}")
     return SweepGrid(
-        operations=_unique(names),
-        implementations=_unique(builders),
-        batches=_unique(batches),
-        sequences=_unique(sequences),
-        dimensions=_unique(dimensions),
-        dtypes=_unique(dtypes),
-        directions=tuple(known for known in DIRECTIONS if known in directions),
+        _unique(name for word in operations for name in canonical_operation(word)),
+        _unique(canonical_implementation(word) for word in split_list(options.implementations) or usual),
+        batches,
+        sequences,
+        dimensions,
+        _unique(dtypes),
+        tuple(known for known in DIRECTIONS if known in directions),
     )
 
 
@@ -200,35 +189,18 @@ def make_request(options: SweepOptions, *, elsewhere: bool = False) -> SweepRequ
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
-    own = register_files(files)
+    own, gpus = register_files(files), split_list(options.gpus)
     if elsewhere:
-        device, numbers = choose_device_elsewhere(options.device, split_list(options.gpus))
+        device, numbers = choose_device_elsewhere(options.device, gpus)
     else:
-        device, numbers = choose_device(options.device, split_list(options.gpus), "this sweep")
-    operations = split_list(options.operations)
-    if own and not operations:
-        operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
-    grid = make_grid(
-        operations=operations,
-        implementations_=split_list(options.implementations)
-        or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
-        batches=_parse_sizes("batch", options.batch),
-        sequences=_parse_sizes("sequence", options.sequence),
-        dimensions=_parse_sizes("dimension", options.dimension),
-        dtypes=split_list(options.dtype),
-        directions=split_list(options.direction),
-    )
+        device, numbers = choose_device(options.device, gpus, "this sweep")
+    if own and not options.operations:
+        registered = dict.fromkeys(operation for operation, _ in registrations())
+        options = replace(options, operations=",".join(registered))
+    grid = make_grid(options, (*(ON_GPU if device == "cuda" else ON_CPU), *own))
     folder = create_run_folder(options.output, options.name, device, datetime.now())
-    return SweepRequest(
-        grid,
-        folder,
-        device,
-        numbers,
-        tuple(str(file.resolve()) for file in files),
-        options.timing,
-        options.timeout,
-        options.name,
-    )
+    paths = tuple(str(file.resolve()) for file in files)
+    return SweepRequest(grid, folder, device, numbers, paths, options.timing, options.timeout, options.name)
 
 
 def with_options(files: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -250,9 +222,12 @@ def _check_timing(options: SweepOptions) -> None:
 
 
 def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
+    """Raises UsageError where they are no sizes, or none at all."""
     with suppress(ValueError):
-        return tuple(int(word) for word in split_list(text))
-    raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
+        sizes = _unique(int(word) for word in split_list(text))
+        if sizes and min(sizes) > 0:
+            return sizes
+    raise UsageError(f"--{axis} {text} is no list of sizes", f"--{axis} 64,128")
 
 
 # ---------------------------------------------------------------- what is stored

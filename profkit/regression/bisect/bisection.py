@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,8 @@ from profkit.core.errors import (
     WorkloadError,
     writing,
 )
-from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder, write_whole
+from profkit.core.files.safe_folder import ensure_folder, write_whole
+from profkit.core.run_folder import create_run_folder
 from profkit.core.types import (
     BisectDocument,
     BisectOptions,
@@ -82,7 +82,6 @@ def bisect(
     options: BisectOptions,
     progress: Progress,
     setup: str | None = None,
-    folder: Path | None = None,
 ) -> tuple[BisectDocument, Path]:
     """Search the commit after `good` and up to `bad` that changed the time of `command`, where it is called.
 
@@ -95,10 +94,10 @@ def bisect(
         raise no_repository(cwd)
     first = named_commit(root, good)
     commits = commits_between(root, first, named_commit(root, bad))
-    started, place = datetime.now(timezone.utc).isoformat(timespec="seconds"), str(cwd.relative_to(root))
-    search = BisectSearch(first, commits)
+    now, place, search = datetime.now(timezone.utc), str(cwd.relative_to(root)), BisectSearch(first, commits)
+    started = now.isoformat(timespec="seconds")
     document = BisectDocument(started, command, setup, place, good, bad, options, search)
-    folder = make_state_folder(folder)
+    folder = create_run_folder(Path("reports"), "bisect", commits[-1][:SHORT], now)
     tests = log2(len(commits)) + 2  # the ends, one for each halving, and one that confirms
     progress.note(f"{len(commits)} commits: about {ceil(tests)} tests of {options.budget:.0f} s at most")
     return Bisection(document, root, cwd, folder, progress).run(), folder
@@ -317,12 +316,9 @@ class Bisection:
             seconds,
         )
         self._change(steps=(*self.search.steps, step))
-        whole = self._stretches()
-        if kind != "ends" and len(whole) == 1:
-            step = replace(step, probability=whole[0].up_to(move.later))
-        weights = [weight for stretch in whole for weight in stretch.weights]
+        weights = [weight for stretch in self._stretches() for weight in stretch.weights]
         likely = {c: w for c, w in zip(self.search.commits, weights, strict=True) if w >= 0.001}
-        self._change(steps=(*self.search.steps[:-1], step), probabilities=likely)
+        self._change(probabilities=likely)
         write_state(self.folder, self.document)
 
     def _likeliest(self) -> str:
@@ -354,7 +350,7 @@ class Bisection:
 
     def _logs(self, number: int) -> Path:
         """Where a step's logs and the last records of its runs lie, by a path that holds in any checkout."""
-        return self.folder.absolute() / "steps" / f"{number:03}"
+        return self.folder.absolute() / "logs" / f"{number:03}"
 
     def _options(self) -> PairedOptions:
         options = self.document.options
@@ -395,7 +391,6 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     return change
 
 
-MOST_COMMITS = 20_000  # what git prints of them is 2 MB
 SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
 
@@ -405,7 +400,7 @@ def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
 
     At a merge it goes on with the first parent that `good` leads to.
 
-    Raises UsageError where no way of parents leads from `bad` to `good`, or it is longer than 20,000 commits.
+    Raises UsageError where no way of parents leads from `bad` to `good`.
     """
     if good == bad:
         raise UsageError(
@@ -413,11 +408,6 @@ def commits_between(root: Path, good: str, bad: str) -> tuple[str, ...]:
         )
     if git_line(root, "merge-base", "--is-ancestor", good, bad) is None:
         raise _unrelated(root, good, bad)
-    count = git_line(root, "rev-list", "--count", f"{good}..{bad}") or "0"
-    if int(count) > MOST_COMMITS:
-        raise UsageError(
-            f"{count} commits lie between them; {MOST_COMMITS} are the most", "a GOOD that is nearer"
-        )
     listed = git_line(root, "rev-list", "--parents", "--ancestry-path", f"{good}..{bad}") or ""
     rows = [line.split() for line in listed.splitlines()]
     parents = {row[0]: row[1:] for row in rows if row}
@@ -442,23 +432,6 @@ def _unrelated(root: Path, good: str, bad: str) -> UsageError:
 
 
 # ---------------------------------------------------------------- the file
-
-
-def make_state_folder(asked: Path | None) -> Path:
-    """The folder `asked` for, else `reports/bisect-TIME`, made anew.
-
-    Raises UsageError where it is there already, MachineError where the system refuses.
-    """
-    folder = asked or Path("reports", f"bisect-{datetime.now(timezone.utc):%Y%m%d-%H%M%S-%f}")
-    with writing(folder, "--output FOLDER"):
-        made = [path for path in folder.parents if not os.path.lexists(path)]
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            chown_to_sudo_user(*made)
-            make_folder(folder)
-        except FileExistsError:
-            raise UsageError(f"{folder} is there already", "another --output") from None
-    return folder
 
 
 def write_state(folder: Path, document: BisectDocument) -> None:

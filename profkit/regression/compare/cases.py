@@ -71,12 +71,8 @@ def _lost(code: str, names: Sequence[str], fix: Fact) -> Decided:
 
 # How far all cases of one implementation of one operation move together from one sweep to the next of the same code, as
 # a standard deviation of the geometric mean's logarithm. On the device's clock: 0.96 % over 110 of them (11 pairs of
-# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting), and
+# seven sweeps on three hosts with H200s, 160 to 1,680 cases; 0.25 % within one host and setting).
 GROUP_SIGMA = 0.01
-# 0.68 % beside the framework's own, of which most move with them: the clock, the temperature, another chip of the kind.
-BESIDE_CONTROLS = 0.0075
-NOTABLE = 0.002
-LEAST_CONTROLS = 3  # groups of the framework: of fewer no median is taken
 # A single case from one sweep to the next, likewise: 1.5 % is the median of 30 such spreads.
 CASE_SIGMA = 0.015
 LEAST_SPREAD = 0.003  # and never less: two steady chips of one kind differ by as much
@@ -94,7 +90,6 @@ class SweepDecision:
     controls: Fact | None = None
     lost: tuple[str, ...] = ()  # cases that only the baseline has a time of
     nothing: bool = False  # no case has a time in both
-    notes: tuple[Fact, ...] = ()  # which part was attributed to the machine
 
 
 def decide_sweep(
@@ -105,16 +100,12 @@ def decide_sweep(
     if not groups:
         return SweepDecision((), lost=_lost_cases(baseline, candidate), nothing=True)
     known = _control_groups(baseline, candidate, tuple(groups))
-    means = {name: sum(map(_log_ratio, group)) / len(group) for name, group in groups.items()}
-    shift = median([means[name] for name in known]) if len(known) >= LEAST_CONTROLS else 0.0
-    shifts = {name: 0.0 if name in known else shift for name in groups}
-    changes = _group_changes(groups, means, shifts, known, floor)
+    changes = _group_changes(groups, known, floor)
     return SweepDecision(
         changes,
         frozenset(pair.scope for group in groups.values() for pair in group),
         _changed_controls(changes, known),
         _lost_cases(baseline, candidate),
-        notes=_shift_notes(shift, known),
     )
 
 
@@ -147,21 +138,11 @@ def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequen
 
 
 def _group_changes(
-    groups: Mapping[str, Sequence[MetricPair]],
-    means: Mapping[str, float],
-    shifts: Mapping[str, float],
-    controls: frozenset[str],
-    floor: float | None,
+    groups: Mapping[str, Sequence[MetricPair]], controls: frozenset[str], floor: float | None
 ) -> tuple[Change, ...]:
     device = all(pair.between < BETWEEN for group in groups.values() for pair in group)
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
-    beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
     spread = _case_spread(groups)
-    # A control does not tell its own error.
-    errors = {
-        name: hypot(usual if name in controls else beside, TAIL_FACTOR * spread / sqrt(len(group)))
-        for name, group in groups.items()
-    }
     ratios = []
     for name, group in groups.items():
         scope = Scope("region", f"{name}, {plural(len(group), 'shape')}")
@@ -169,7 +150,9 @@ def _group_changes(
         pair = _mean_pair(MEAN_METRIC, "s", "lower", scope, *values)
         if name in controls:
             pair = replace(pair, rule=replace(pair.rule, role="supports"))
-        ratios.append((pair, Ratio(exp(means[name] - shifts[name]), 0.0, errors[name], inf, (), ())))
+        mean = sum(map(_log_ratio, group)) / len(group)
+        error = hypot(usual, TAIL_FACTOR * spread / sqrt(len(group)))
+        ratios.append((pair, Ratio(exp(mean), 0.0, error, inf, (), ())))
     changes = decide_ratios(ratios, floor)
     return tuple(replace(c, fix=LARGER) if c.word == "ambiguous" else c for c in changes)
 
@@ -191,14 +174,6 @@ def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> Fa
     largest = max(known, key=lambda c: abs(log(c.ratio or 1.0)))
     share = (largest.ratio or 1.0) - 1
     return Fact.of("controls-changed", name=largest.scope.name or "", more=len(known) - 1, share=share)
-
-
-def _shift_notes(shift: float, controls: frozenset[str]) -> tuple[Fact, ...]:
-    """What is taken out of the changes of all others; nothing where that is next to nothing."""
-    if abs(shift) < NOTABLE:
-        return ()
-    names = ", ".join(sorted({_implementation_of(name) for name in controls}))
-    return (Fact.of("controls-moved", names=names, share=exp(shift) - 1, count=len(controls)),)
 
 
 def _log_ratio(pair: MetricPair) -> float:
@@ -275,7 +250,7 @@ def compare_evaluations(
         forced=options.force and baseline.device != candidate.device,
         changes=worst_first(changes),
         looked_at=tested_count(changes),
-        notes=tuple(_notes(baseline, candidate, pairs, changes, timed=timed)),
+        notes=tuple(_notes(baseline, candidate, changes, timed=timed)),
         fix=found.fix,
     )
 
@@ -302,17 +277,12 @@ def _by_operation(pairs: Sequence[_Pair]) -> Mapping[str, list[_Pair]]:
 
 
 def _correctness_changes(pairs: Sequence[_Pair]) -> list[Change]:
-    """One for each operation of which a test changed, and one for all together."""
-    changes = [
-        change
-        for operation, own in _by_operation(pairs).items()
-        if (change := _correctness_change(own, Scope("region", operation))) is not None
-    ]
-    whole = _correctness_change(pairs, RUN)
-    if whole is None:
-        value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
-        return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
-    return [*changes, replace(whole, role="supports")]
+    """One for each operation of which a test changed; where none did, one that says so."""
+    changes = [_correctness_change(own, Scope("region", name)) for name, own in _by_operation(pairs).items()]
+    if found := [change for change in changes if change is not None]:
+        return found
+    value = Sample(float(sum(pair.baseline.status in FAILED for pair in pairs)))
+    return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither")]
 
 
 def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
@@ -412,7 +382,6 @@ def _with_lost_tests(
 def _notes(
     baseline: EvaluationDocument,
     candidate: EvaluationDocument,
-    pairs: Sequence[_Pair],
     changes: Sequence[Change],
     *,
     timed: bool,
@@ -423,10 +392,6 @@ def _notes(
     for change in changes:
         if change.metric == _FAILED_TESTS and change.scope.kind == "region":
             yield change.doubts[0]
-    still = sum(change.word == "ambiguous" and change.scope.kind == "region" for change in changes)
-    if still:
-        yield Fact.of("open-operations", count=still)
-    yield Fact.of("tests-decided", count=len(pairs))
     for side, document in (("baseline", baseline), ("candidate", candidate)):
         if not document.complete:
             yield Fact.of("interrupted", side=side)

@@ -19,15 +19,6 @@ from profkit.regression.compare.outcome import Evidence, change_fact, moved
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
 MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
 _NAMED = 3  # kernels or functions that evidence names
-# The metric, and whether more of it is the worse for a kernel.
-_EFFICIENCY = (
-    ("memory.spill.loads", True),
-    ("memory.spill.stores", True),
-    ("shared.bank_conflicts", True),
-    ("memory.coalescing", False),
-    ("warp.execution_efficiency", False),
-)
-_MISSES = ("cache.l1.miss_rate", "cache.l2.miss_rate", "cache.l3.miss_rate", "branch.miss_rate")
 
 
 def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
@@ -101,27 +92,8 @@ def _occupancy_cause(evidence: Evidence, pair: KernelPair, fall: Change) -> Caus
     return Cause("occupancy", said, pair.candidate.scope, (change_fact(fall), *risen))
 
 
-# ---------------------------------------------------------------- which kernels, how often
-
-
 def _added(name: str, size: float, unit: str = "") -> Fact:
     return Fact.of("added", name=name, size=size, unit=unit)
-
-
-def _find_idle_device(evidence: Evidence) -> Iterator[Cause]:
-    """Where GPU utilization fell. That it waits for the host is only said where nothing was launched while it idled."""
-    fall = evidence.fell("gpu.utilization")
-    if fall is None:
-        return
-    lines, starved = [change_fact(fall)], None
-    for side, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
-        starved = document.trace.starved if document.trace is not None else None
-        if starved is not None:
-            verb = "submitted" if document.metal is not None else "launched"
-            lines.append(Fact.of("starved", verb=verb, share=starved, side=side))
-    waits = starved is not None and starved > 0.5
-    said = Fact.of("waits-for-host" if waits else "idle-device", things=_things(evidence))
-    yield Cause("host", said, evidence=tuple(lines))
 
 
 def _more(code: str, change: Change, **names: str) -> Fact:
@@ -164,31 +136,9 @@ def _grown_functions(evidence: Evidence, change: Change) -> list[FunctionChange]
     return sorted(grown, key=lambda f: -abs(added_value(f)))[:_NAMED]
 
 
-def _find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
-    """For each kernel that became slower: idle lanes, half used sectors, bank conflicts, spilled registers."""
-    for metric, rises in _EFFICIENCY:
-        for change in evidence.different(metric):
-            kernel = evidence.kernel_change(change.scope)
-            worse = (change.candidate.value > change.baseline.value) == rises
-            if worse and kernel is not None and kernel.word == "slower":
-                said = Fact.of(f"worse {metric}", kernel=change.scope.name or "")
-                yield Cause(metric.rpartition(".")[2], said, change.scope, (change_fact(change),))
-
-
-def _find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
-    """Where a miss rate of the caches or branches rose, and no work was added: a rate is of the accesses there are."""
-    for metric in _MISSES if evidence.rose("instructions") is None else ():
-        change = evidence.rose(metric)
-        if change is not None:
-            yield Cause("misses", Fact(f"worse {metric}"), change.scope, (change_fact(change),))
-
-
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     find_machine_causes,
     _find_other_kernels,
     _find_shapes_and_occupancy,
-    _find_idle_device,
     _find_work,
-    _find_kernel_efficiency,
-    _find_cache_misses,
 )

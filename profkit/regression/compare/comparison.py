@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from profkit.analysis.comparability import fingerprint_differences, fingerprint_of
-from profkit.backends import backend_named
 from profkit.core.types import (
     Change,
     Comparison,
-    Difference,
     Fact,
     FunctionChange,
     KernelChange,
@@ -38,24 +36,18 @@ from profkit.regression.compare.outcome import (
     worst_first,
 )
 
-ARGUMENTS = "workload.arguments"
 FORCE = Fact("force")
 
 
 def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptions = DEFAULTS) -> Comparison:
     """What is different in `candidate`, and why.
 
-    Where a `must` field differs, the outcome is `refused` and nothing else is looked at, unless `force`. A field that
-    concerns one tool only excludes what that tool measured. Raises nothing for any two documents; the time it takes
-    grows with the number of readings and kernels.
+    Where a `must` field differs, the outcome is `refused` and nothing else is looked at, unless `force`. Raises nothing
+    for any two documents; the time it takes grows with the number of readings and kernels.
     """
     sides = _side_of(baseline, options.paths[0]), _side_of(candidate, options.paths[1])
-    differences = tuple(
-        replace(d, tier="should", intended=True) if d.name in options.across else d
-        for d in fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate))
-    )
-    must = [d for d in differences if d.tier == "must"]
-    refused = [d for d in must if not d.tools]
+    differences = fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate))
+    refused = [d for d in differences if d.tier == "must"]
     unfit = [
         f"{side} {document.state}"
         for side, document in (("baseline", baseline), ("candidate", candidate))
@@ -63,28 +55,18 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     ]
     if (refused or unfit) and not options.force:
         why = Fact.of("refused", runs=", ".join(unfit))
-        # two versions of one benchmark often differ by an argument alone: that has a way of its own
-        arguments = not unfit and {d.name for d in refused} == {ARGUMENTS}
-        fix = Fact("across-arguments") if arguments else FORCE
-        return Comparison(*sides, "refused", why, differences=differences, fix=fix)
-    barred = [d for d in must if d.tools] if not options.force else []
-    barred_tools = {tool for difference in barred if not difference.metrics for tool in difference.tools}
-    matched = MatchedKernels((), (), ())
-    if not barred_tools & {document.trace.tool for document in (baseline, candidate) if document.trace}:
-        matched = match_kernels(baseline, candidate)
+        return Comparison(*sides, "refused", why, differences=differences, fix=FORCE)
+    matched = match_kernels(baseline, candidate)
     kernels: tuple[KernelChange, ...] = ()
     functions: tuple[FunctionChange, ...] = ()
     if not options.metrics:
         kernels = kernel_changes(baseline, candidate, matched, options.floor)
-        if not barred_tools & set(backend_named(baseline.backend).function_tools):
-            functions = function_changes(baseline, candidate)
-    decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels), barred)
+        functions = function_changes(baseline, candidate)
+    decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels))
     changes = decided.changes
     if not changes and not kernels:
         why = Fact.of("nothing-in-common", metrics=", ".join(options.metrics))
-        if barred:
-            why = Fact.of("refused", runs="")
-        return Comparison(*sides, "refused", why, differences=differences, fix=FORCE if barred else None)
+        return Comparison(*sides, "refused", why, differences=differences)
     found = outcome_of(changes, kernels, asked=bool(options.metrics))
     if not options.metrics or MEAN_METRIC in options.metrics:
         found = outcome_of_sweep(found, decided.grouped, changes)
@@ -101,7 +83,7 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
         functions=functions,
         causes=causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions)),
         looked_at=tested_count(changes),
-        notes=tuple(_notes(baseline, candidate, decided, barred)),
+        notes=tuple(_notes(baseline, candidate, decided)),
         fix=found.fix,
     )
 
@@ -119,12 +101,11 @@ def _decide_metrics(
     candidate: RunDocument,
     options: CompareOptions,
     kernels: tuple[KernelPair, ...],
-    barred: Sequence[Difference],
 ) -> _DecidedMetrics:
     metrics = options.metrics
     swept = baseline.is_sweep and candidate.is_sweep
     wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
-    pairs = pairs_of(baseline, candidate, kernels, wanted, barred)
+    pairs = pairs_of(baseline, candidate, kernels, wanted)
     grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())
     others = [p for p in pairs if p.metric != "time.median" or p.scope not in grouped.cases]
     changes = (*grouped.changes, *decide_pairs(others, options.floor))
@@ -150,17 +131,11 @@ def _main_kernels(matched: MatchedKernels, kernels: Sequence[KernelChange]) -> t
     return tuple(pair for pair in matched.pairs if (pair.candidate.name, pair.candidate.id) in names)
 
 
-def _notes(
-    baseline: RunDocument, candidate: RunDocument, decided: _DecidedMetrics, barred: Sequence[Difference]
-) -> Iterator[Fact]:
+def _notes(baseline: RunDocument, candidate: RunDocument, decided: _DecidedMetrics) -> Iterator[Fact]:
     for side, document in (("baseline", baseline), ("candidate", candidate)):
         if document.state == "interrupted":
             yield Fact.of("interrupted", side=side)
         if document.revision is not None and document.revision.dirty:
             yield Fact.of("dirty", side=side)
-    for difference in barred:
-        code = "left-out-caches" if difference.metrics else "left-out"
-        yield Fact.of(code, tools=", ".join(difference.tools), field=difference.name)
     if not any(pair.sampled for pair in decided.pairs):
         yield Fact("nothing-sampled")
-    yield from decided.grouped.notes

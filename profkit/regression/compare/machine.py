@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from profkit.analysis.comparability import arguments_of, program_of
 from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, RunDocument, RunSpread
@@ -173,8 +172,7 @@ def lost_share(document: RunDocument) -> float:
 def lost_fact(document: RunDocument, side: str) -> Fact:
     """What a run lost to others, and of which side of the comparison."""
     stolen, waited = lost_shares(document.disturbances)
-    code = "stolen" if waited < stolen / 10 else "waited" if stolen < waited / 10 else "lost"
-    return Fact.of(code, side=side, stolen=stolen, waited=waited)
+    return Fact.of("lost", side=side, stolen=stolen, waited=waited)
 
 
 def _spread_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
@@ -236,44 +234,23 @@ def speed_fact(speed: Interval) -> Fact:
 # ---------------------------------------------------------------- clocks and states
 
 
-@dataclass(frozen=True)
-class ClockReading:
-    """The clock that a run was timed at, in Hz, and what measured it: `sampled` or `counted`."""
-
-    hertz: float
-    of: str
+def clock_of(document: RunDocument) -> float | None:
+    """The median clock beside the samples, in Hz; None where nothing measured it."""
+    clocks = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
+    return median(clocks) if clocks else None
 
 
-def clock_of(document: RunDocument) -> ClockReading | None:
-    """The median clock beside the samples, or what cycles and time tell; None where nothing measured it."""
-    samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
-    counted = [
-        r.value
-        for r in document.readings
-        if r.metric == "frequency" and r.value is not None and r.scope.kind in ("run", "region")
-    ]
-    for values, source in ((samples, "sampled"), (counted, "counted")):
-        if values:
-            return ClockReading(median(values), source)
-    return None
-
-
-def _clock_doubt(change: Change, before: ClockReading | None, after: ClockReading | None) -> Fact | None:
-    cycles = ratio_in_cycles(change, before, after)
-    if cycles is None or before is None or after is None:
+def _clock_doubt(change: Change, before: float | None, after: float | None) -> Fact | None:
+    """A time that the clock alone explains, with its change in cycles; None where it does not, or hardly moved."""
+    if before is None or after is None or change.ratio is None:
         return None
-    return Fact.of("clock", of=before.of, before=before.hertz, after=after.hertz, cycles=cycles - 1)
-
-
-def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockReading | None) -> float | None:
-    """The ratio in cycles of a time that the clock alone explains; None where it does not, or hardly moved."""
-    if before is None or after is None or before.of != after.of or change.ratio is None or change.unit != "s":
-        return None
-    faster = after.hertz / before.hertz
+    faster = after / before
     cycles = change.ratio * faster
     if abs(faster - 1) <= CLOCKS_APART or (change.ratio > 1) == (faster > 1):
         return None
-    return cycles if decide(Interval(cycles, cycles, cycles), change.floor) == "same" else None
+    if decide(Interval(cycles, cycles, cycles), change.floor) != "same":
+        return None
+    return Fact.of("clock", before=before, after=after, cycles=cycles - 1)
 
 
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
@@ -291,23 +268,15 @@ def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
 
 
 def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
-    line = command_that_decides(baseline, candidate)
-    same = baseline.workload.command == candidate.workload.command and " --a " in (line or "")
-    return Fact.of("in-turns-same-command" if same else "text", text=line) if line else Fact("in-turns")
-
-
-def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str | None:
     """The call that runs both programs in turns: two commits by one command, else two commands."""
-    commands = [shlex.join(document.workload.command) for document in (baseline, candidate)]
-    if not all(commands):
-        return None
-    before, after = baseline.revision, candidate.revision
-    names = [(program_of(d.workload), arguments_of(d.workload)) for d in (baseline, candidate)]
-    known = before is not None and after is not None and before.commit and after.commit and not before.dirty
-    if before and after and known and names[0] == names[1] and (after.dirty or before.commit != after.commit):
-        head = "" if after.dirty else f" --head {str(after.commit)[:12]}"  # else the files as they are
-        return f"profkit compare --base {str(before.commit)[:12]}{head} -- {commands[1]}"
-    return f"profkit compare --a {shlex.quote(commands[0])} --b {shlex.quote(commands[1])}"
+    before, after = (shlex.join(document.workload.command) for document in (baseline, candidate))
+    if not before or not after:
+        return Fact("in-turns")
+    old, new = baseline.revision, candidate.revision
+    if before == after and old and new and old.commit and new.commit and not (old.dirty or new.dirty):
+        line = f"profkit compare --base {old.commit[:12]} --head {new.commit[:12]} -- {after}"
+        return Fact.of("text", text=line)
+    return Fact.of("text", text=f"profkit compare --a {shlex.quote(before)} --b {shlex.quote(after)}")
 
 
 # ---------------------------------------------------------------- causes

@@ -27,7 +27,6 @@ from profkit.core.types import (
     RUN,
     Change,
     ChangeWord,
-    Difference,
     Direction,
     Fact,
     Quality,
@@ -136,16 +135,14 @@ def pairs_of(
     candidate: RunDocument,
     kernels: Collection[KernelPair] = (),
     wanted: Collection[str] = (),
-    barred: Collection[Difference] = (),
 ) -> tuple[MetricPair, ...]:
     """Every metric that both tell and a rule (or `wanted`) names, timings first.
 
-    `kernels` are those of both runs that matter; `barred` are the differences that forbid to
-    compare what some tools measured.
+    `kernels` are those of both runs that matter.
     """
     return (
         *_timing_pairs(baseline, candidate, wanted),
-        *_reading_pairs(baseline, candidate, kernels, wanted, barred),
+        *_reading_pairs(baseline, candidate, kernels, wanted),
     )
 
 
@@ -183,7 +180,6 @@ def _reading_pairs(
     candidate: RunDocument,
     kernels: Collection[KernelPair],
     wanted: Collection[str],
-    barred: Collection[Difference],
 ) -> Iterator[MetricPair]:
     traces = [document.trace for document in (baseline, candidate) if document.trace is not None]
     passed = {"time.gpu"} if traces and all(map(counts_chosen_launches, traces)) else set()
@@ -199,7 +195,7 @@ def _reading_pairs(
     known = set(same.values())
     divisors = traced_iterations(baseline), traced_iterations(candidate)
     for reading in readings_of(baseline):
-        if reading.metric in timed or reading.scope.kind == "function" or _is_barred(reading, barred):
+        if reading.metric in timed or reading.scope.kind == "function":
             continue
         if wanted and reading.metric not in wanted:
             continue
@@ -212,14 +208,6 @@ def _reading_pairs(
         if reading.scope.kind == "kernel" and (not rule.kernels or reading.scope not in known):
             continue
         yield _metric_pair(rule, reading, counterpart, divisors if rule.per == "iteration" else (1.0, 1.0))
-
-
-def _is_barred(reading: Reading, barred: Collection[Difference]) -> bool:
-    return any(
-        reading.source.tool in difference.tools
-        and (not difference.metrics or reading.metric.startswith(difference.metrics))
-        for difference in barred
-    )
 
 
 def _metric_pair(
@@ -257,8 +245,7 @@ def readings_of(document: RunDocument) -> Iterator[Reading]:
 
 # ---------------------------------------------------------------- the word on each
 
-LONGER, PROCESSES, CORRELATED = Fact("sample-longer"), Fact("more-processes"), Fact("uncorrelated-samples")
-LEAST_SAMPLES = 6  # independent ones of one process: fewer have no interval of 95 % (statistics.median_rank)
+LONGER, PROCESSES = Fact("sample-longer"), Fact("more-processes")
 FALSE_SHARE = 0.05  # of what is called different, on average
 
 
@@ -304,7 +291,7 @@ def _decide_sampled(
     """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
     counts = _floor_of(pair, floor)
     if ratio is None:
-        return _change_of(pair, "ambiguous", counts, doubts=(_no_interval(pair),), fix=LONGER)
+        return _change_of(pair, "ambiguous", counts, doubts=(Fact("no-ratio-interval"),), fix=LONGER)
     low, high = ratio.interval(confidence)
     interval = Interval(low, ratio.value, high)
     word = decide(interval, counts)
@@ -312,7 +299,7 @@ def _decide_sampled(
     fix = PROCESSES if ratio.assumed and ratio.between >= ratio.within else LONGER
     if ratio.independent is not None:
         doubts.append(Fact.of("correlated", independent=ratio.independent))
-        fix = CORRELATED
+        fix = PROCESSES
     return _change_of(
         pair,
         word,
@@ -323,17 +310,6 @@ def _decide_sampled(
         doubts=tuple(doubts),
         fix=fix if word == "ambiguous" else None,
     )
-
-
-def _no_interval(pair: MetricPair) -> Fact:
-    """Why samples give no interval."""
-    sides = pair.baseline.groups, pair.candidate.groups
-    if any(min(group) <= 0 for side in sides for group in side if group):
-        return Fact("zero-sample")
-    if any(len(side) > 1 for side in sides):
-        return Fact("coarse-clock")
-    fewest = min((len(group) for side in sides for group in side), default=0)
-    return Fact.of("dependent-samples" if fewest >= LEAST_SAMPLES else "few-samples", fewest=fewest)
 
 
 def _decide_single(pair: MetricPair, floor: float | None) -> Change:

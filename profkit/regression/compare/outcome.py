@@ -53,13 +53,12 @@ ALIKE = Decided("same", Fact("one-run"))
 class CompareOptions:
     """How two runs are compared.
 
-    `force`: although they are not alike. `across` names fields (`workload.arguments`) in which they differ on purpose.
-    `metrics` are the only ones to look at, and each of them decides; empty: those of `rules.yaml`. `floor` is the
-    relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`: where the two runs are.
+    `force`: although they are not alike. `metrics` are the only ones to look at, and each of them decides; empty: those
+    of `rules.yaml`. `floor` is the relative change that counts (0.02 is 2 %) instead of every metric's own. `paths`:
+    where the two runs are.
     """
 
     force: bool = False
-    across: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     floor: float | None = None
     paths: tuple[str, str] = ("", "")
@@ -127,9 +126,6 @@ def _by_kernels(kernels: Sequence[KernelChange]) -> Decided:
         return Decided("changed", Fact.of("kernels-replaced", count=replaced, what=what))
     if "faster" in words:
         return Decided("improved", Fact.of("kernels-faster", count=words.count("faster"), what=what))
-    doubt = next((kernel.doubt for kernel in main if kernel.doubt is not None), None)
-    if doubt is not None:
-        return Decided("ambiguous", doubt, LONGER)
     if "ambiguous" in words:
         return Decided("ambiguous", Fact.of("kernels-open", what=what), LONGER)
     return Decided("same", Fact.of("kernels-same", what=what))
@@ -203,10 +199,6 @@ class Evidence:
     def different(self, *metrics: str) -> Iterator[Change]:
         """The changes of these metrics that are DIFFERENT."""
         return (c for c in self.changes if c.word == "different" and c.metric in metrics)
-
-    def rose(self, metric: str) -> Change | None:
-        """The first DIFFERENT rise of a metric, in any scope."""
-        return next((c for c in self.different(metric) if c.candidate.value > c.baseline.value), None)
 
     def fell(self, metric: str, scope: Scope | None = None) -> Change | None:
         """The first DIFFERENT fall of a metric, in any scope or in one."""

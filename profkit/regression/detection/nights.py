@@ -113,7 +113,6 @@ def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOu
         band=(limits.low, limits.high) if limits is not None else (),
         detectable=_smallest_detectable(limits, better),
         nights=result.nights,
-        short=result.short,
         gates=rule.gates and better != "none",
         since=first.started if first is not None else None,
         commit=first.commit if first is not None else None,
@@ -202,8 +201,8 @@ class Limits:
 class NightResult:
     """What one night was: `code` is the word for scripts. Indices are of the series.
 
-    `limits` is None for a night so near to the centre that none were needed. `nights` counts the streak, which began
-    at `first`; `short` are the nights that a past, or a streak, is short of. `before`: the level it is held against.
+    `limits` is None below seven nights. `nights` counts the streak, which began at `first`. `before`: the level it is
+    held against.
     """
 
     code: str
@@ -211,7 +210,6 @@ class NightResult:
     nights: int = 0
     first: int | None = None
     last_good: int | None = None
-    short: int = 0
     before: float | None = None
 
     @property
@@ -253,17 +251,12 @@ class MachinePast:
     standing: NightResult | None = None  # the regression that nobody accepted and that is not gone
     last_good: int | None = None
 
-    def judge(self, night: NightValue, *, with_limits: bool = False) -> NightResult:
-        """The result of a night; `with_limits`: always with them."""
+    def judge(self, night: NightValue) -> NightResult:
+        """The result of a night."""
         self.nights.append(night)
         if len(self.level) < LEAST:
             self._add(night)
-            short = LEAST - len(self.level) + 1
-            return NightResult("new", short=short) if len(self.nights) <= LEAST else NightResult("held")
-        if not self.streak and self.standing is None and not with_limits:
-            centre = median([each.value for each in self.level[-WINDOW:]])
-            if abs(night.value - centre) <= self.rule.floor(centre):
-                return self._judge_inside(night, None)
+            return NightResult("new" if len(self.nights) <= LEAST else "held")
         following = bool(self.streak) or self.standing is not None
         limits = control_limits(self.level, self.rule, following=following)
         if self._has_collapsed(limits, night.value):
@@ -292,7 +285,7 @@ class MachinePast:
         self.level += self.streak
         self.streak, self.side = [], 0
 
-    def _judge_inside(self, night: NightValue, limits: Limits | None) -> NightResult:
+    def _judge_inside(self, night: NightValue, limits: Limits) -> NightResult:
         last_good = self.last_good
         self._return_streak()
         self._add(night)
@@ -322,9 +315,8 @@ class MachinePast:
             self.level, self.last_good = [], self.streak[-1].place
             self._return_streak()
             return replace(seen, code="improved")
-        missing = self.rule.nights - len(self.streak)
-        if missing > 0:
-            return replace(seen, short=missing)
+        if len(self.streak) < self.rule.nights:
+            return seen
         self.standing = replace(seen, code="nights", before=limits.centre)
         self.streak, self.side = [], 0
         return self.standing
@@ -372,8 +364,7 @@ def _judge_each(
             continue
         moved = point.machine not in pasts and any(len(past.nights) >= LEAST for past in pasts.values())
         past = pasts.setdefault(point.machine, MachinePast(rule, bad))
-        last = index == len(series.points) - 1
-        result = past.judge(NightValue(index, point.value), with_limits=last)
+        result = past.judge(NightValue(index, point.value))
         if moved:  # reported once, and not green: a runner that changes each night would never be judged
             result = NightResult("other-machine")
         elif result.code == "nights" and any(o is not past and o.standing for o in pasts.values()):

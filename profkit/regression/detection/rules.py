@@ -12,7 +12,7 @@ from typing import Any
 from profkit.core.codec import is_finite_number, short_repr
 from profkit.core.errors import UsageError
 from profkit.core.tables import load_yaml
-from profkit.core.types import RUN, Direction, Scope
+from profkit.core.types import Direction
 
 _SHARE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*")
 _DIRECTIONS = ("lower", "higher", "none")
@@ -43,19 +43,13 @@ class NightRule:
 _KEYS = tuple(field.name for field in fields(NightRule) if field.name != "metric")
 
 
-def rule_for(
-    metric: str, overrides: Mapping[str, Mapping[str, Any]] | None = None, scope: Scope = RUN
-) -> NightRule:
-    """The rule of `metric`: the default, what rules.yaml says of it, then `overrides` of "default" and of its name.
+def rule_for(metric: str, overrides: Mapping[str, Any] | None = None) -> NightRule:
+    """The rule of `metric`: the default, what rules.yaml says of it, then `overrides`.
 
-    Of a kernel or a function nothing gates unless `overrides` names the metric with `gates`: there are hundreds of
-    them, and they explain a change of the whole. Raises UsageError for a key or value that does not fit.
+    Raises UsageError for a key or value that does not fit.
     """
-    own, given = _default_rules(), dict(overrides or {})
-    merged = {**own["default"], **given.get("default", {}), **own["metrics"].get(metric, {})}
-    if scope.kind in ("kernel", "function"):
-        merged["gates"] = merged["exact"] = False
-    merged |= given.get(metric, {})
+    own = _default_rules()
+    merged = {**own["default"], **own["metrics"].get(metric, {}), **(overrides or {})}
     return replace(
         NightRule(metric), **{key: _check_value(metric, key, value) for key, value in merged.items()}
     )

@@ -34,11 +34,7 @@ from profkit.core.types import (
 from profkit.core.types.readings import Quality, ScopeKind
 from profkit.reporting.facts import fact_text
 
-# Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
-KERNELS_KEPT = 20
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
-# Of a kernel is kept what is good in one direction, and these, which tell why that moved.
-_CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
 COUNTED = "counted iterations"  # the fact of a run that says what its counts per iteration are the mean of
 _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
@@ -47,11 +43,11 @@ _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.
 def entry_of(
     document: RunDocument, *, path: str | None = None, night: str | None = None, id: str | None = None
 ) -> Entry:
-    """What a history keeps of a run: all readings of the run and its regions that have a value, and those of kernels.
+    """What a history keeps of a run: all readings of the run and its regions that have a value.
 
-    The median time of a region comes with its interval. Kernels are the 20 with
-    the most GPU time. Functions are not kept: their names change with every build. `id` names a report that holds no
-    run, by its content. Raises UsageError (2) for a run that is still under way, or does not say when it started.
+    The median time of a region comes with its interval. Kernels and functions are not kept: their names change with
+    the builds. `id` names a report that holds no run, by its content. Raises UsageError (2) for a run that is still
+    under way, or does not say when it started.
     """
     if document.state == "running":
         raise UsageError(
@@ -124,25 +120,12 @@ def _collect_facts(document: RunDocument) -> dict[str, str]:
 
 
 def _collect_values(document: RunDocument, iterations: int) -> Iterator[Value]:
-    stored = set(_kernels(document)[:KERNELS_KEPT])
     timings = {timing.name: timing for timing in document.timings}
     for reading in document.readings:
         if reading.value is None or not math.isfinite(reading.value):
             continue
-        if reading.scope.kind in ("run", "region") or (
-            reading.scope in stored and _is_stored(reading.metric)
-        ):
+        if reading.scope.kind in ("run", "region"):
             yield _value(document, reading, timings.get(reading.scope.name or ""), iterations)
-    if document.trace is not None:
-        for timed in document.trace.kernels:
-            if timed.kernel.scope in stored:
-                for name, unit, value in (
-                    ("time.gpu", "s", timed.total / iterations),
-                    ("launch.count", "count", timed.launches / iterations),
-                ):
-                    if math.isfinite(value):
-                        key = _key(document, name, timed.kernel.scope)
-                        yield Value(key, unit, direction_of(name), value, "measured")
 
 
 def _value(document: RunDocument, reading: Reading, timing: Timing | None, iterations: int) -> Value:
@@ -155,30 +138,15 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         centre = combine_processes(groups)
         if centre is not None:
             low, high = centre.low, centre.high
-    key = _key(document, reading.metric, reading.scope)
+    workload = document.workload.name or document.name
+    key = SeriesKey(workload, document.backend, reading.metric, reading.scope)
     better = direction_of(reading.metric)
     return Value(
         key, reading.unit, better, value, reading.quality, low, high, fact_text(reading.doubt) or None
     )
 
 
-def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:
-    return SeriesKey(document.workload.name or document.name, document.backend, name, scope)
-
-
-def _is_stored(name: str) -> bool:
-    return name in _CAUSES or direction_of(name) != "none"
-
-
-def _kernels(document: RunDocument) -> list[Scope]:
-    """The kernels by GPU time, the largest first; those of counters alone as they come."""
-    timed = document.trace.kernels if document.trace is not None else ()
-    by_time = sorted(timed, key=lambda kernel_time: kernel_time.total, reverse=True)
-    counted = (reading.scope for reading in document.readings if reading.scope.kind == "kernel")
-    return list(dict.fromkeys([*(kernel_time.kernel.scope for kernel_time in by_time), *counted]))
-
-
-# ---------------------------------------------------------------- what is kept of a run
+# ---------------------------------------------------------------- moments
 
 
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.paired.checkout import CheckoutSpec
 from profkit.regression.profile_process import Metric, Place, ProfileRequest, Seconds, metric_name, section
@@ -41,7 +40,7 @@ def _read_floors(value: YamlValue, key: str) -> dict[str, dict[str, Any]]:
         if "gates" in floor:
             item.refuse("what decides the night stands under gates", "gates: [time.median]")
         try:
-            rule_for(metric_name(replace(item, content=name), key), {name: floor})
+            rule_for(metric_name(replace(item, content=name), key), floor)
         except UsageError as fault:
             item.refuse(fault.message, fault.fix or f"{name}: 2 %")
         floors[name] = floor
@@ -66,16 +65,16 @@ class WorkloadSpec(ProfileRequest):
         """The metrics that must be there."""
         return DEFAULT_GATES if self.gates is None else self.gates
 
-    def rule(self, metric: str, scope: Scope) -> NightRule:
+    def rule(self, metric: str) -> NightRule:
         """What decides `metric`."""
         own: dict[str, Any] = dict(self.floors.get(metric, {}))
         if self.gates is not None:
             own |= {"gates": metric in self.gates, "exact": False}
-        return rule_for(metric, {metric: own}, scope)
+        return rule_for(metric, own)
 
-    def wants(self, metric: str, scope: Scope) -> bool:
+    def wants(self, metric: str) -> bool:
         """Whether `metric` can fail the night, or is shown."""
-        rule = self.rule(metric, scope)
+        rule = self.rule(metric)
         return rule.gates or rule.exact or metric in self.watches
 
 

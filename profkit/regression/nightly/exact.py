@@ -72,7 +72,7 @@ class ExactCounts:
         values = {
             (value.key.metric, value.key.scope): value
             for value in entry.values
-            if _is_exact(value) and self.spec.wants(value.key.metric, value.key.scope)
+            if _is_exact(value) and self.spec.wants(value.key.metric)
         }
         if not values:
             return (), ()
@@ -136,11 +136,11 @@ class ExactCounts:
         return True
 
     def _floor(self, key: Key) -> float:
-        return self.spec.rule(*key).floor(median(self.old[key]))
+        return self.spec.rule(key[0]).floor(median(self.old[key]))
 
     def _change(self, value: Value) -> Change:
         key = value.key.metric, value.key.scope
-        rule = self.spec.rule(*key)
+        rule = self.spec.rule(key[0])
         rule = replace(rule, better=rule.better or value.better)
         return _exact_change((self.old[key], self.new[key]), key[0], rule, value.unit, key[1])
 
@@ -192,6 +192,4 @@ def counted_beside(
             old, new = (
                 [v for group in side.groups for v in group] for side in (change.baseline, change.candidate)
             )
-            yield _exact_change(
-                (old, new), change.metric, spec.rule(change.metric, change.scope), change.unit
-            )
+            yield _exact_change((old, new), change.metric, spec.rule(change.metric), change.unit)

@@ -11,7 +11,6 @@ from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
-    RUN,
     AcceptedChange,
     Entry,
     MetricOutcome,
@@ -43,10 +42,7 @@ class WorkloadPast:
 
     def decide_metrics(self) -> list[MetricOutcome]:
         """Every metric decided by its past."""
-        return [
-            decide(series, self.spec.rule(series.key.metric, series.key.scope), self.accepted)
-            for series in self.series
-        ]
+        return [decide(series, self.spec.rule(series.key.metric), self.accepted) for series in self.series]
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
@@ -126,13 +122,13 @@ def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tupl
 
 def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
     """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
-    rules = [spec.rule(info.name, RUN) for info in all_metrics()]
+    rules = [spec.rule(info.name) for info in all_metrics()]
     gating = [rule.metric for rule in rules if rule.gates or rule.exact]
     return [
         series
         for name in dict.fromkeys((*spec.declared, *gating, *spec.watches))
         for series in history.series(HistoryFilter(spec.name, entry.backend, name))
-        if series.key.scope.kind in SCOPES and spec.wants(series.key.metric, series.key.scope)
+        if series.key.scope.kind in SCOPES and spec.wants(series.key.metric)
     ]
 
 

@@ -80,9 +80,8 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
         return NightPairs(code="elsewhere")
     root = repository_of(spec.cwd)
     if root is None:
-        fault = no_repository(spec.cwd, "git init, or paired: never")
-        fix = fault.fix or "install git, or paired: never"
-        return NightPairs(code="no-repository", message=fault.message, fix=fix)
+        fault = no_repository(spec.cwd)
+        return NightPairs(code="no-repository", message=fault.message, fix=f"{fault.fix}; or paired: never")
     names = [config.baseline] if config.baseline else _good_commits(history, spec, tonight)
     name = next((name for name in names if resolve_commit(root, name)), names[0])
     bare = name.removesuffix(PARENT)
@@ -192,8 +191,8 @@ def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
     budget = min(pairs.budget or PAIRS_SECONDS, session.left)
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
-    memory = spec.rule(MEMORY, Scope())
-    return PairedOptions(budget, spec.rule(TIME, Scope()).relative, run=run, memory=memory, counts="always")
+    memory = spec.rule(MEMORY)
+    return PairedOptions(budget, spec.rule(TIME).relative, run=run, memory=memory, counts="always")
 
 
 def _with_room(
@@ -266,7 +265,7 @@ def with_pairs(
 
 
 def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
-    rule = past.spec.rule(outcome.metric, outcome.scope)
+    rule = past.spec.rule(outcome.metric)
     return rule.gates or outcome.metric in past.spec.watches or not rule.exact
 
 
@@ -292,7 +291,7 @@ def _decided(outcome: MetricOutcome, change: Change, pairs: NightPairs, past: Wo
     word, first, nights = _outcome_of(change), past.entry, 0
     if word == "regressed":
         first, nights = _began(past)
-    rule = past.spec.rule(outcome.metric, outcome.scope)
+    rule = past.spec.rule(outcome.metric)
     return replace(
         outcome,
         outcome=word,

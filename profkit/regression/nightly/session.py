@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -141,8 +141,9 @@ class NightSession:
             self.progress.note(text)
 
 
-def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
+def measure_workloads(session: NightSession) -> None:
     """Profile what is not done yet. KeyboardInterrupt passes through: what was finished is stored."""
+    specs = session.config.workloads
     for number, spec in enumerate(specs, 1):
         if spec.name in session.state.done:
             continue

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import cast
@@ -58,35 +58,27 @@ from profkit.runtime.passes.secrets import mask_command
 NIGHTS = "nights"
 
 
-@dataclass(frozen=True)
-class NightOptions:
-    """What the command line adds to the file."""
-
-    night: str | None = None
-    only: tuple[str, ...] = ()
-    strict: bool = False
-
-
-def run_night(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[Night, Path]:
+def run_night(
+    config: NightConfig, progress: Progress, id: str | None = None, *, strict: bool = False
+) -> tuple[Night, Path]:
     """Run the night, or continue one of this id that was begun; the night and its folder.
 
     Raises UsageError and MachineError before anything ran; later faults belong to the workload that met them.
     An interrupted night is returned as such.
     """
-    specs = choose_workloads(config, options.only)
     with raise_on_signals(), nightly_lock(config.output), open_night_history(config) as history:
-        folder, state = begin_night(config, options.night)
+        folder, state = begin_night(config, id)
         session = NightSession(config, folder, state, history, progress, time.monotonic(), [])
         interrupted = False
         try:
-            measure_workloads(session, specs)
-            run_pairs(session, specs)
+            measure_workloads(session)
+            run_pairs(session)
         except KeyboardInterrupt:
             interrupted = True
             progress.end("interrupted")
         with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
-            night = decide_night(session, specs, interrupted=interrupted, strict=options.strict)
-            night = finish_night(session, night, strict=options.strict)
+            night = decide_night(session, interrupted=interrupted, strict=strict)
+            night = finish_night(session, night, strict=strict)
             chown_to_sudo_user(folder)
     return night, folder
 
@@ -99,17 +91,6 @@ def open_night_history(config: NightConfig) -> History:
         if fault.fix is not None:
             fault.fix = fault.fix.replace("--history FILE", "history: FILE")
         raise
-
-
-def choose_workloads(config: NightConfig, only: Sequence[str]) -> tuple[WorkloadSpec, ...]:
-    """The workloads asked for. Raises UsageError for a name that the file does not have."""
-    names = [w.name for w in config.workloads]
-    for name in only:
-        if name not in names:
-            raise UsageError(
-                f"--only {name}: {config.path.name} has no such workload", f"one of: {', '.join(names[:20])}"
-            )
-    return tuple(w for w in config.workloads if not only or w.name in only)
 
 
 def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
@@ -133,12 +114,12 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
 # ---------------------------------------------------------------- beside the last good commit
 
 
-def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
+def run_pairs(session: NightSession) -> None:
     """Every workload that was measured beside the last good commit.
 
     In a night that goes on also those whose pairs failed: what prevented them may be mended.
     """
-    for spec in specs if session.config.paired == "always" else ():
+    for spec in session.config.workloads if session.config.paired == "always" else ():
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
@@ -155,10 +136,9 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
 # ---------------------------------------------------------------- the report
 
 
-def decide_night(
-    session: NightSession, specs: Sequence[WorkloadSpec], *, interrupted: bool, strict: bool
-) -> Night:
+def decide_night(session: NightSession, *, interrupted: bool, strict: bool) -> Night:
     """Everything decided, with tonight's pairs in it."""
+    specs = session.config.workloads
     return build_night(
         session.state.id,
         session.config.name,
@@ -167,7 +147,6 @@ def decide_night(
         strict=strict,
         commit=session.state.commit,
         seconds=session.seconds,
-        left_out=len(session.config.workloads) - len(specs),
         notes=tuple(session.notes),
         interrupted=interrupted,
     )

@@ -1,8 +1,8 @@
 """Which changed line is the likeliest cause: where a change touches a function that takes more than before.
 
-The lines that differ between two versions are held against the calls that a function makes, cProfile's seconds of a
-Python function, or the instructions that were counted in a function of machine code. A line in no function that rose
-is not blamed, and where none did, nothing is. Comments, docstrings and empty lines make nothing slower.
+The lines of Python that differ between two versions are held against the calls that a function makes, and its seconds
+under cProfile. A line in no function that rose is not blamed, and where none did, nothing is. Comments, docstrings and
+empty lines make nothing slower.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from profkit.analysis.hot_spots import brief_name
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.statistics import median
-from profkit.core.types import BlamedLine, Fact, Hotspot, Profile, RunDocument
-from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, removing_commit, subject_of
-from profkit.regression.paired.why import ROUNDS, CallChange, Key, Reason, is_counted, path_inside
+from profkit.core.types import BlamedLine, Fact, Profile, RunDocument
+from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, subject_of
+from profkit.regression.paired.why import ROUNDS, CallChange, Key, Reason, path_inside
 
 MOST_LINES = 3
 LEAST_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
@@ -57,7 +57,7 @@ class _Found:
 def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[BlamedLine, ...]:
     """The lines, the likeliest first: that of the function that rose most. Empty where no profile speaks of one.
 
-    Calls that were counted come before seconds and instructions: nothing on the machine changes them.
+    Calls that were counted come before seconds: nothing on the machine changes them.
     """
     if first.root is None or second.root is None or first.commit is None:
         return ()
@@ -71,7 +71,7 @@ def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[Blame
         if found.place.function not in best or rank > best[found.place.function][0]:
             best[found.place.function] = rank, line or min(found.place.numbers), found
     ranked = sorted(best.values(), key=lambda entry: entry[0], reverse=True)
-    return tuple(_blamed(first, second, line, found) for _, line, found in ranked[:MOST_LINES])
+    return tuple(_blamed(second, line, found) for _, line, found in ranked[:MOST_LINES])
 
 
 def _calling_line(found: _Found) -> int | None:
@@ -81,36 +81,20 @@ def _calling_line(found: _Found) -> int | None:
     if not name:
         return None
     for number, row in found.place.numbers.items():
-        if call.search(row) or any(call.search(text) for text in found.place.lines.removed):
+        if call.search(row):
             return number
     return None
 
 
-def _is_same_file(file: str, path: str) -> bool:
-    """A compiler names a file from another folder."""
-    parts = Path(file).parts
-    return path == file or (
-        bool(file) and (path.endswith("/" + file) or (".." in parts and parts[-1] == Path(path).name))
-    )
-
-
-def _blamed(first: Version, second: Version, line: int, found: _Found) -> BlamedLine:
+def _blamed(second: Version, line: int, found: _Found) -> BlamedLine:
     lines, root = found.place.lines, second.root
     assert root is not None
-    assert first.commit is not None
     head = None if second.dirty else second.commit
-    text = ""
-    if lines.removed:
-        text = lines.removed[0].strip()
-        commit = removing_commit(root, lines.path, lines.removed[0], first.commit, head)
-    else:
-        commit = blamed_commit(root, lines.path, line, head)
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            text = read_bounded_text(root / lines.path).splitlines()[line - 1].strip()
+    text, commit = "", blamed_commit(root, lines.path, line, head)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        text = read_bounded_text(root / lines.path).splitlines()[line - 1].strip()
     subject = subject_of(root, commit) if commit else "not committed"
-    return BlamedLine(
-        lines.path, line, text, commit or "", subject, found.place.function, found.why, bool(lines.removed)
-    )
+    return BlamedLine(lines.path, line, text, commit or "", subject, found.place.function, found.why)
 
 
 # ---------------------------------------------------------------- by how much each function takes more
@@ -134,7 +118,7 @@ def _found(places: Sequence[_Place], reason: Reason, first: Path, second: Path) 
     own = _rises(reason, first, second, own=True)
     rose = False
     for place in places:
-        change, rise = _calls_in(place, reason.calls), _rise(own, place.key)
+        change, rise = _calls_in(place, reason.calls), own.get(place.key)
         if change is not None:
             yield _Found(place, 1 + change.share, change.short(reason.per), brief_name(change.function[1]))
         elif rise is not None:
@@ -143,19 +127,12 @@ def _found(places: Sequence[_Place], reason: Reason, first: Path, second: Path) 
     if rose:
         return
     whole = _rises(reason, first, second, own=False)
-    known = [(rise, place) for place in places if (rise := _rise(whole, place.key)) is not None]
+    known = [(rise, place) for place in places if (rise := whole.get(place.key)) is not None]
     most = max((rise.share for rise, _ in known), default=0.0)
     deepest = min((rise.size for rise, _ in known if rise.share >= MOST_OF_IT * most), default=0.0)
     for rise, place in known:
         if rise.size == deepest:
             yield _Found(place, rise.share, rise.why)
-
-
-def _rise(rises: Mapping[Key, _Rise], key: Key) -> _Rise | None:
-    """By the whole path, by a path that ends alike, or without a file."""
-    path, function = key
-    alike = (rise for (file, name), rise in rises.items() if name == function and _is_same_file(file, path))
-    return rises.get(key) or rises.get(("", function)) or next(alike, None)
 
 
 def _calls_in(place: _Place, calls: Sequence[CallChange]) -> CallChange | None:
@@ -179,32 +156,26 @@ _Measured = tuple[float, dict[Key, float]]  # the whole, and the value of each f
 def _rises(reason: Reason, first: Path, second: Path, *, own: bool) -> dict[Key, _Rise]:
     """The functions that take more in the second version, `own` or with what they call.
 
-    Seconds only of functions that took longer in each of three runs of the candidate than in each of three of the
-    baseline, which ran beside them, since cProfile's seconds are those of a busy machine.
+    Those that took longer in each of three runs of the candidate than in each of three of the baseline, which ran
+    beside them, since cProfile's seconds are those of a busy machine.
     """
-    rises: dict[Key, _Rise] = {}
-    prefix = "own-" if own else ""
-    if all(len(runs) >= ROUNDS for runs in reason.profiled):
-        before, after = reason.profiled
-        _add(rises, _seconds(before, first, own=own), _seconds(after, second, own=own), f"{prefix}seconds")
-    if len(reason.documents) == 2 and all(map(is_counted, reason.documents)):
-        sides = zip(reason.documents, (first, second), strict=True)
-        counts = [_instructions(document, root, own=own) for document, root in sides]
-        _add(rises, counts[0], counts[1], f"{prefix}instructions")
-    return rises
-
-
-def _add(rises: dict[Key, _Rise], before: Sequence[_Measured], after: Sequence[_Measured], code: str) -> None:
+    if any(len(runs) < ROUNDS for runs in reason.profiled):
+        return {}
+    before, after = (
+        _seconds(runs, root, own=own) for runs, root in zip(reason.profiled, (first, second), strict=True)
+    )
     if not before or not after:
-        return
+        return {}
+    rises: dict[Key, _Rise] = {}
     everything = median([whole for whole, _ in after])
     for key in {key for _, values in after for key in values}:
         lows, highs = ([values.get(key, 0.0) for _, values in side] for side in (before, after))
         was, now = median(lows), median(highs)
         share = (min(highs) - max(lows)) / everything
-        rose = share >= LEAST_SHARE and now - was >= LEAST_RISE * was
-        if rose and (key not in rises or share > rises[key].share):
-            rises[key] = _Rise(share, Fact.of(code, before=was, after=now), now / everything)
+        if share >= LEAST_SHARE and now - was >= LEAST_RISE * was:
+            why = Fact.of("own-seconds" if own else "seconds", before=was, after=now)
+            rises[key] = _Rise(share, why, now / everything)
+    return rises
 
 
 def _seconds(runs: Sequence[RunDocument], root: Path, *, own: bool) -> list[_Measured]:
@@ -217,64 +188,36 @@ def _seconds(runs: Sequence[RunDocument], root: Path, *, own: bool) -> list[_Mea
     ]
 
 
-def _instructions(document: RunDocument, root: Path, *, own: bool) -> list[_Measured]:
-    """By function of machine code, where they were counted."""
-    return [
-        (profile.total, _values(profile, root, own=own))
-        for profile in document.profiles
-        if profile.unit == "instructions" and profile.kind != "counted-lines" and profile.total > 0
-    ][:1]
-
-
 def _values(profile: Profile, root: Path, *, own: bool) -> dict[Key, float]:
     values: dict[Key, float] = {}
     for hotspot in profile.hotspots:
         # Of a module all that it imports would count: that is not its own.
         alone = own or hotspot.total is None or hotspot.function == "<module>"
-        key = _key(hotspot, root)
+        key = path_inside(hotspot.file, root), hotspot.function
         values[key] = values.get(key, 0.0) + (hotspot.own if alone else hotspot.total or 0.0)
     return values
 
 
-def _key(hotspot: Hotspot, root: Path) -> Key:
-    return path_inside(hotspot.file, root), hotspot.function.split("(")[0].rpartition("::")[2]
-
-
 # ---------------------------------------------------------------- the lines that differ
 
-_HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
-_COMMENT = re.compile(r"//|/\*|\*/|\*(\s|$)")
+_HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 @dataclass(frozen=True)
 class ChangedLines:
-    """Lines `first` to `last` of `path`, as the candidate has them; `context` is the function that git sees there.
-
-    `removed`: what was taken out with nothing in its place; it stood below the line `first`.
-    """
+    """Lines `first` to `last` of `path`, as the candidate has them."""
 
     path: str
     first: int
     last: int
-    context: str = ""
-    removed: tuple[str, ...] = ()
 
 
 def changed_lines(diff: str) -> Iterator[ChangedLines]:
-    """The hunks of a diff without context (`git diff -U0`), of lines that were only taken out the one above.
-
-    Those in which only comments or empty lines differ are left out.
-    """
+    """The hunks of a diff without context (`git diff -U0`) that have lines in the candidate."""
     path, wanted = "", 0  # lines of a hunk that follow: what they hold is the files' own, and no header
-    found: ChangedLines | None = None
-    old: list[str] = []
-    new: list[str] = []
     for line in diff.split("\n"):
         if wanted and line[:1] in ("+", "-"):
             wanted -= 1
-            (new if line[0] == "+" else old).append(line[1:])
-            if not wanted and found is not None:
-                yield from _of_code(found, old, new)
         elif wanted and line[:1] == "\\":
             continue
         elif line.startswith("+++ "):
@@ -282,47 +225,29 @@ def changed_lines(diff: str) -> Iterator[ChangedLines]:
             path, wanted = name[2:] if name.startswith("b/") else "", 0
         elif match := _HUNK.match(line):
             start, count = int(match[2]), int(match[3] or 1)
-            wanted, old, new = int(match[1] or 1) + count, [], []
-            first = max(1, start)
-            found = ChangedLines(path, first, max(first, start + count - 1), match[4]) if path else None
+            wanted = int(match[1] or 1) + count
+            if path and count:
+                yield ChangedLines(path, start, start + count - 1)
 
 
-def _of_code(lines: ChangedLines, old: list[str], new: list[str]) -> Iterator[ChangedLines]:
-    gone = [text for text in old if _is_code(text, lines.path)]
-    if any(_is_code(text, lines.path) for text in new) or (gone and new):
-        yield lines
-    elif gone:
-        yield ChangedLines(lines.path, lines.first, lines.last, lines.context, tuple(gone))
-
-
-def _is_code(text: str, path: str) -> bool:
+def _is_code(text: str) -> bool:
     """Whether a line does anything: it is not empty, and no comment."""
-    text = text.strip()
-    hash_begins = PurePosixPath(path).suffix in (".py", ".pyx", ".pyi")
-    return bool(text) and not (text.startswith("#") if hash_begins else _COMMENT.match(text))
+    return bool(text.strip()) and not text.strip().startswith("#")
 
 
 def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
     """The functions in which the lines lie, each with its part of them."""
     try:
-        text = read_bounded_text(root / lines.path)
-        tree = ast.parse(text) if lines.path.endswith(".py") else None
+        text = read_bounded_text(root / lines.path) if lines.path.endswith(".py") else ""
+        tree = ast.parse(text)
     except (OSError, ValueError, SyntaxError, RecursionError):
         return
     rows = text.splitlines()
 
     def code_in(begin: int, end: int) -> dict[int, str]:
         numbers = range(max(begin, lines.first), min(end, lines.last, len(rows)) + 1)
-        if lines.removed:
-            return dict.fromkeys(numbers, "")
-        return {n: rows[n - 1] for n in numbers if _is_code(rows[n - 1], lines.path)}
+        return {n: rows[n - 1] for n in numbers if _is_code(rows[n - 1])}
 
-    if tree is None:
-        words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*(?=\s*\()", lines.context)
-        numbers = {n: row for n, row in code_in(1, len(rows)).items() if not row or row[0].isspace()}
-        if words and numbers:
-            yield _Place(lines, words[-1], numbers)
-        return
     outside = code_in(1, len(rows))
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
@@ -333,13 +258,9 @@ def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
             continue
         first = min((mark.lineno for mark in node.decorator_list), default=node.lineno)
         last = node.end_lineno or node.lineno
-        # What was taken out below the line above a function stood at its head: a decorator.
-        above = first - 1 if lines.removed and lines.removed[0].lstrip().startswith("@") else first
-        if above <= lines.last and lines.first <= last and (numbers := code_in(above, last)):
+        if numbers := code_in(first, last):
             yield _Place(lines, node.name, numbers, min(numbers) < node.body[0].lineno)
         for number in range(max(first, lines.first), min(last, lines.last) + 1):
             outside.pop(number, None)
-    if outside := {
-        number: row for number, row in outside.items() if lines.removed or rows[number - 1].strip()
-    }:
+    if outside := {number: row for number, row in outside.items() if rows[number - 1].strip()}:
         yield _Place(lines, "<module>", outside)

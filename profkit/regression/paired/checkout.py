@@ -28,8 +28,6 @@ from profkit.core.git import CHANGES, QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression.profile_process import Command, Seconds
 
-# git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
-_OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
 _ERROR = re.compile(r"\b(?:error|fatal)\b *[:\[]|Error:", re.IGNORECASE)  # of compilers, git, pip and Python
 DEEPER = "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0"
 Tick: TypeAlias = Callable[[float], None] | None
@@ -99,19 +97,10 @@ def repository_of(folder: Path) -> Path | None:
     return Path(line).resolve() if line else None
 
 
-def no_repository(folder: Path, fix: str = "cd REPOSITORY") -> NoCheckout:
-    """Why `repository_of` finds none around `folder`, with the line that mends it; `fix` where there is none at all."""
-    words = git_command(folder, "rev-parse", "--show-toplevel")
-    try:
-        done = process.run(words, env=git_environment(folder), timeout=GIT_SECONDS)
-    except UsageError:
-        return NoCheckout("git is not installed")
-    if match := _OF_ANOTHER_USER.search(done.output_tail):
-        line = shlex.join(["git", "config", "--global", "--add", "safe.directory", match[1]])
-        return NoCheckout(
-            f"the git repository around {folder} belongs to another user, so git does not read it", line
-        )
-    return NoCheckout(f"{folder} is in no git repository", fix)
+def no_repository(folder: Path) -> NoCheckout:
+    """Why `repository_of` finds none around `folder`: git says it."""
+    fix = f"git init; or git -C {shlex.quote(str(folder))} status, which says why"
+    return NoCheckout(f"{folder} is in no git repository that git reads", fix)
 
 
 def commit_of(folder: Path) -> str | None:
@@ -133,9 +122,7 @@ def checked_out(
     """
     root = repository_of(folder)
     if root is None:
-        fault = no_repository(folder)
-        raise NoCheckout(f"{commit[:12]} cannot be checked out: {fault.message}", fault.fix)
-    _require_commit(root, commit)
+        raise no_repository(folder)
     if spec.setup:
         with _kept_build(root, spec.setup) as place:
             if place is not None:
@@ -157,15 +144,6 @@ def checked_out(
                 git_line(root, "worktree", "remove", "--force", "--force", str(target))
                 shutil.rmtree(target, ignore_errors=True)
                 git_line(root, "worktree", "prune")
-
-
-def _require_commit(root: Path, commit: str) -> None:
-    """Raise NoCheckout where this clone does not have the commit."""
-    if git_line(root, "cat-file", "-e", f"{commit}^{{commit}}") is not None:
-        return
-    if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
-        raise NoCheckout(f"this clone is shallow and does not have the commit {commit[:12]}", DEEPER)
-    raise NoCheckout(f"this clone does not have the commit {commit[:12]}", f"git fetch origin {commit}")
 
 
 def _clone(root: Path, target: Path, commit: str, log: Path, tick: Tick) -> None:
@@ -338,15 +316,6 @@ def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str |
     return answer if answer.strip("0") and len(answer) >= 40 else None
 
 
-def removing_commit(folder: Path, path: str, text: str, base: str, head: str | None) -> str | None:
-    """The commit after `base` that took a line with this text out of a file; None where it is in no commit."""
-    span = f"{base}..{head or 'HEAD'}"
-    found = git_line(folder, "log", "--no-textconv", "-1", "--format=%H", f"-S{text}", span, "--", path)
-    if not found and head is not None:  # it was moved and not taken out, so that the text is there as often
-        found = git_line(folder, "log", "-1", "--format=%H", span, "--", path)
-    return found or None
-
-
 PRESENT = "the working tree"
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a repository may hold several projects
 
@@ -420,8 +389,7 @@ def version_of(
         yield Version(title, command, cwd, env, root, commit, dirty)
         return
     if root is None:
-        fault = no_repository(cwd)
-        raise NoCheckout(f"{fault.message}, so it has no commit {name!r}", fault.fix)
+        raise no_repository(cwd)
     commit = named_commit(root, name)
     title = commit[:12] if commit.startswith(name) else f"{name} ({commit[:12]})"
     with checked_out(cwd, commit, spec, log, tick) as checkout:

@@ -6,7 +6,6 @@ Of the file each workload's command, cwd, env, timeout, timing, precision and fl
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError, WorkloadError
 from profkit.core.types import (
-    RUN,
     ComparedEnding,
     ComparedSuite,
     ComparedWorkload,
@@ -124,14 +122,8 @@ def _word_of(workload: ComparedWorkload) -> str:
 
 
 def worst_workloads_first(workloads: Sequence[ComparedWorkload]) -> tuple[ComparedWorkload, ...]:
-    """By their words, and of those with one word that whose time changed most."""
-    return tuple(sorted(workloads, key=lambda one: (_ORDER.index(_word_of(one)), -_size_of(one))))
-
-
-def _size_of(workload: ComparedWorkload) -> float:
-    """By how much its time changed, as a logarithm; 0 where that is not known."""
-    changes = workload.comparison.changes if workload.comparison is not None else ()
-    return max((abs(math.log(c.ratio)) for c in changes if c.metric == TIME and c.ratio), default=0.0)
+    """By their words."""
+    return tuple(sorted(workloads, key=lambda one: _ORDER.index(_word_of(one))))
 
 
 def _compare_one(
@@ -160,7 +152,7 @@ def _ending_of(fault: ProfkitError) -> ComparedEnding:
 def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest) -> VersionsRequest:
     floor = request.floor
     if floor is None:
-        floor = spec.rule(TIME, RUN).relative if TIME in spec.floors else request.pairs.floor
+        floor = spec.rule(TIME).relative if TIME in spec.floors else request.pairs.floor
     run = replace(
         request.pairs.run,
         precision=spec.precision,

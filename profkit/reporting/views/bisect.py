@@ -10,7 +10,6 @@ from profkit.core.formatting import format_duration as duration
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import BisectDocument, BisectPart, BisectSearch, BisectState, BisectStep
 from profkit.core.types.comparison import CERTAINTY
-from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -25,7 +24,6 @@ from profkit.reporting.view import (
     View,
     code,
     joined,
-    notes,
     soft,
     table,
 )
@@ -152,7 +150,6 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
         )
         yield Section("Skipped", (Items(tuple(items)),))
     parts = [part for part in search.parts if part.kind == "one"]
-    yield from notes(list(map(fact_text, document.notes)))
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
 
@@ -162,9 +159,6 @@ def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
         TableColumn("commit"),
         TableColumn("time", meaning="of the commit, against the good end, with its interval"),
         TableColumn("word"),
-        TableColumn(
-            "by then", numeric=True, meaning="the probability that it is this commit or an earlier one"
-        ),
     )
     return table(columns, [_test_row(document, search, step) for step in search.steps])
 
@@ -175,7 +169,6 @@ def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) 
         joined(code(step.later[:_SHORT]), " after its parent" if step.kind == "confirm" else f" {subject}"),
         f"{_size(step.ratio)} {_interval(step.low, step.high)}",
         _word(search, step),
-        _chance(step.probability) if step.probability is not None else "",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profkit.backends import kernel_word
 from profkit.core.formatting import format_quantity, format_utc_time, plural
 from profkit.core.types import AcceptedChange, ChangePoint, Entry, Series, Trend, Value
 from profkit.reporting.charts.marks import Charts
@@ -23,20 +22,24 @@ def trends_view(trends: Sequence[Trend]) -> View:
         Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in ordered[:_MOST_PLOTS]
     ]
     if len(ordered) > 1:
-        columns = ("series", "values", "first", "last", "changes", "noise")
-        blocks.append(Section("All series", (table(columns, [_row(trend) for trend in ordered]),)))
+        blocks.append(series_table(ordered))
     if len(ordered) == 1:
         return View(title_of(ordered[0].series), tuple(trend_blocks(ordered[0])))
     changed = sum(bool(trend.change_points) for trend in trends)
     return View(f"{plural(len(trends), 'series', 'series')} over time, {changed} changed", tuple(blocks))
 
 
+def series_table(trends: Sequence[Trend]) -> Section:
+    """A row for each."""
+    columns = ("series", "values", "first", "last", "changes", "noise")
+    return Section("All series", (table(columns, [_row(trend) for trend in trends]),))
+
+
 def title_of(series: Series) -> str:
     """`gated_mlp time.median (region gated_mlp) on cpu`; the scope only where it says more."""
     key = series.key
     scope = key.scope
-    kind = kernel_word(key.backend) if scope.kind == "kernel" else scope.kind
-    name = f" ({kind} {scope.name}{f', {scope.id}' if scope.id else ''})" if scope.name else ""
+    name = f" ({scope.kind} {scope.name})" if scope.name else ""
     backend = f" on {key.backend}" if key.backend else ""
     return f"{key.workload} {key.metric}{name}{backend}"
 
@@ -51,7 +54,7 @@ def trend_blocks(trend: Trend) -> Iterator[Block]:
         started = day_of(series.points[segment.first].started)
         yield Paragraph(f"┊ {started}: a new segment begins: {segment_reason(series, segment)}")
     for change in trend.change_points:
-        yield Paragraph(_change(series, change))
+        yield Paragraph(change_line(series, change))
     if not trend.change_points and len(series.points) >= _LOOKED_AT:
         yield Paragraph("No change found.")
     for note in _notes(trend):
@@ -67,7 +70,8 @@ def _notes(trend: Trend) -> Iterator[str]:
         yield f"{plural(len(points) - left_out, 'value')}: too few to look for a change, which takes {_LOOKED_AT}"
 
 
-def _change(series: Series, change: ChangePoint) -> Text:
+def change_line(series: Series, change: ChangePoint) -> Text:
+    """When it changed, from what to what, and whether that is worse."""
     worse = course_of(series, change)
     status = None if worse is None else Status.FAIL if worse else Status.BETTER
     return Span(f"▲ {change_text(series, change)}", status=status)
@@ -148,10 +152,9 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
 
 
 def _place(value: Value) -> str:
-    """`kernel gemm 128x1x1 of 256x1x1`; nothing for the run."""
+    """`region mlp`; nothing for the run."""
     scope = value.key.scope
-    what = kernel_word(value.key.backend) if scope.kind == "kernel" else scope.kind
-    return " ".join(filter(None, (what, scope.name, scope.id))) if scope.kind != "run" else ""
+    return f"{scope.kind} {scope.name}" if scope.kind != "run" else ""
 
 
 def _quality(value: Value) -> str:

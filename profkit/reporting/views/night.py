@@ -11,7 +11,7 @@ from profkit.core.types import MetricOutcome, Night, NightPairs, Outcome, Worklo
 from profkit.core.types.history import EXACTLY, MISSED_TARGET, OUTCOME_ORDER, PAIRED
 from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.forges import Annotation, Annotations, Case, Cases, verdict_case
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -247,38 +247,21 @@ def _passed(workloads: Sequence[WorkloadOutcome]) -> Block:
 
 
 def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
-    """A suite: a case for each metric and target, and for the workload where none of these says what it came to.
-
-    A watched metric fails nothing, so it is skipped where it moved.
-    """
+    """A suite of one case: what the workload came to, and below it what each of its metrics says."""
     group = f"{night.name}.{workload.name}"
     reason = workload_reason(workload, interrupted=night.interrupted)
-    cases = [_metric_case(group, workload, metric) for metric in workload.metrics]
-    cases += [verdict_case(f"{group}.targets", verdict) for verdict in workload.verdicts]
+    lines = [reason, *workload_notes(workload)]
+    lines += [f"{name_of(metric)}: {why_of(metric, workload.pairs)}" for metric in workload.metrics]
+    lines += missed_targets(workload)
+    lines += [f"fix: {workload.fix}"] if workload.fix else []
     state = OUTCOMES[workload.outcome].case
-    if not any(case.state == state for case in cases):
-        detail = f"{reason}\nfix: {workload.fix}" if workload.fix else reason
-        words = (group, "workload", state, short_reason(reason), detail, workload.seconds, workload.code)
-        cases.insert(0, Case(*words))
+    words = (short_reason(reason), "\n".join(lines), workload.seconds, workload.code)
+    case = Case(group, "workload", state, *words)
     facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
-    lines = [reason, *workload_notes(workload)]
-    return Cases(
-        f"{workload.name} on {workload.backend}",
-        tuple(cases),
-        night.started,
-        workload.seconds,
-        tuple(facts.items()),
-        "\n".join(lines),
-    )
-
-
-def _metric_case(group: str, workload: WorkloadOutcome, metric: MetricOutcome) -> Case:
-    state = OUTCOMES[metric.outcome].case
-    state = state if metric.gates or state == "passed" else "skipped"
-    message = why_of(metric, workload.pairs)
-    return Case(group, name_of(metric), state, message, message, kind=metric.code)
+    title = f"{workload.name} on {workload.backend}"
+    return Cases(title, (case,), night.started, workload.seconds, tuple(facts.items()), "\n".join(lines))
 
 
 def _annotations(night: Night) -> Iterator[Annotation]:

@@ -70,8 +70,7 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
     before = next((machine for machine in reversed(machines) if machine != here), "")
     said = {
         "value": value, "size": size, "since": since, "day": day, "limits": limits, "nights": nights,
-        "night": str(metric.nights), "needed": str(metric.nights + metric.short), "here": short_machine(here),
-        "short": plural(metric.short, "more night"), "before": short_machine(before),
+        "night": str(metric.nights), "here": short_machine(here), "before": short_machine(before),
         "within": f", within {limits}" if limits else "",
         "message": metric.message or "its value is not a finite number",
     }  # fmt: skip
@@ -175,8 +174,6 @@ def night_reason(night: Night) -> str:
 def night_notes(night: Night) -> list[str]:
     """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
     lines = list(night.notes)
-    if night.left_out:
-        lines.append(f"{night.left_out} of the workloads were left out (--only)")
     if night.interrupted:
         lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
     names: dict[str, list[str]] = {}
@@ -191,9 +188,10 @@ def night_notes(night: Night) -> list[str]:
 
 def workload_notes(workload: WorkloadOutcome) -> list[str]:
     """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
-    lines, pairs = list(workload.notes), workload.pairs
+    lines: list[str] = []
+    pairs = workload.pairs
     if workload.ending == "done" and workload.message and workload.outcome != "invalid":
-        lines.insert(0, f"{workload.message}: only what was run in pairs counts")
+        lines.append(f"{workload.message}: only what was run in pairs counts")
     if pairs is None:
         return lines
     lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]

@@ -97,7 +97,7 @@ def test_what_would_not_be_heeded_is_refused(
     ("words", "said"),
     [
         (["--operations", "Conv"], "there is no operation called 'Conv'"),
-        (["--batch", "many"], "--batch many is no list of numbers"),
+        (["--batch", "many"], "--batch many is no list of sizes"),
         (["--budget", "0"], "--budget 0 is not a time in seconds"),
         (["--timeout", "inf"], "--timeout inf is not a time in seconds"),
         (["--again"], "--again is for a sweep that is there already"),

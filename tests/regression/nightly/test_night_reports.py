@@ -122,7 +122,7 @@ def hostile() -> Night:
     )
     one = workload(
         HOSTILE, "regressed", metrics=(bad,), message=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
-        verdicts=(verdict,), notes=(HOSTILE,),
+        verdicts=(verdict,),
     )  # fmt: skip
     return replace(night(one, notes=(HOSTILE,)), name=HOSTILE, id="n1")
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import MetalState, Moment, RunDocument, SampleSet, Timing, Workload
+from profkit.core.types import Moment, RunDocument, SampleSet, Timing, Workload
 from profkit.regression.nightly.session import throttling_reason
-from tests import metal_documents
 
 SECONDS = (1e-3, 1e-3, 1e-3)
 
@@ -42,10 +41,3 @@ def test_more_samples_thrown_away_than_kept_are_no_measurement() -> None:
         throttling_reason(run(throttled=4, throttle_reasons=("power limit",)))
     )
     assert throttling_reason(run(throttled=2, throttle_reasons=("power limit",))) is None
-
-
-def test_a_mac_that_was_hot_while_it_was_traced_decides_nothing() -> None:
-    cool = metal_documents.run()
-    hot = metal_documents.metal(thermal=(MetalState("Nominal", 0.4), MetalState("Fair", 0.6)))
-    assert throttling_reason(cool) is None
-    assert throttling_reason(metal_documents.run(hot)) == "throttled: thermal state Fair in 60 % of the trace"

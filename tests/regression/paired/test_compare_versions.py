@@ -54,7 +54,7 @@ def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None
         (["--base", "main"], "no command"),
         (["--head", "main", "--", "true"], "what is it compared with"),
         (["one"], "two runs or reports, not 1"),
-        (["python", "bench.py", "--", "x"], "which versions of it"),
+        (["python", "bench.py", "--", "x"], "two runs or reports, not 3"),
         (["--a", "'", "--b", "true"], "is no command"),
         (["--a", " ", "--b", "true"], "an empty command"),
         (["--a", "absent-program", "--b", "true"], "absent-program"),

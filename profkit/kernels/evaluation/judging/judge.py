@@ -217,17 +217,13 @@ class Judge:
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
         """The tests, and the operations that have none because there is no kernel for them.
 
-        One that was asked for by name stays: its kernel is missing. So does one that a trace counts: the time of a
-        whole model is also that of the operations that stay PyTorch's own.
+        One that was asked for by name stays: its kernel is missing.
         """
         only = set(self._settings.only)
         tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
         missing = {test.operation for test in tests if not self._has_kernel(test.operation)}
-        if missing.issuperset(test.operation for test in tests):
-            return (), tuple(sorted(missing))
-        left = [test for test in tests if test.operation not in missing or test.calls]
-        without = missing.difference(test.operation for test in left)
-        return tuple(left), tuple(sorted(without))
+        left = tuple(test for test in tests if test.operation not in missing)
+        return left, tuple(sorted(missing))
 
     def _has_kernel(self, operation: str) -> bool:
         """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
@@ -239,19 +235,6 @@ class Judge:
         if self._source is None:
             self._source = open_source(self._settings.source)
         return self._source
-
-    def _time_reference(self, trial: Trial, result: TestResult) -> TestResult:
-        """A test without a kernel, whose operation's own time counts in that of a whole model."""
-        result = replace(result, reason=Fact("no-kernel-for-it"))
-        if self._settings.correctness_only or not trial.can_be_timed:
-            return result
-        assert self._reference is not None
-        try:
-            seconds = trial.estimate(self._reference)
-        except (KernelError, WorkerEnded) as error:
-            self._reference.kill()
-            return replace(result, reason=Fact.of("no-kernel-and-no-time", Fact.message(str(error))))
-        return replace(result, reference_seconds=seconds)
 
     def _make_trial(self, test: EvaluationTest) -> Trial:
         """The test made concrete. Raises what `Trial` raises, and Skip where its arguments are too large to share."""
@@ -266,8 +249,6 @@ class Judge:
         test = trial.test
         assert self._candidate is not None
         assert self._reference is not None
-        if not self._has_kernel(test.operation):
-            return self._time_reference(trial, result)
         note_asked(self._logs, self._number, test.id)
         if not self._settings.correctness_only:
             start_alike(self._candidate, self._reference)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,7 +14,6 @@ from profkit.kernels.evaluation.suites.notation import (
     NotationError,
     Symbol,
     TensorForm,
-    replace_tensors,
 )
 
 
@@ -80,24 +78,14 @@ def capture_arguments(function: Callable[[], Any]) -> tuple[tuple[Any, ...], Map
 
 def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
     """The call with forms in place of tensors. Raises NotationError for what the notation has no word for."""
-    firsts: dict[int, int] = {}  # by each storage's address, the number of the first tensor in it
-    count = 0
 
     def describe(value: Any) -> Any:
-        nonlocal count
         match value:
             case torch.Tensor():
-                address = _check_strided(value)
-                first = firsts.setdefault(address, count) if address else count
-                count += 1
-                contiguous = value.is_contiguous()
-                return TensorForm(
-                    tuple(value.shape),
-                    str(value.dtype).removeprefix("torch."),
-                    None if contiguous else tuple(value.stride()),
-                    value.storage_offset(),
-                    None if first == count - 1 else first,
-                )
+                _check_strided(value)
+                stride = None if value.is_contiguous() else tuple(value.stride())
+                dtype = str(value.dtype).removeprefix("torch.")
+                return TensorForm(tuple(value.shape), dtype, stride, value.storage_offset())
             case torch.dtype():
                 return Symbol("dtype", str(value).removeprefix("torch."))
             case torch.device():
@@ -115,32 +103,13 @@ def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         raise NotationError(f"a {type(value).__name__} among the arguments")
 
     described = tuple(describe(value) for value in args)
-    return _mark_firsts(Call(described, {name: describe(value) for name, value in kwargs.items()}))
+    return Call(described, {name: describe(value) for name, value in kwargs.items()})
 
 
-def _check_strided(tensor: torch.Tensor) -> int:
-    """The address of its storage. Raises NotationError for a tensor that is not one of plain numbers at addresses."""
+def _check_strided(tensor: torch.Tensor) -> None:
+    """Raises NotationError for a tensor that is not one of plain numbers at addresses."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
         raise NotationError("a tensor that is not strided")
     if tensor.is_conj() or tensor.is_neg() or dtype not in SHORT_DTYPES:
         raise NotationError(f"a tensor of {dtype} that the notation has no word for")
-    return int(tensor.untyped_storage().data_ptr())
-
-
-def _mark_firsts(call: Call) -> Call:
-    """The same call, in which the first tensor of a shared storage says so, too."""
-    shared = {form.storage for form in call.tensors()} - {None}
-    if not shared:
-        return call
-    at = -1
-
-    def mark(form: TensorForm) -> TensorForm:
-        nonlocal at
-        at += 1
-        return replace(form, storage=at) if at in shared else form
-
-    return Call(
-        replace_tensors(call.args, mark),
-        {name: replace_tensors(value, mark) for name, value in call.kwargs.items()},
-    )

@@ -1,12 +1,11 @@
 """The notation of operator traces: a call of an operation as text, and a file of calls.
 
     Operator: aten.add.Tensor
-    cnt: 12, ((T([8, 16], f16), T([8, 16], f16, stride=(32, 1))), {'alpha': 2})  # offsets [0, 16] storages [0, 0]
+    cnt: 12, ((T([8, 16], f16), T([8, 16], f16, stride=(32, 1))), {'alpha': 2})  # offsets [0, 16]
 
 `T(shape, dtype[, stride])` stands for a tensor; some files write the stride as a list, some by name. The comment is an
-addition that other readers of such files pass over: where in its storage each tensor begins, in elements, and which
-tensors lie in one storage (each has the number of the first tensor in it). It is absent where all begin at 0 in
-storages of their own.
+addition that other readers of such files pass over: where in its storage each tensor begins, in elements. It is absent
+where all begin at 0.
 
 Nothing of a file is executed: the text is parsed as Python and only literals are taken from it.
 
@@ -42,23 +41,19 @@ SHORT_DTYPES = {name: short for short, name in DTYPES.items()}
 # As files of older versions of torch call them.
 LEGACY_NAMES = {"sum.SymInt": "sum.dim_IntList"}
 _DEVICE = re.compile(r"""["']torch\.device\((.*?)\)["']""")
-_LAYOUT = re.compile(r"#\s*offsets \[([\d, ]*)\] storages \[([\d, ]*)\]\s*$")
+_OFFSETS = re.compile(r"#\s*offsets \[([\d, ]*)\]")
 _LINE = re.compile(r"cnt: (\d{1,18}), (.*)")  # nothing is called more often
 _MOST = 1 << 64  # torch has no larger whole number
 
 
 @dataclass(frozen=True)
 class TensorForm:
-    """What a trace knows of a tensor. `dtype` is torch's name; no `stride`: contiguous. `offset` in elements.
-
-    `storage` is the number of the first tensor of the call in the same storage, None: in one of its own.
-    """
+    """What a trace knows of a tensor. `dtype` is torch's name; no `stride`: contiguous. `offset` in elements."""
 
     shape: tuple[int, ...]
     dtype: str
     stride: tuple[int, ...] | None = None
     offset: int = 0
-    storage: int | None = None
 
     @property
     def elements(self) -> int:
@@ -152,20 +147,17 @@ def parse_call(text: str) -> Call:
         raise NotationError(f"not a pair of arguments and keywords: {text[:80]}")
     args = value[0] if isinstance(value[0], tuple) else (value[0],)
     call = Call(args, value[1])
-    layout = _LAYOUT.search(text)
-    return _with_layout(call, *layout.groups()) if layout else call
+    offsets = _OFFSETS.search(text)
+    return _with_offsets(call, _numbers(offsets[1])) if offsets else call
 
 
-def _with_layout(call: Call, offsets: str, storages: str) -> Call:
-    pairs = list(zip(_numbers(offsets), _numbers(storages), strict=False))
-    if len(pairs) != len(call.tensors()):
+def _with_offsets(call: Call, offsets: Sequence[int]) -> Call:
+    if len(offsets) != len(call.tensors()):
         raise NotationError("the comment speaks of another number of tensors")
-    shared = {storage for at, (_, storage) in enumerate(pairs) if storage != at}
-    left = iter(pairs)
+    left = iter(offsets)
 
     def place(form: TensorForm) -> TensorForm:
-        offset, storage = next(left)
-        return replace(form, offset=offset, storage=storage if storage in shared else None)
+        return replace(form, offset=next(left))
 
     return Call(
         replace_tensors(call.args, place),
@@ -249,15 +241,8 @@ def format_call(call: Call) -> str:
     args = "".join(f"{_format(value)}, " for value in call.args)
     keywords = ", ".join(f"{name!r}: {_format(value)}" for name, value in call.kwargs.items())
     trailing = args.strip() if len(call.args) == 1 else args.removesuffix(", ")
-    return f"(({trailing}), {{{keywords}}}){_format_layout(call.tensors())}"
-
-
-def _format_layout(tensors: tuple[TensorForm, ...]) -> str:
-    if not any(form.offset or form.storage is not None for form in tensors):
-        return ""
-    offsets = [form.offset for form in tensors]
-    storages = [at if form.storage is None else form.storage for at, form in enumerate(tensors)]
-    return f"  # offsets {offsets} storages {storages}"
+    offsets = [form.offset for form in call.tensors()]
+    return f"(({trailing}), {{{keywords}}}){f'  # offsets {offsets}' if any(offsets) else ''}"
 
 
 def _format(value: Any) -> str:

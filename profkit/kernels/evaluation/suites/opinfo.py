@@ -141,7 +141,7 @@ def draw_sample(key: EntryKey, dtype: torch.dtype, number: int, seed: int) -> Ca
     raise LookupError(f"there are no {number + 1} samples")
 
 
-LIST_VERSION = 3  # of what is kept on disk
+LIST_VERSION = 4  # of what is kept on disk
 MOST = 100  # tests of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options
 TIMED_ELEMENTS = 10_000
 DEFAULT_DTYPE = "float32"

@@ -208,7 +208,7 @@ def make_values(
         named["device"] = Symbol("device", device)  # not the one that was traced
     if named.get("pin_memory"):
         named["pin_memory"] = False
-    maker = _Maker(operation, named, call.tensors(), seed, special)
+    maker = _Maker(operation, named, seed, special)
     made = {name: maker.make(name, value) for name, value in named.items()}
     positional = tuple(made[name] for name in names[: len(call.args)])
     return Arguments(
@@ -250,21 +250,8 @@ def _torch_dtype(name: str) -> torch.dtype:
 class _Maker:
     """Makes the tensors of one call: each from a stream of random numbers of its own."""
 
-    def __init__(
-        self,
-        operation: str,
-        named: Mapping[str, Any],
-        tensors: tuple[TensorForm, ...],
-        seed: int,
-        special: bool,
-    ) -> None:
+    def __init__(self, operation: str, named: Mapping[str, Any], seed: int, special: bool) -> None:
         self._operation, self._named, self._seed, self._special = operation, named, seed, special
-        self._extents: dict[int, int] = {}  # elements of each storage that several tensors lie in
-        for form in tensors:
-            if form.storage is not None:
-                end = form.offset + form.extent
-                self._extents[form.storage] = max(self._extents.get(form.storage, 0), end)
-        self._storages: dict[int, torch.Tensor] = {}
 
     def make(self, name: str, value: Any) -> Any:
         """The argument `name` with tensors in place of their forms."""
@@ -282,24 +269,18 @@ class _Maker:
         return replace_tensors(value, tensor)
 
     def _tensor(self, stream: str, form: TensorForm, values: Values) -> torch.Tensor:
-        if form.storage is not None and form.storage in self._storages:
-            storage = self._storages[form.storage]
-            if storage.dtype == _torch_dtype(form.dtype):
-                return storage.as_strided(form.shape, form.stride or _row_major(form.shape), form.offset)
         made = self._contents(stream, form, values)
         if self._special and made.is_floating_point() and made.numel() >= len(SPECIAL):
             flat = made.view(-1)
             for at, number in enumerate(SPECIAL):
                 flat[(at * flat.numel()) // len(SPECIAL)] = number
-        if form.stride is None and not form.offset and form.storage is None:
+        if form.stride is None and not form.offset:
             return made
         return self._laid_out(stream, form, made)
 
     def _laid_out(self, stream: str, form: TensorForm, contents: torch.Tensor) -> torch.Tensor:
         stride = form.stride or _row_major(form.shape)
-        size = max(
-            form.offset + form.extent, self._extents.get(form.storage, 0) if form.storage is not None else 0
-        )
+        size = form.offset + form.extent
         # Between the elements lies what a kernel must not read as theirs.
         storage = self._contents(f"{stream} around", TensorForm((size,), form.dtype), Values("any"))
         tensor = storage.as_strided(form.shape, stride, form.offset)
@@ -310,8 +291,6 @@ class _Maker:
         elif form.elements:  # elements that are one in memory: the last one written stands for all
             first = tuple(slice(0, 1) if step == 0 else slice(None) for step in stride)
             tensor[first].copy_(contents[first])
-        if form.storage is not None:
-            self._storages[form.storage] = storage
         return tensor
 
     def _generator(self, stream: str) -> torch.Generator:

@@ -41,28 +41,8 @@ class Compiler:
         """`NVRTC 12.9`."""
         return f"NVRTC {self.version[0]}.{self.version[1]}"
 
-    def architectures(self) -> tuple[int, ...]:
-        """The compute capabilities that it makes programs for, ascending, 90 for 9.0. Empty where it cannot tell."""
-        if not hasattr(self._library, "nvrtcGetSupportedArchs"):  # before CUDA 11.2
-            return ()
-        count = ctypes.c_int()
-        self._check(self._library.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
-        numbers = (ctypes.c_int * count.value)()
-        self._check(self._library.nvrtcGetSupportedArchs(numbers))
-        return tuple(sorted(numbers))
-
-    def target(self, capability: tuple[int, int]) -> str:
-        """For which architecture to compile: `sm_90`, or `compute_90` for a chip that is newer than this NVRTC.
-
-        The second gives PTX, which the driver of that chip translates.
-        """
-        wanted, known = 10 * capability[0] + capability[1], self.architectures()
-        if not known or wanted in known:
-            return f"sm_{wanted}"
-        return f"compute_{max((each for each in known if each < wanted), default=known[0])}"
-
     def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-        """A cubin, or PTX where the options name a `compute_` architecture. `headers`: what `#include` finds, by name.
+        """A cubin. `headers`: what `#include` finds, by name.
 
         Raises DoesNotCompile.
         """
@@ -79,8 +59,7 @@ class Compiler:
             if library.nvrtcCompileProgram(program, len(options), option_array) != 0:
                 log = self._bytes(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
                 raise DoesNotCompile(first_error_first(log))
-            virtual = any("=compute_" in option for option in options)
-            return self._bytes(program, "PTX" if virtual else "CUBIN")
+            return self._bytes(program, "CUBIN")
         finally:
             library.nvrtcDestroyProgram(ctypes.byref(program))
 

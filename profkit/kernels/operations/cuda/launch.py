@@ -29,9 +29,6 @@ KINDS: dict[str, Any] = {
     "l": ctypes.c_uint64,
     "f": ctypes.c_float,
 }
-# CUresults (cuda.h) of a driver that does not know the program's format: it is older than the compiler.
-INVALID_IMAGE, NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION = 200, 209, 222
-TOO_NEW = (INVALID_IMAGE, NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION)
 
 
 class LaunchFailed(Exception):
@@ -68,7 +65,7 @@ class CudaKernel:
 class CudaModule:
     """What one compilation gave, loaded into the current context.
 
-    Raises Unavailable without NVRTC or a driver for what it gives, DoesNotCompile, and LaunchFailed.
+    Raises Unavailable without NVRTC or a driver, DoesNotCompile, and LaunchFailed.
     """
 
     def __init__(self, file: str, capability: tuple[int, int], constants: Mapping[str, int]) -> None:
@@ -77,7 +74,7 @@ class CudaModule:
         except OSError as error:
             raise Unavailable(f"the CUDA driver cannot be loaded: {error}") from None
         tool = load_compiler()
-        options = [f"--gpu-architecture={tool.target(capability)}", "--std=c++17"]
+        options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}", "--std=c++17"]
         options += [f"-D{name}={value}" for name, value in sorted(constants.items())]
         program, name = program_of(tool, file, options)
         self._module = ctypes.c_void_p()
@@ -85,12 +82,7 @@ class CudaModule:
         if code == 0:
             return
         disk_cache.remove_cached(name)
-        if code in TOO_NEW:
-            raise Unavailable(
-                f"the driver cannot load what {tool.name} compiles ({error_name(self._driver, code)}): it is older",
-                "update the NVIDIA driver, or pip install an nvidia-cuda-nvrtc of the driver's CUDA version",
-            )
-        raise LaunchFailed(f"cuModuleLoadData: {error_name(self._driver, code)}")
+        raise LaunchFailed(f"cuModuleLoadData: {error_name(self._driver, code)} of what {tool.name} compiles")
 
     def kernel(self, name: str, kinds: str) -> CudaKernel:
         """The kernel of that name; `kinds` has a letter for each parameter. Raises LaunchFailed."""

@@ -109,9 +109,7 @@ def _blamed(lines: Sequence[BlamedLine]) -> Iterator[Block]:
         items = (
             Item(
                 blamed_text(line),
-                (joined("taken out: " if line.removed else "", code(line.text.strip())),)
-                if line.text.strip()
-                else (),
+                (code(line.text.strip()),) if line.text.strip() else (),
             )
             for line in lines[:_MOST_LINES]
         )
@@ -135,9 +133,7 @@ def difference_line(difference: Difference) -> str:
         shorten(side or "not known", 120) for side in (difference.baseline, difference.candidate)
     )
     why = field.why if field is not None else ""
-    if difference.intended:
-        why = "this is what is compared, as asked for"
-    elif field is not None and difference.tier != field.tier:
+    if field is not None and difference.tier != field.tier:
         why = f"the {'baseline' if difference.baseline is None else 'candidate'} does not say: {why}"
     return f"{field.title if field is not None else difference.name}: {before} -> {after}; {why}"
 

@@ -1,7 +1,7 @@
 """A comparison of two runs, several workloads compared between two versions, and both in short for a reviewer.
 
 A comment is read in ten seconds: the verdict, a short table, the cause; all else is folded. For CI there is a test case
-for each metric that decides, and an annotation for what is not the same.
+for each comparison, and an annotation for what is not the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from profkit.core.formatting import format_figures, format_utc_time, plural
 from profkit.core.types import (
-    Change,
     ComparedSuite,
     ComparedWorkload,
     Comparison,
@@ -51,9 +50,7 @@ from profkit.reporting.views.comparison.changes import (
 from profkit.reporting.views.comparison.words import (
     LABELS,
     cause_text,
-    change_text,
     leading_change,
-    metric_name,
     seen_text,
     size_text,
     verdict_text,
@@ -288,13 +285,13 @@ def _fix_line(comparison: Comparison) -> list[str]:
 
 
 def _cases(group: str, name: str, comparison: Comparison) -> Cases:
+    """A suite of one case: what it came to."""
     whole = f"{group}.{name}" if name else group
-    cases = [_case(whole, change) for change in comparison.changes if change.role == "decides"]
-    state = LABELS[comparison.outcome].status.case
     reason = why_text(comparison)
-    if not any(case.state == state for case in cases):
-        detail = "\n".join([reason, *_fix_line(comparison)])
-        cases.insert(0, Case(whole, "result", state, reason, detail, kind=comparison.outcome))
+    output = "\n".join(filter(None, [reason, seen_text(comparison.changes), *why_lines(comparison)]))
+    detail = "\n".join([output, *_fix_line(comparison)])
+    state = LABELS[comparison.outcome].status.case
+    case = Case(whole, "result", state, reason, detail, kind=comparison.outcome)
     baseline, candidate = comparison.baseline, comparison.candidate
     facts = (
         ("outcome", comparison.outcome),
@@ -302,16 +299,8 @@ def _cases(group: str, name: str, comparison: Comparison) -> Cases:
         ("candidate", candidate.commit or candidate.name),
     )
     seconds = comparison.pairing.seconds if comparison.pairing is not None else 0.0
-    output = "\n".join(filter(None, [reason, seen_text(comparison.changes), *why_lines(comparison)]))
     title = name or f"{baseline.name} and {candidate.name}"
-    return Cases(title, tuple(cases), candidate.started, seconds, facts, output)
-
-
-def _case(group: str, change: Change) -> Case:
-    state: CaseState = "unknown" if change.word == "ambiguous" else "passed"
-    if change.word == "different" and change.course == "worse":
-        state = "failure"
-    return Case(group, metric_name(change), state, change_text(change), kind=change.word)
+    return Cases(title, (case,), candidate.started, seconds, facts, output)
 
 
 def _annotations(name: str, comparison: Comparison) -> Iterator[Annotation]:

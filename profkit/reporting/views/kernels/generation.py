@@ -90,7 +90,7 @@ def _blocks(
     yield from _unsolved(operations, document, links)
     yield from _operations(operations, links)
     yield from _attempts(operations, links)
-    yield from notes(((_BEST_OF_SEVERAL,) if scores.geomean is not None else ()) + document.notes)
+    yield from notes((_BEST_OF_SEVERAL,) if scores.geomean is not None else ())
     where = folder if folder is not None else "FOLDER"
     lines = [evaluate_line(document, where)] if scores.solved else []
     lines += [resume_line(where)] if scores.solved < scores.operations else []

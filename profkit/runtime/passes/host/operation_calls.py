@@ -80,16 +80,14 @@ class OperationCalls:
         tensor_type, strided = torch.Tensor, torch.strided
         counts, first_numbers = self._counts, self._numbers
 
-        def key_of(value: Any, storages: list[int], numbers: list[float]) -> Any:
+        def key_of(value: Any, numbers: list[float]) -> Any:
             if isinstance(value, tensor_type):
                 if value.layout is not strided or type(value) not in plain:
                     raise TypeError
-                storages.append(value.untyped_storage()._cdata)
-                first = storages.index(storages[-1])
                 stride = None if value.is_contiguous() else value.stride()
-                return (_Tensor, value.shape, value.dtype, stride, value.storage_offset(), first)
+                return (_Tensor, value.shape, value.dtype, stride, value.storage_offset())
             if type(value) in (list, tuple):
-                return (type(value), *[key_of(each, storages, numbers) for each in value])
+                return (type(value), *[key_of(each, numbers) for each in value])
             if type(value) is float:
                 numbers.append(value)
                 return float
@@ -103,15 +101,12 @@ class OperationCalls:
             ) -> Any:
                 kwargs = kwargs or {}
                 if not types and type(overload) is overload_type:
-                    storages: list[int] = []
                     numbers: list[float] = []
                     try:
                         key = (
                             overload,
-                            tuple([key_of(value, storages, numbers) for value in args]),
-                            tuple(
-                                [(name, key_of(value, storages, numbers)) for name, value in kwargs.items()]
-                            ),
+                            tuple([key_of(value, numbers) for value in args]),
+                            tuple([(name, key_of(value, numbers)) for name, value in kwargs.items()]),
                         )
                         if key in counts:
                             counts[key] += 1
@@ -131,32 +126,30 @@ class _Tensor:
 
 def _format_call(args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], numbers: Iterator[float]) -> str:
     """A line's text, empty where an argument has no word in the notation."""
-    tensors: list[tuple[int, int]] = []  # of each: offset, and number of the first tensor in its storage
+    offsets: list[int] = []  # of each tensor
     try:
-        words = [_format(value, tensors, numbers) for value in args]
-        keywords = ", ".join(f"{name!r}: {_format(value, tensors, numbers)}" for name, value in kwargs)
+        words = [_format(value, offsets, numbers) for value in args]
+        keywords = ", ".join(f"{name!r}: {_format(value, offsets, numbers)}" for name, value in kwargs)
     except (KeyError, ValueError):
         return ""
     text = f"(({', '.join(words)}{',' if len(words) == 1 else ''}), {{{keywords}}})"
-    if all(offset == 0 and first == at for at, (offset, first) in enumerate(tensors)):
-        return text
-    return f"{text}  # offsets {[offset for offset, _ in tensors]} storages {[first for _, first in tensors]}"
+    return f"{text}  # offsets {offsets}" if any(offsets) else text
 
 
-def _format(key: Any, tensors: list[tuple[int, int]], numbers: Iterator[float]) -> str:
+def _format(key: Any, offsets: list[int], numbers: Iterator[float]) -> str:
     if key is float:
         return repr(next(numbers))
     kind, *rest = key
     if kind is _Tensor:
-        shape, dtype, stride, offset, first = rest
-        tensors.append((offset, first))
+        shape, dtype, stride, offset = rest
+        offsets.append(offset)
         strides = "" if stride is None else f", stride={tuple(stride)}"
         return f"T({list(shape)}, {_SHORT[_last_word(dtype)]}{strides})"
     if kind is list:
-        return f"[{', '.join(_format(each, tensors, numbers) for each in rest)}]"
+        return f"[{', '.join(_format(each, offsets, numbers) for each in rest)}]"
     if kind is tuple:
         return (
-            f"({', '.join(_format(each, tensors, numbers) for each in rest)}{',' if len(rest) == 1 else ''})"
+            f"({', '.join(_format(each, offsets, numbers) for each in rest)}{',' if len(rest) == 1 else ''})"
         )
     (value,) = rest
     if kind in (bool, int, complex, str, type(None)):

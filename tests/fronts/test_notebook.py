@@ -1,0 +1,144 @@
+"""The magics in a real IPython, and in a real Jupyter server with a real browser; where these are installed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import browser as browsers
+from tests.conftest import ROOT
+
+DEFINE = """import time
+def work(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total"""
+CELLS = [
+    "%load_ext profkit",
+    DEFINE,
+    "%%profkit\ncount = work(3_000_000)\ntime.sleep(0.6)\ncount",
+    "x = 1\n\n%profkit time.sleep(0.6)",
+    "%%profkit\nwork(2_000_000)\nraise ValueError('no')",
+    "%%profkit\nx = = 2",
+    "%%profkit\nawait work(1)",
+    "%profkit",
+    "import profkit\nwith profkit.profile(show=False) as run:\n    work(3_000_000)\nrun.insights[0].where.file",
+]
+SESSION = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance(colors="NoColor")
+for cell in {cells!r}:
+    print("====", flush=True)
+    print("-> ok" if shell.run_cell(cell, store_history=True).success else "-> failed", flush=True)
+"""
+
+
+@pytest.mark.timed
+def test_in_ipython_a_cell_is_a_file_and_what_goes_wrong_is_said_in_a_line() -> None:
+    pytest.importorskip("IPython", reason="IPython is not installed (pip install 'profkit[notebook]')")
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION.format(cells=CELLS)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "IPYTHONDIR": os.environ["TMPDIR"]},
+        timeout=120,
+    )
+    loaded, defined, cell, line, raised, wrong, awaiting, empty, block = done.stdout.split("====\n")[1:]
+    assert loaded == defined == "-> ok\n"
+    assert "cell [3] on cpu" in cell
+    assert "top level cell [3]:3  sleeps" in cell
+    assert "work cell [2]:5" in cell
+    assert "Out[3]: 5999999" in cell
+    assert "top level cell [4]:3  sleeps" in line
+    assert "✗ Failed: ValueError: no" in raised
+    assert "Cell In[5], line 3" in raised
+    assert "profkit/fronts" not in raised
+    assert wrong.startswith("UsageError: cell [6]:2: ")
+    assert "UsageError: a cell that awaits" in awaiting
+    assert "UsageError: %profkit STATEMENT" in empty
+    assert "cell [2]" in block
+    assert [part.splitlines()[-1] for part in (raised, wrong, awaiting, empty, block)] == [
+        *["-> failed"] * 4,
+        "-> ok",
+    ]
+
+
+@contextlib.contextmanager
+def jupyter(folder: Path) -> Iterator[str]:
+    """A server for the notebooks in `folder`; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = {"ServerApp.port": port, "ServerApp.root_dir": folder, "IdentityProvider.token": ""}
+    options |= {"LabApp.expose_app_in_browser": True, "ServerApp.allow_root": True}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", "--no-browser", *(f"--{k}={v}" for k, v in options.items())],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        | {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")},
+    )
+    try:
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def notebook(cells: list[str]) -> str:
+    """A file of these cells that Jupyter opens."""
+    made = [
+        {
+            "cell_type": "code",
+            "id": f"c{n}",
+            "metadata": {},
+            "source": text,
+            "outputs": [],
+            "execution_count": None,
+        }
+        for n, text in enumerate(cells)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return json.dumps({"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5})
+
+
+@pytest.mark.timed
+def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any) -> None:
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed (pip install jupyterlab)")
+    if (reason := browsers.why_not()) is not None:
+        pytest.skip(reason)
+    (tmp_path / "cells.ipynb").write_text(notebook(CELLS[:3]))
+    with jupyter(tmp_path) as address:
+        page = browser.new_page(viewport={"width": 1180, "height": 1130})
+        page.goto(f"{address}/lab/tree/cells.ipynb")
+        page.wait_for_function(
+            "window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session?.kernel"
+        )
+        page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        answer = page.frame_locator("iframe[srcdoc]").locator("#to-do, main").first
+        answer.wait_for(timeout=60_000)
+        text = answer.inner_text()
+        assert "cell [2]:5" in text
+        assert "cell [3]:3" in text
+        assert page.locator("iframe[srcdoc]").bounding_box()["height"] > 300
+        if (picture := os.environ.get("PROFKIT_PICTURE")) is not None:  # docs/images/notebook.png
+            page.evaluate("document.querySelector('.Toastify')?.remove()")
+            page.locator(".jp-WindowedPanel-inner, .jp-Notebook").first.screenshot(path=picture)
+        page.close()
