@@ -96,7 +96,9 @@ def test_a_suite_has_its_parts_and_the_hot_line_of_slow_tests(suite: Path, worke
         ("unique", "python"),
         ("database", "sleep"),
     }
-    assert not [spot for spot in document.hot_spots if spot.where.file == "<string>"]  # how xdist starts a worker
+    assert not [
+        spot for spot in document.hot_spots if spot.where.file == "<string>"
+    ]  # how xdist starts a worker
 
 
 def test_without_the_option_nothing_is_loaded(suite: Path) -> None:
