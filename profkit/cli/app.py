@@ -19,7 +19,7 @@ VERBS = {
     "compare": "Say what is different between two runs or two versions, whether it is real, and why.",
     "bisect": "Find the commit that made a command slower, by running commits between two ends in turn.",
     "gate": "Write the workflow that compares this repository's benchmarks in each pull request.",
-    "report": "Write what is known of runs or reports as HTML, Markdown, JSON or JUnit.",
+    "report": "Write what is known of a run or a report as HTML, Markdown, JSON or JUnit.",
     "nightly": "Profile a set of workloads, compare each with its past, and report what changed.",
     "doctor": "Try every tool with a tiny measurement and say what it can do here.",
     "sweep": "Check and time operations over a grid of shapes, in every implementation, and show who wins where.",

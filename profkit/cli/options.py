@@ -418,12 +418,11 @@ def print_json(document: object) -> None:
     print_result(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1))
 
 
-def print_pieces(pieces: Iterable[str]) -> None:
-    """Write a result that may be larger than memory to standard output, piece by piece."""
+def print_as_it_is(text: str) -> None:
+    """Write a document to standard output that is to be kept as a file."""
     global _printed
-    for piece in pieces:
-        _printed = True
-        sys.stdout.write(piece)
+    _printed = True
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 

@@ -70,7 +70,7 @@ def _remember(form: ReportFormat) -> ReportFormat:
 
 
 def report(
-    reports: Annotated[list[Path], typer.Argument(help="Runs, or reports.", metavar="RUN|REPORT...")],
+    report: Annotated[Path, typer.Argument(help="A run, or a report.", metavar="RUN|REPORT")],
     format: Annotated[
         ReportFormat,
         typer.Option(
@@ -90,23 +90,18 @@ def report(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Write what is known of runs or reports as HTML, Markdown, JSON or JUnit."""
-    from profkit.cli import print_fault
+    """Write what is known of a run or a report as HTML, Markdown, JSON or JUnit."""
     from profkit.cli.progress import progress_for
     from profkit.profiling.export import ExportOptions, check_output, export, write_export
 
-    asked = ExportOptions(tuple(reports), format.value, targets, strict=strict, output=output)
+    asked = ExportOptions(report, format.value, targets, strict=strict, output=output)
     check_output(asked, force=force, terminal=sys.stdout.isatty())
-    done = export(asked, progress_for(quiet=not sys.stderr.isatty()))
+    text = export(asked, progress_for(quiet=not sys.stderr.isatty()))
     if output is None:
-        options.print_pieces(done.pieces)
+        options.print_as_it_is(text)
     else:
-        write_export(output, done.pieces)
+        write_export(output, text)
         typer.echo(f"{output} is written", err=True)
-    for fault in done.faults:
-        print_fault(fault)
-    if done.faults:
-        raise typer.Exit(done.faults[0].exit_code)
 
 
 def scrub(

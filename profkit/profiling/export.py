@@ -1,10 +1,10 @@
-"""An export: runs or reports go in, one text in a form that people or CI read comes out."""
+"""An export: a run or a report goes in, one text in a form that people or CI read comes out."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.codec import json_text
@@ -19,34 +19,21 @@ from profkit.reporting.view import View
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is to be made of which runs or reports. `form` is a name that `--format` takes."""
+    """What is to be made of which run or report. `form` is a name that `--format` takes."""
 
-    sources: tuple[Path, ...]
+    source: Path
     form: str
     targets: Path | None = None
     strict: bool = False  # junit: what is not known is an error
     output: Path | None = None  # where it will lie; None: standard output
 
 
-@dataclass(frozen=True)
-class Export:
-    """The text in pieces, made while they are taken, and what could not be read of several sources."""
-
-    pieces: Iterator[str]
-    faults: list[ProfkitError] = field(default_factory=list)
-
-
 def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None:
     """Refuse by name, before anything is read, what could not be written in the end. Raises UsageError."""
-    if len(options.sources) > 1 and options.form == "html":
-        raise UsageError(
-            f"{options.form} is of one run, and {len(options.sources)} are given", "call it once for each"
-        )
     output = options.output
     if output is None:
         if terminal and options.form == "html":
-            name = options.sources[0].resolve().name if options.sources else "report"
-            line = f"--output {shlex.quote(Path(name).stem + '.html')}"
+            line = f"--output {shlex.quote(options.source.resolve().stem + '.html')}"
             raise UsageError("html is a page for a browser, and this is a terminal", line)
         return
     if output.is_dir():
@@ -60,27 +47,23 @@ def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None
         )
 
 
-def export(options: ExportOptions, progress: Progress | None = None) -> Export:
-    """The text that was asked for.
+def export(options: ExportOptions, progress: Progress | None = None) -> str:
+    """The text that was asked for. Raises UnreadableReport, MachineError."""
+    whole = _render_generation(options) or render_kernels(
+        options.source, options.form, options.targets, strict=options.strict
+    )
+    if whole is not None:
+        return whole
+    document = read_judged(options.source, options.targets)
+    if options.form == "json":
+        from profkit.reporting.json import run
 
-    Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
-    """
-    if len(options.sources) == 1:
-        whole = _render_generation(options) or render_kernels(
-            options.sources[0], options.form, options.targets, strict=options.strict
-        )
-        if whole is not None:
-            return Export(iter((whole,)))
-    documents: list[RunDocument] = []
-    faults: list[ProfkitError] = []
-    for source in options.sources:
-        try:
-            documents.append(read_judged(source, options.targets))
-        except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
-            if len(options.sources) == 1:
-                raise
-            faults.append(fault)
-    return Export(_render_documents(options, documents, faults, progress or Silent()), faults)
+        return run(document)
+    if options.form == "html":
+        return _html_page(document, options, progress or Silent())
+    return _render_view(
+        _short_view(document, options.form), options.form, strict=options.strict, details=True
+    )
 
 
 def render_kernels(
@@ -115,7 +98,7 @@ def _render_generation(options: ExportOptions) -> str | None:
 
     Its page links the files beside it only where it will lie there.
     """
-    source = options.sources[0]
+    source = options.source
     if not may_hold_kernels(source):
         return None
     from profkit.kernels.generation_document import generation_text, is_generation, read_generation
@@ -132,10 +115,7 @@ def _render_generation(options: ExportOptions) -> str | None:
     return _render_view(view(document, folder, linked=beside), options.form, strict=options.strict)
 
 
-def _render_view(
-    shown: View, form: str, *, strict: bool = False, details: bool = False, share: int = 1
-) -> str:
-    """The view in a form. In Markdown it may take one of so many shares of what GitHub shows."""
+def _render_view(shown: View, form: str, *, strict: bool = False, details: bool = False) -> str:
     if form == "junit":
         from profkit.reporting import junit
 
@@ -147,38 +127,16 @@ def _render_view(
     from profkit.reporting import markdown, terminal
 
     if form == "markdown":
-        return markdown.render(shown, markdown.STEP_SUMMARY // share)
+        return markdown.render(shown, markdown.STEP_SUMMARY)
     return terminal.render(shown, details=details)
 
 
-def _render_documents(
-    options: ExportOptions,
-    documents: Sequence[RunDocument],
-    faults: Sequence[ProfkitError],
-    progress: Progress,
-) -> Iterator[str]:
-    form = options.form
-    if form == "json":
-        yield runs_text(documents, faults, alone=len(options.sources) == 1)
-    elif form == "junit":
-        from profkit.reporting import junit
-        from profkit.reporting.views.run import view
-
-        yield junit.render(list(map(view, documents)), strict=options.strict)
-    elif form == "html":
-        yield _html_page(documents[0], options, progress)
-    else:
-        for number, document in enumerate(documents):
-            between = "\n" if number and form == "terminal" else ""
-            yield between + _render_view(_short_view(document), form, details=True, share=len(documents))
-
-
-def _short_view(document: RunDocument) -> View:
-    """A run; of a sweep among others what fits a screen."""
+def _short_view(document: RunDocument, form: str) -> View:
+    """A run; of a sweep as one what fits a screen."""
     from profkit.reporting.views import run
     from profkit.reporting.views.kernels.sweep import judged
 
-    return judged(document) if document.is_sweep else run.view(document)
+    return judged(document) if document.is_sweep and form != "junit" else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
@@ -190,7 +148,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
 
-    source = options.sources[0]
+    source = options.source
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
     extras = read_extras(folder if is_run else None)
@@ -211,22 +169,16 @@ def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
     return stacks
 
 
-def runs_text(
-    documents: Sequence[RunDocument], faults: Sequence[ProfkitError], *, alone: bool = False
-) -> str:
-    """The one JSON document of several runs, with what could not be read; the run itself where it is `alone`."""
-    if alone:
-        from profkit.reporting.json import run
-
-        return run(documents[0])
+def runs_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) -> str:
+    """The one JSON document of several runs, with what could not be read."""
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
     return json_text(
         {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
     )
 
 
-def write_export(path: Path, pieces: Iterator[str]) -> None:
+def write_export(path: Path, text: str) -> None:
     """Write the text whole or not at all. Raises MachineError where it cannot be written (full disk, no permission)."""
     with writing(path, "--output FILE"):
-        write_whole(path, pieces)
+        write_whole(path, [text])
     chown_to_sudo_user(path)

@@ -55,8 +55,7 @@ class Target:
 def _export(path: Path, form: str) -> None:
     from profkit.profiling.export import ExportOptions, export
 
-    for _ in export(ExportOptions((path,), form)).pieces:
-        pass
+    export(ExportOptions(path, form))
 
 
 def read_report(path: Path, depth: int) -> None:

@@ -9,22 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
-from profkit.core.formatting import shorten
 from profkit.core.tables import load_yaml
 from profkit.core.types import KernelBottleneck, KernelTime, Reading, RunDocument, Scope
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
-# Metrics that only a device has, and only its counters tell.
-OF_DEVICE = (
-    "occupancy.achieved",
-    "occupancy.theoretical",
-    "bandwidth.dram",
-    "bandwidth.dram.share",
-    "tensor.utilization",
-    "shared.bank_conflicts",
-    "warp.execution_efficiency",
-    "memory.coalescing",
-)
 BRIEF = 32  # characters of it in a sentence
 
 
@@ -87,18 +75,6 @@ def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
         }
         rows.append(KernelRow(names[scope.name or "", scope.id or ""], scope, time, share, own, bound))
     return tuple(sorted(rows, key=lambda row: -(row.share or 0.0)))
-
-
-def range_rows(document: RunDocument) -> tuple[KernelRow, ...]:
-    """What counters tell of regions: ranges that were counted as wholes. Its own times make no region one of them."""
-    by_scope: dict[Scope, dict[str, Reading]] = {}
-    for reading in document.readings:
-        if reading.scope.kind == "region" and reading.metric in OF_DEVICE:
-            by_scope.setdefault(reading.scope, {})[reading.metric] = reading
-    return tuple(
-        KernelRow(shorten(scope.name or "range", LABEL), scope, None, None, readings, None)
-        for scope, readings in by_scope.items()
-    )
 
 
 def _same_scopes(counted: Sequence[Scope], timed: Sequence[Scope]) -> dict[Scope, Scope]:

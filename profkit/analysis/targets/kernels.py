@@ -52,7 +52,7 @@ def evaluate_kernel_targets(
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
-        return _verdicts_on_regions(document, spoken) or _verdicts_without_kernels(document, spoken)
+        return _verdicts_without_kernels(document, spoken)
     by_scope: dict[Scope, list[Reading]] = {}
     for each in document.readings:
         by_scope.setdefault(each.scope, []).append(each)
@@ -95,18 +95,6 @@ def evaluate_kernel_targets(
     return (*on_run, *(verdict for verdicts in on_kernels.values() for verdict in verdicts))
 
 
-def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """What was counted over several kernels together (range replay, whole CUDA graphs) decides on none of them."""
-    advice = ("Count the kernels one by one: kernel replay, and --graph-profiling node.",)
-    return tuple(
-        _unknown(target, Fact.of("counted-together", value=reading.value, unit=reading.unit), reading, advice)
-        for target in targets
-        if target.always
-        for reading in document.readings
-        if reading.metric == target.metric and reading.scope.kind == "region" and reading.value is not None
-    )
-
-
 def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """A report without any kernel meets no target: nothing is known of it."""
     if document.plan is not None or document.passes:
@@ -120,12 +108,10 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
     )
 
 
-def _unknown(
-    target: Target, reason: Fact, reading: Reading | None = None, advice: tuple[str, ...] = ()
-) -> Verdict:
-    known = reading or unavailable_reading(target.metric, RUN, reason)
+def _unknown(target: Target, reason: Fact) -> Verdict:
+    known = unavailable_reading(target.metric, RUN, reason)
     told = known.value, known.unit, known.scope, known.quality
-    return Verdict(target.name, target.metric, "unknown", reason, threshold_of(target), *told, advice)
+    return Verdict(target.name, target.metric, "unknown", reason, threshold_of(target), *told)
 
 
 def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:

@@ -274,7 +274,7 @@ class NcuPass(Pass):
             cost=plain_runs(seconds, state),
             limit=max(LEAST_LIMIT, PATIENCE * seconds),
             kernels=kernels,
-            notes=(_set_note(wanted), *task.notes, *self._ncu.notes),
+            notes=(_set_note(wanted), *task.notes),
         )
 
     def step(
@@ -371,7 +371,7 @@ class KernelCountersPass(NcuPass):
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
             limit=LEAST_LIMIT,
-            notes=(note, _set_note(wanted), *self._ncu.notes),
+            notes=(note, _set_note(wanted)),
         )
 
 

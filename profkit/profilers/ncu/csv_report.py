@@ -22,13 +22,12 @@ from profkit.profilers.ncu.launches import (
     DEVICE,
     PASSES,
     LaunchResult,
-    ResultKind,
     Value,
     finite_number,
     is_wanted,
     kernel_of,
 )
-from profkit.profilers.ncu.report import ReportSession, report_of
+from profkit.profilers.ncu.report import ReportSession, report_of, together_text
 
 # Prefixes are decimal: 102,400 bytes of shared memory are printed as 102.400000 Kbyte.
 _PREFIXES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -98,6 +97,7 @@ class TableLog:
 
     lines: list[str] = field(default_factory=list)
     damaged: int = 0
+    together: int = 0  # rows of ranges and graphs
     tables: int = 0
     scaled: bool = False  # values were printed in units that fit them, and rounded
 
@@ -152,7 +152,7 @@ _MOST_WARNINGS = 10
 _ATTRIBUTE = "device__attribute_"
 _UNLOCKED = "Running with unmodified GPU clocks"
 _PROFILED = re.compile(r'==PROF== Profiling ".*" - (\d+).*?(\d+) pass')
-_KINDS: Mapping[str, tuple[ResultKind, str]] = {"range": ("range", "range"), "graph": ("graph", "CUDA graph")}
+_TOGETHER = ("range", "graph")  # what counts several kernels as one has no other name
 
 
 def looks_like_ncu_csv(head: bytes) -> bool:
@@ -185,6 +185,8 @@ def read_ncu_csv(path: Path) -> Report:
         warnings.append(
             "values were printed in scaled units and rounded: --print-units base keeps what was measured"
         )
+    if log.together:
+        warnings.append(together_text(log.together))
     if log.damaged:
         warnings.append(f"{log.damaged} rows are cut off or damaged and were left out")
     return replace(report, warnings=(*report.warnings, *warnings))
@@ -202,6 +204,9 @@ def _read_launches(
             if (profiled := _PROFILED.match(line)) is not None:
                 passes[profiled[1]] = int(profiled[2])
         seen = len(log.lines)
+        if row.of.get(_KERNEL, "").strip() in _TOGETHER:
+            log.together += 1
+            continue
         yield _launch_result(row, passes.get(row.of.get(_ID, "")), unlocked, session)
 
 
@@ -212,18 +217,15 @@ def _launch_result(
     values = {name: value for name, value in row.values.items() if is_wanted(name)}
     if passes is not None:
         values.setdefault(PASSES, passes)
-    name = row.of.get(_KERNEL, "").strip() or "kernel without a name"
-    kind, shown = _KINDS.get(name, ("kernel", name))
     return LaunchResult(
         kernel=kernel_of(
-            shown,
+            row.of.get(_KERNEL, "").strip() or "kernel without a name",
             None,
-            () if kind != "kernel" else _parse_dimensions(row.of.get(_GRID)),
-            () if kind != "kernel" else _parse_dimensions(row.of.get(_BLOCK)),
+            _parse_dimensions(row.of.get(_GRID)),
+            _parse_dimensions(row.of.get(_BLOCK)),
             values,
         ),
         values=values,
-        kind=kind,
         device=device,
         lock_asked=False if unlocked else None,
         lock_done=False if unlocked else None,

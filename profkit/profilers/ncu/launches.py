@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.formula import checked_counters
@@ -48,7 +48,6 @@ def unit_of(name: str) -> str:
     return unit
 
 
-ResultKind = Literal["kernel", "range", "cmdlist", "graph"]
 # What one metric of one launch may be. None: it is in the report, but has no value of its own (instances alone).
 Value: TypeAlias = "float | int | str | None"
 
@@ -59,7 +58,6 @@ SHARED_ALL, SHARED_DRIVER = "launch__shared_mem_per_block", "launch__shared_mem_
 DEVICE = "launch__device_id"
 BLOCKS = "launch__grid_size"
 PASSES = "profiler__replayer_passes"
-_SHAPE = ("grid", "block")
 IDENTITY = (
     REGISTERS,
     *SHARED,
@@ -68,7 +66,6 @@ IDENTITY = (
     DEVICE,
     BLOCKS,
     *DURATIONS,
-    *(f"launch__{what}_dim_{axis}" for what in _SHAPE for axis in "xyz"),
 )
 
 
@@ -76,43 +73,15 @@ NOT_AVAILABLE = ("n/a", "na", "not available")  # what stands in a text where a 
 
 
 @dataclass(frozen=True)
-class NvtxRange:
-    """A range that was open when the kernel was launched. `domain` is None for NVTX's default domain."""
-
-    name: str
-    domain: str | None = None
-
-
-@dataclass(frozen=True)
 class LaunchResult:
-    """One result of a report: a kernel launch, or (`kind`) a range, command list or graph counted as one.
-
-    `values` are in base units, see `units.unit_of`. A range has a kernel without grid and block, named as the range.
-    """
+    """One kernel launch of a report. `values` are in base units, see `unit_of`."""
 
     kernel: Kernel
     values: Mapping[str, Value] = field(repr=False)
-    kind: ResultKind = "kernel"
     device: int | None = None
-    ranges: tuple[NvtxRange, ...] = ()
     lock_asked: bool | None = None  # whether the clocks were to be locked, and
     lock_done: bool | None = None  # whether they were; None where the report does not tell
     driver: str | None = None  # version of the kernel-mode driver
-
-    @property
-    def scope(self) -> Scope:
-        """What its values speak of: the launch configuration, or a region where several kernels were counted as one."""
-        if self.kind == "kernel":
-            return self.kernel.scope
-        # Of several kernels the report tells the largest grid and block: enough to tell one graph from another.
-        sides = [
-            [finite_number(self.values.get(f"launch__{what}_dim_{axis}")) for axis in "xyz"]
-            for what in _SHAPE
-        ]
-        known = [[int(side) for side in three if side is not None] for three in sides]
-        return Scope(
-            "region", self.kernel.name, " of ".join("x".join(map(str, k)) for k in known if k) or None
-        )
 
     @property
     def seconds(self) -> float | None:
@@ -163,7 +132,6 @@ class LaunchGroup:
     seconds: array[float] = field(default_factory=lambda: array("d"))
     numbers: dict[str, array[float]] = field(default_factory=dict)
     faults: dict[str, dict[str, int]] = field(default_factory=dict)  # metric -> what was wrong -> launches
-    ranges: dict[str, None] = field(default_factory=dict)
     shapes: set[tuple[int | None, int | None]] = field(default_factory=set)  # registers, shared memory
     devices: set[int | None] = field(default_factory=set)
 
@@ -172,8 +140,6 @@ class LaunchGroup:
         self.launches += 1
         self.shapes.add((launch.kernel.registers, launch.kernel.shared))
         self.devices.add(launch.device)
-        if launch.ranges:
-            self.ranges |= dict.fromkeys(found.name for found in launch.ranges)
         if (time := launch.seconds) is not None:
             self.seconds.append(time)
         numbers = self.numbers
@@ -218,7 +184,7 @@ class LaunchGroup:
 
     def time(self) -> KernelTime | None:
         """Its launches as times; None where the report does not tell them all."""
-        if len(self.seconds) < self.launches or self.scope.kind != "kernel":
+        if len(self.seconds) < self.launches:
             return None
         return KernelTime(
             kernel=self.kernel,
@@ -228,7 +194,6 @@ class LaunchGroup:
             least=min(self.seconds),
             most=max(self.seconds),
             first=self.first,
-            ranges=tuple(self.ranges),
         )
 
 
@@ -236,7 +201,7 @@ def group_launches(launches: Iterable[LaunchResult]) -> tuple[LaunchGroup, ...]:
     """Launches by configuration (name, grid, block), in the order in which each was first seen."""
     groups: dict[Scope, LaunchGroup] = {}
     for index, launch in enumerate(launches):
-        scope = launch.scope
+        scope = launch.kernel.scope
         group = groups.get(scope)
         if group is None:
             group = groups[scope] = LaunchGroup(launch.kernel, scope, index)

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, Directive, Gpu, Step, Switch
+from profkit.core.types import Check, Directive, Step, Switch
 from profkit.hardware import system
 from profkit.hardware.gpu import driver_fault, read_gpus
 from profkit.hardware.machine import container_kind
 from profkit.profilers.faults import KnownFault, collect_file, first_known, load_faults
-from profkit.profilers.ncu.command import SUFFIX, counter_set, function_name, ncu_argv, version_numbers
+from profkit.profilers.ncu.command import SUFFIX, counter_set, function_name, ncu_argv
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import ToolAbility, ask_version, find_tool, missing_fault
 
@@ -47,22 +47,16 @@ def find_ncu(root: Path = Path("/")) -> Path | None:
 
 _SECONDS = 20.0  # it answers in 0.3 s; a cold network disk may take many times that
 _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
-# From that version of ncu on, drivers older than that were refused ("Cuda driver is not compatible"): 2025.3.1 by
-# drivers 570 and 576, 2026.2.1 by 576.88. Nsight Compute comes with a CUDA version, and needs its driver's major one.
-_NEEDS_DRIVER = (((2025, 3), 580), ((2022, 4), 525))
 
 
 @dataclass(frozen=True)
 class NcuAbility(ToolAbility):
     """What ncu can do on this machine for this user; it works where this user may count.
 
-    `chips` are those of the visible devices, None for one that is not known. `notes`: what may stand in the way, and
-    is known only when it is tried.
+    `chips` are those of the visible devices, None for one that is not known.
     """
 
     chips: tuple[str | None, ...] = ()
-    notes: tuple[str, ...] = ()
-    driver_note: str | None = None  # the one of `notes` that says that ncu does not fit the driver
 
 
 @lru_cache(maxsize=1)
@@ -76,28 +70,7 @@ def probe_ncu() -> NcuAbility:
     gpus = read_gpus()
     ncu = replace(ncu, chips=tuple(gpu.chip or gpu.capability for gpu in gpus))
     fault = counters_fault() if gpus else driver_fault() or Fault("there is no GPU that could be counted on")
-    if fault is not None:
-        return replace(ncu, works=False, reason=fault.reason, fix=fault.fix)
-    note = _driver_note(ncu.version or "", gpus)
-    return replace(ncu, notes=((note,) if note else ()) + _device_notes(gpus), driver_note=note)
-
-
-def _driver_note(version: str, gpus: tuple[Gpu, ...]) -> str | None:
-    driver = version_numbers(gpus[0].driver)
-    least = next((least for since, least in _NEEDS_DRIVER if (version_numbers(version) or ()) >= since), None)
-    if driver is not None and least is not None and driver[0] < least:
-        return f"ncu {version} was seen to refuse drivers before {least}, and this one is {gpus[0].driver}"
-    return None
-
-
-def _device_notes(gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
-    """What the doctor has checks of its own for."""
-    notes: list[str] = []
-    if any(gpu.mig for gpu in gpus):
-        notes.append("MIG is on: L2 and DRAM are counted only where a GPU instance has one compute instance")
-    if any(gpu.virtual == "wsl" for gpu in gpus):
-        notes.append("under WSL the counters are opened in Windows, in the NVIDIA Control Panel")
-    return tuple(notes)
+    return ncu if fault is None else replace(ncu, works=False, reason=fault.reason, fix=fault.fix)
 
 
 def judge_ncu(ncu: NcuAbility | None = None) -> Iterator[Check]:

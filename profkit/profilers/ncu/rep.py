@@ -1,7 +1,7 @@
 """Reads .ncu-rep files without NVIDIA's software.
 
 Two passes: over the block headers (strings and session, which may stand behind the results that need them), then over
-the results one by one. The file is mapped, not loaded, and what was read is given back, so memory stays flat.
+the results one by one. The file is mapped, not loaded.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ from profkit.profilers.ncu.blocks import (
 )
 from profkit.profilers.ncu.instructions import find_code, is_per_instruction, read_kernel_details
 from profkit.profilers.ncu.launches import IDENTITY, LaunchResult, is_wanted
-from profkit.profilers.ncu.report import ReportSession, read_header, report_of
+from profkit.profilers.ncu.report import ReportSession, read_header, report_of, together_text
 from profkit.profilers.ncu.results import read_result
 
 FORMAT = "ncu-rep"
-_GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
 _IDENTITY = frozenset(IDENTITY)
 MOST_DETAILED = 20  # kernels of which single instructions are read, the largest first
 _AGAIN = "record it again, or copy it again from where it was recorded"
@@ -65,7 +64,7 @@ class OpenReport:
 
     def scan(self) -> None:
         """The first pass. Notes where the file is cut off."""
-        count = given = 0
+        count = together = 0
         try:
             version = layout_version(self.data)
             if version is not None and version > NEWEST:
@@ -74,10 +73,10 @@ class OpenReport:
                 )
             for block in read_blocks(self.data):
                 count += 1
-                given = self._give_back(given, block.payload)
                 self.strings += read_header(self.data, block, self.session)
                 if block.results:
                     self.filled.append(block)
+                together += block.results - block.counts.get("kernel", 0)
                 if block.counts.get("source"):
                     self.sources.append(block)
         except TruncatedReport as cut:
@@ -86,24 +85,22 @@ class OpenReport:
                     f"{self.path} was cut off before its first result: {cut}", _AGAIN
                 ) from cut
             self.warnings.append(f"the file was cut off: {cut}; what lies before it was read")
+        if together:
+            self.warnings.append(together_text(together))
         if count == 0:
             raise UnreadableReport(f"{self.path} holds a header and nothing else: it was cut off", _AGAIN)
 
     def launches(self, wanted: Callable[[str], bool]) -> Iterator[LaunchResult]:
-        """The second pass: every result with the metrics whose names are wanted."""
+        """The second pass: every launch with the metrics whose names are wanted."""
         asked = {
             number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)
         }
-        seen = 0
         for block in self.filled:
             for part in read_records(self.data, block):
-                if part.kind == "source":
-                    continue
-                launch = read_result(self.data, part, asked)
                 if part.kind == "kernel":
+                    launch = read_result(self.data, part, asked)
                     self.first_launches.setdefault(launch.kernel.scope, part)
-                yield launch
-                seen = self._give_back(seen, part.offset + part.size)
+                    yield launch
 
     def with_details(self, report: Report) -> Report:
         """The report with the instructions and rules of its largest kernels, of the first launch of each."""
@@ -128,14 +125,6 @@ class OpenReport:
             debug += [time.kernel.name] if is_debug else []
         facts = {**report.facts, "debug build": "; ".join(dict.fromkeys(debug))} if debug else report.facts
         return replace(report, instructions=tuple(instructions), rules=tuple(rules), facts=facts)
-
-    def _give_back(self, since: int, now: int) -> int:
-        """Pages that were read count as this process's memory until they are given back."""
-        if now - since < _GIVE_BACK or not hasattr(mmap, "MADV_DONTNEED"):
-            return since
-        start = since - since % mmap.PAGESIZE
-        self.data.madvise(mmap.MADV_DONTNEED, start, now - start)
-        return now
 
 
 @contextmanager

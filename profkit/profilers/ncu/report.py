@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from profkit.core.formatting import plural
 from profkit.core.process import without_wrapper
 from profkit.core.types import Counter, Fact, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
@@ -125,7 +126,6 @@ class LaunchTotals:
     clocks: Tally[tuple[bool | None, bool | None]] = field(default_factory=Tally)
     passes: Tally[int] = field(default_factory=Tally)
     drivers: dict[str, None] = field(default_factory=dict)
-    kinds: Tally[str] = field(default_factory=Tally)
 
     def watch(self, launches: Iterable[LaunchResult]) -> Iterable[LaunchResult]:
         """The same launches, counted."""
@@ -136,7 +136,6 @@ class LaunchTotals:
                 self.passes[int(passes)] += 1
             if launch.driver is not None:
                 self.drivers[launch.driver] = None
-            self.kinds[launch.kind] += 1
             yield launch
 
 
@@ -150,7 +149,6 @@ def facts_of(session: ReportSession, totals: LaunchTotals) -> dict[str, str]:
     for fact, (option, default) in _SHOWN.items():
         facts[fact] = options.get(option, default) if options else None
     facts["replay passes"] = _format_range(totals.passes)
-    facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in totals.kinds.items())
     if session.created:
         facts["recorded"] = _time(session.created)
     return {name: value for name, value in facts.items() if value}
@@ -198,16 +196,18 @@ def _format_range(passes: Mapping[int, int]) -> str | None:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _plural(kind: str, count: int) -> str:
-    word = {"kernel": "kernel launch", "cmdlist": "command list", "graph": "CUDA graph"}.get(kind, kind)
-    return word if count == 1 else f"{word}es" if word.endswith("ch") else f"{word}s"
-
-
 def _time(seconds: int) -> str | None:
     try:
         return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def together_text(count: int) -> str:
+    """That so many results are not read: ranges, graphs and command lists."""
+    return (
+        f"{plural(count, 'result')} of ranges or graphs left out: several kernels are counted as one in them"
+    )
 
 
 TOOL = "ncu"
@@ -226,7 +226,7 @@ def report_of(
     )
     driver = next(iter(totals.drivers), None)
     devices = session_gpus(session, driver)
-    trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=totals.kinds["kernel"]) if times else None
+    trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=totals.launches) if times else None
     return Report(
         tool=TOOL,
         format=format,
@@ -243,7 +243,7 @@ def _counted_launches(launches: Iterable[LaunchResult], empty: list[str]) -> Ite
     """Those that something was counted of. A launch that ncu could not finish leaves a result without a grid."""
     for launch in launches:
         bare = all(name.startswith(_UNCOUNTED) for name in launch.values)
-        if launch.kind == "kernel" and bare and not any(launch.kernel.grid):
+        if bare and not any(launch.kernel.grid):
             empty.append(launch.kernel.name)
         else:
             yield launch
@@ -269,11 +269,7 @@ def _report_warnings(
         yield f"nothing was counted of {names}: ncu began with it and could not finish"
     if not totals.launches and not empty:
         yield "the report holds no results: no kernel was profiled"
-    together = {kind: totals.kinds[kind] for kind in ("range", "cmdlist", "graph") if totals.kinds[kind]}
-    if together:
-        counts = " and ".join(f"{n} {kind}" for kind, n in together.items())
-        yield f"{counts} results count several kernels as one: they are read as regions, not as kernels"
-    untimed = sum(1 for group in groups if group.scope.kind == "kernel" and group.time() is None)
+    untimed = sum(1 for group in groups if group.time() is None)
     if untimed:
         yield f"{untimed} launch configurations have no duration (gpu__time_duration.sum was not collected)"
     for group in groups:

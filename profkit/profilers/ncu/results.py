@@ -1,4 +1,4 @@
-"""One result of an .ncu-rep (a kernel launch, a range, a command list, a graph) out of its protobuf message.
+"""One kernel launch of an .ncu-rep out of its protobuf message (ProfileResult).
 
 A full report has two thousand metrics a launch, most of them lists of instances. Those that nobody asked for, sections,
 rules and sources are stepped over by their length.
@@ -7,7 +7,6 @@ rules and sources are stepped over by their length.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from mmap import mmap
 
 from profkit.profilers.ncu.blocks import (
@@ -23,61 +22,7 @@ from profkit.profilers.ncu.blocks import (
     read_text,
     read_varint,
 )
-from profkit.profilers.ncu.launches import (
-    DEVICE,
-    LaunchResult,
-    NvtxRange,
-    ResultKind,
-    Value,
-    finite_number,
-    kernel_of,
-)
-
-# NvtxState, fields by number (Nvtx.proto).
-_DOMAINS, _THREADS, _START_END, _DEFAULT_DOMAIN, _RANGE_SCOPE = 1, 2, 3, 4, 5
-_PROCESS_SCOPE = 1
-
-
-def open_ranges(data: Buffer, at: int, end: int, thread: int | None) -> tuple[NvtxRange, ...]:
-    """Ranges around the launch, outermost first: those pushed by its thread, then those started anywhere.
-
-    Where push/pop ranges count for the whole process, or the thread has none, all threads. Raises MalformedMessage.
-    """
-    state = Message(data, at, end)
-    names: dict[int, str] = {}
-    strings: dict[int, dict[int, str]] = {}  # of a domain what its handles mean
-    for domain in state.parts(_DOMAINS):
-        number = domain.numbers.get(1, 0)
-        names[number] = domain.text(2)
-        strings[number] = {one.numbers.get(1, 0): one.text(2) for one in domain.parts(3)}
-    threads = list(state.parts(_THREADS))
-    own = [one for one in threads if one.numbers.get(1) == thread]
-    if state.numbers.get(_RANGE_SCOPE) == _PROCESS_SCOPE or not own:
-        own = threads
-    stacks = [*(stack for one in own for stack in one.parts(2)), *state.parts(_START_END)]
-    ranges: dict[NvtxRange, None] = {}
-    for stack in stacks:  # NvtxPushPopDomain and NvtxStartEndDomain alike: 1 Id, 3 the ranges in order
-        number = stack.numbers.get(1, -1)
-        domain_name = None if number == state.numbers.get(_DEFAULT_DOMAIN) else names.get(number) or None
-        texts = (_range_name(one, strings.get(number, {})) for one in stack.parts(3))
-        ranges |= dict.fromkeys(NvtxRange(text, domain_name) for text in texts if text)
-    return tuple(ranges)
-
-
-def _range_name(one: Message, strings: Mapping[int, str]) -> str:
-    """Its Name, else its attributes' message, else the registered string that the message's handle means.
-
-    In NvtxPushPopRange the name is field 1 and the attributes 2; in NvtxStartEndRange 2 and 3, after an id.
-    """
-    first = 2 if 1 in one.numbers else 1
-    if name := one.text(first):
-        return name
-    for attributes in one.parts(first + 1):
-        for message in attributes.parts(5):  # NvtxMessage: 2 message, 3 handle
-            if text := message.text(2) or strings.get(message.numbers.get(3, -1), ""):
-                return text
-    return ""
-
+from profkit.profilers.ncu.launches import DEVICE, LaunchResult, Value, finite_number, kernel_of
 
 _NAME_ID_TAG = 0x08
 
@@ -86,17 +31,15 @@ def read_metrics(
     data: bytes | mmap,
     at: int,
     end: int,
-    metrics: int,
     names: Mapping[int, str],
     values: dict[str, Value],
     rest: list[tuple[int, int, int, int]],
 ) -> None:
     """One pass over the message: values of metrics in `names` go to `values`, fields that are none to `rest`.
 
-    `metrics` is the number of the field that holds the metrics, below 16. What nobody wants is stepped over.
-    Raises MalformedMessage, and IndexError at the end of `data`.
+    What nobody wants is stepped over. Raises MalformedMessage, and IndexError at the end of `data`.
     """
-    metric_tag = metrics << 3 | LENGTH
+    metric_tag = _METRICS << 3 | LENGTH
     while at < end:
         if data[at] != metric_tag:
             entry = next(read_fields(data, at, end))
@@ -150,88 +93,52 @@ def metric_value(data: Buffer, at: int, end: int) -> Value:
     return value
 
 
-@dataclass(frozen=True)
-class _Numbers:
-    """Field numbers of one kind of result (ProfilerReport.proto); 0 where the kind has no such field."""
-
-    metrics: int
-    nvtx: int
-    clock: int
-    driver: int
-    demangled: int = 0
-    function: int = 0
-    mangled: int = 0
-    grid: int = 0
-    block: int = 0
-    thread: int = 1
-
-
-_KINDS: Mapping[ResultKind, _Numbers] = {
-    "kernel": _Numbers(13, 21, 25, 35, demangled=7, function=6, mangled=5, grid=10, block=11),
-    "range": _Numbers(4, 10, 12, 21),
-    "cmdlist": _Numbers(4, 10, 13, 25, demangled=18),
-    "graph": _Numbers(4, 10, 13, 23),
-}
-_TITLES: Mapping[ResultKind, str] = {"range": "range", "cmdlist": "command list", "graph": "CUDA graph"}
+# Fields of ProfileResult by number (ProfilerReport.proto).
+_MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _METRICS, _CLOCK, _DRIVER = 5, 6, 7, 10, 11, 13, 25, 35
 _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 
 
 def read_result(data: bytes | mmap, part: ReportMessage, names: Mapping[int, str]) -> LaunchResult:
-    """The result in `part`, with those of its metrics that are asked for.
+    """The launch in `part`, with those of its metrics that are asked for.
 
     Raises MalformedMessage where the message is damaged.
     """
-    assert part.kind in _KINDS
-    kind: ResultKind = part.kind  # type: ignore[assignment]
     if part.size > _AT_ONCE:
-        return _read_launch(data, part.offset, part.offset + part.size, kind, names)
+        return _read_launch(data, part.offset, part.offset + part.size, names)
     try:  # bytes are quicker to look into than a mapped file
-        return _read_launch(data[part.offset : part.offset + part.size], 0, part.size, kind, names)
+        return _read_launch(data[part.offset : part.offset + part.size], 0, part.size, names)
     except MalformedMessage as fault:
         raise MalformedMessage(part.offset + fault.offset, fault.text) from None
 
 
-def _read_launch(
-    data: bytes | mmap, at: int, end: int, kind: ResultKind, names: Mapping[int, str]
-) -> LaunchResult:
-    numbers = _KINDS[kind]
+def _read_launch(data: bytes | mmap, at: int, end: int, names: Mapping[int, str]) -> LaunchResult:
     values: dict[str, Value] = {}
     others: list[tuple[int, int, int, int]] = []
     try:
-        read_metrics(data, at, end, numbers.metrics, names, values, others)
+        read_metrics(data, at, end, names, values, others)
     except IndexError:
-        raise MalformedMessage(at, f"a {kind} result is cut off") from None
+        raise MalformedMessage(at, "a kernel result is cut off") from None
     rest = {number: (a, b) for number, _, a, b in others}
 
     def string(field: int) -> str:
         return read_text(data, *rest[field]) if field in rest else ""
 
-    def number_of(field: int) -> int | None:
-        return rest[field][0] if field in rest else None
-
-    thread = number_of(numbers.thread)
-    ranges = open_ranges(data, *rest[numbers.nvtx], thread) if numbers.nvtx in rest else ()
-    mangled = string(numbers.mangled) or None
-    name = string(numbers.demangled) or string(numbers.function) or mangled
-    if not name:
-        name = ranges[-1].name if ranges and kind == "range" else _TITLES.get(kind, "kernel")
-    lock_asked, lock_done = _read_clock_lock(data, rest.get(numbers.clock))
+    mangled = string(_MANGLED) or None
+    lock_asked, lock_done = _read_clock_lock(data, rest.get(_CLOCK))
     device = finite_number(values.get(DEVICE))
     return LaunchResult(
         kernel=kernel_of(
-            name,
+            string(_DEMANGLED) or string(_FUNCTION) or mangled or "kernel",
             mangled,
-            _read_triple(data, rest.get(numbers.grid)),
-            _read_triple(data, rest.get(numbers.block)),
+            _read_triple(data, rest.get(_GRID)),
+            _read_triple(data, rest.get(_BLOCK)),
             values,
         ),
         values=values,
-        kind=kind,
         device=None if device is None else int(device),
-        ranges=ranges,
         lock_asked=lock_asked,
         lock_done=lock_done,
-        driver=_driver(data, rest.get(numbers.driver)),
+        driver=_driver(data, rest.get(_DRIVER)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
@@ -92,14 +92,6 @@ _OFFSET = re.compile(rb"\+0x[0-9a-f]+$")
 _ONE_LINE = re.compile(rb"\s{1,64}[0-9a-f]{1,16} \S")
 
 
-class FrameLine(NamedTuple):
-    """One line of a stack. An inlined frame has no dso: it is part of the frame it was inlined into."""
-
-    address: bytes
-    frame: Frame
-    inlined: bool
-
-
 def parse_header(line: bytes) -> re.Match[bytes] | None:
     """A sample's first line, with the groups comm, pid, tid, cpu, time, period, event, rest; or None."""
     if line.startswith((b"\t", b"#")):
@@ -107,19 +99,18 @@ def parse_header(line: bytes) -> re.Match[bytes] | None:
     return _HEADER.match(line)
 
 
-def parse_frame(line: bytes) -> FrameLine | None:
-    """One line of a stack, or None where it is something else (a source line, a note)."""
+def parse_frame(line: bytes) -> Frame | None:
+    """One line of a stack, or None where it is something else: a source line, a note, a function that was inlined."""
     match = _ADDRESS.match(line)
     if match is None:
         return None
     symbol, dso = _split_dso(line[match.end() :].rstrip())
-    symbol = _OFFSET.sub(b"", symbol)
-    return FrameLine(
-        match[1], frame_of(_decode_text(symbol), _decode_text(dso) if dso else None), dso == b"inlined"
-    )
+    if dso == b"inlined":
+        return None
+    return frame_of(_decode_text(_OFFSET.sub(b"", symbol)), _decode_text(dso) if dso else None)
 
 
-def one_line_frame(rest: bytes) -> FrameLine | None:
+def one_line_frame(rest: bytes) -> Frame | None:
     """The frame on the sample's own line where no stacks were recorded; None for anything else."""
     return parse_frame(rest) if _ONE_LINE.match(rest) else None
 
@@ -153,16 +144,10 @@ MOST_DEPTH = 1 << 14  # frames of one stack; perf itself stops at a few thousand
 
 RawSample = tuple["re.Match[bytes]", tuple[int, ...]]
 _PLAIN = re.compile(rb"\t *[0-9a-f]{1,16} ([^\n]*)\n?")
-_SOURCE_LINE = re.compile(rb"\s+\S.*:\d+\s*$")  # what `-F srcline` puts under a frame
+# What `-F srcline` puts under a frame, and a function that was inlined into the next one.
+_NO_FRAME = re.compile(rb"^\s+\S.*:\d+\s*$|\(inlined\)\s*$")
 _LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?lost (\d{1,18})")
 _COMMENT = re.compile(rb"#\s*(perf version|arch|cpudesc)\s*:\s*(.{1,200})")
-
-
-class _StackLine(NamedTuple):
-    number: int  # in the frame table
-    address: bytes
-    library: str | None
-    inlined: str | None  # the function, where its library is that of the frame it was inlined into
 
 
 class ScriptStream:
@@ -172,7 +157,7 @@ class ScriptStream:
         self.table = FrameTable()
         self.version: str | None = None
         self.facts: dict[str, str] = {}
-        self._lines: dict[bytes, _StackLine | None] = {}
+        self._lines: dict[bytes, int | None] = {}
         self._symbols: dict[bytes, int] = {}  # the same without the address
         self._stacks: dict[bytes, tuple[int, ...]] = {}
         self._text = 0  # bytes of the keys of _stacks
@@ -200,11 +185,7 @@ class ScriptStream:
             if match is None or not body:
                 yield from self._lines_of(block)
                 continue
-            # The innermost frame is one line, or several where functions were inlined into it.
-            end = body.find(b"\n")
-            while end >= 0 and body.endswith(b"(inlined)", 0, end):
-                end = body.find(b"\n", end + 1)
-            inner, callers = (body, b"") if end < 0 else (body[:end], body[end + 1 :])
+            inner, _, callers = body.partition(b"\n")
             first = stacks.get(inner)
             if first is None and (first := self._parse(inner)) is None:
                 yield from self._lines_of(block)
@@ -247,44 +228,25 @@ class ScriptStream:
                 if len(known) >= MOST_LINES:
                     known.clear()
                     return None
-                known[symbol] = self.table.add(parsed.frame)
+                known[symbol] = self.table.add(parsed)
         return tuple([known[symbol] for symbol in symbols])
 
     def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
-        cache = self._lines
-        ids = []
-        outer: _StackLine | None = None
-        for text in reversed(lines[:MOST_DEPTH]):
-            try:
-                line = cache[text]
-            except KeyError:
-                line = self._line(text)
-            if line is None:
-                continue
-            if line.inlined is None:
-                outer = line
-                ids.append(line.number)
-            else:
-                library = outer.library if outer and outer.address == line.address else None
-                ids.append(self.table.add(Frame(line.inlined, library)))
-        ids.reverse()
-        return tuple(ids)
+        return tuple(n for text in lines[:MOST_DEPTH] if (n := self._line(text)) is not None)
 
-    def _line(self, text: bytes) -> _StackLine | None:
+    def _line(self, text: bytes) -> int | None:
+        """The number of the frame in a line; None where there is none."""
+        if text in self._lines:
+            return self._lines[text]
         if len(self._lines) >= MOST_LINES:
             self._lines.clear()
-        parsed = parse_frame(text)
-        line = None
-        if parsed is None:
-            if text.strip() and not _SOURCE_LINE.match(text):
-                self._odd += 1
-        elif parsed.inlined:
-            line = _StackLine(-1, parsed.address, None, parsed.frame.function)
-        else:
-            line = _StackLine(self.table.add(parsed.frame), parsed.address, parsed.frame.library, None)
+        frame = parse_frame(text)
+        number = self.table.add(frame) if frame is not None else None
+        if number is None and text.strip() and not _NO_FRAME.search(text):
+            self._odd += 1
         if len(text) < 4096:
-            self._lines[text] = line
-        return line
+            self._lines[text] = number
+        return number
 
     def _lines_of(self, block: bytes) -> Iterator[RawSample]:
         """A block line by line: comments, samples without a blank line between them, other records."""

@@ -123,7 +123,7 @@ def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes
                 break
         elif not keys and (leaf is None or leaf[1] == KERNEL) and (parsed := parse_frame(line)) is not None:
             # the kernel's functions say little to an author
-            leaf = (parsed.frame.function, parsed.frame.library)
+            leaf = (parsed.function, parsed.library)
     return _Chain(leaf, tuple(keys), thread, process)
 
 

@@ -62,7 +62,7 @@ _STATES = {
     "failed": "This run failed: what was finished stands below.",
 }
 _IN_SHORT = ("functions", "python", "trace", "memory")  # concerns whose headline a short screen has
-_ABOVE = ("kernels", "ranges", "gpu", "encoders")  # concerns with a section of their own
+_ABOVE = ("kernels", "gpu", "encoders")  # concerns with a section of their own
 _WIDE = frozenset({"Time", "Passes", "Machine", "Started", "Commit"})
 _NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
@@ -282,13 +282,13 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
 
 
 def _gpu_sections(document: RunDocument, texts: Texts, kernels: Sequence[KernelRow]) -> Iterator[Block]:
-    """What a reader of a GPU's run looks at first: its kernels or encoders; then its ranges and time line."""
+    """What a reader of a GPU's run looks at first: its kernels or encoders; then its time line."""
     if kernels:
         top = texts["kernels"]
         first, *others = _summary(top)
         body = kernel_table(document, kernels, (first, Detail(tuple(others))))
         yield Section("Kernels", (body,), top.headline)
-    for concern in ("encoders", "ranges", "gpu"):
+    for concern in ("encoders", "gpu"):
         summary = texts.get(concern)
         if summary is not None:
             headline = summary.headline if concern != "gpu" else ""  # the head has it

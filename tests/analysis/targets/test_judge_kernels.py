@@ -336,16 +336,6 @@ def test_the_last_five_per_cent_that_no_plan_counts_decide_nothing(
     assert words_of(judge_document(three, TARGETS).verdicts, RUN)["bank-conflicts"] == word
 
 
-def test_what_was_counted_over_several_kernels_together_decides_on_none() -> None:
-    region = Scope("region", "range")
-    told = replace(
-        documents.empty(), backend="cuda", readings=readings_of(region, {"occupancy.achieved": 85.2})
-    )
-    (verdict,) = judge_document(told, TARGETS).verdicts
-    assert (verdict.verdict, verdict.scope) == ("unknown", region)
-    assert spoken(verdict.reason) == "85.2 %, counted over several kernels together"
-
-
 def test_resources_that_let_nearly_every_warp_in_are_not_advised_against() -> None:
     # a stencil of 417 waves on an RTX A6000: every warp fits, what "limits" is only the multiprocessor itself
     values = {

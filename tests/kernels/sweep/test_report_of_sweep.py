@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("terminal", "? INTERRUPTED  47 of 48 cases"), ("markdown", "## ? INTERRUPTED: Sweep on")],
 )
 def test_people_get_the_views_of_a_sweep(folder: Path, form: str, begins: str) -> None:
-    told = "".join(export(ExportOptions((folder,), form)).pieces)
+    told = export(ExportOptions(folder, form))
     assert told.startswith(begins)
     assert "CUDA, 2.50 x as fast as PyTorch" in told
 

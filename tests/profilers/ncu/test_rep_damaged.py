@@ -14,7 +14,6 @@ from profkit.core.types import Report
 from profkit.profilers.ncu.rep import read_ncu_rep
 from tests.profilers.ncu import writer as w
 
-STATE = w.nvtx_state([("step", None), ("mlp", "profkit")], registered=True)
 NAMES = w.Names()
 METRICS: dict[str, w.Value] = {
     "gpu__time_duration.sum": 1500.0,
@@ -24,7 +23,7 @@ METRICS: dict[str, w.Value] = {
 }
 WHOLE = w.report(
     w.block(details=w.session(device={"chip": w.Uint32(384), "multiprocessor_count": w.Uint32(132)})),
-    w.block([w.KernelResult("first(float*)", METRICS, nvtx=STATE)], NAMES, sources=[b"\x08\x01"]),
+    w.block([w.KernelResult("first(float*)", METRICS)], NAMES, sources=[b"\x08\x01"]),
     w.block([w.KernelResult("second(float*)", METRICS), w.TogetherResult(METRICS)], NAMES),
 )
 FIRST_RESULT_ENDS = WHOLE.index(b"second(float*)")

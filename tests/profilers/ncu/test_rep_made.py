@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Counter, Report
-from profkit.profilers.ncu.launches import NvtxRange, Value
+from profkit.profilers.ncu.launches import Value
 from profkit.profilers.ncu.rep import read_ncu_rep
 from profkit.profilers.ncu.report import split_command
 from tests.profilers.ncu import writer as w
@@ -106,34 +106,15 @@ def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path
     assert [line for line in report.warnings if line.startswith("nothing was counted of trace")] != []
 
 
-@pytest.mark.parametrize("registered", [False, True])
-def test_the_nvtx_ranges_of_a_launch_are_told_with_their_domains(tmp_path: Path, registered: bool) -> None:
-    state = w.nvtx_state([("epoch", None), ("mlp", "profkit")], registered=registered)
-    path = w.write(tmp_path / "made.ncu-rep", w.simple([w.KernelResult("k", {TIME: 1.0}, nvtx=state)]))
-    assert w.read_launches(path)[0].ranges == (NvtxRange("epoch"), NvtxRange("mlp", "profkit"))
-    trace = read_ncu_rep(path).trace
-    assert trace is not None
-    assert trace.kernels[0].ranges == ("epoch", "mlp")
-
-
-def test_ranges_and_graphs_are_regions_and_not_kernels(tmp_path: Path) -> None:
-    shape: dict[str, w.Value] = {f"launch__grid_dim_{axis}": 4 for axis in "xyz"}
-    results: list[w.Result] = [
-        w.TogetherResult({TIME: 5.0}, nvtx=w.nvtx_state([("step", None)])),
-        w.TogetherResult({TIME: 6.0, **shape}, kind=9),
-        w.TogetherResult({TIME: 8.0, **shape}, kind=9),
-        w.TogetherResult({TIME: 1.0}, kind=8, display="list"),
-    ]
+def test_results_of_several_kernels_as_one_are_left_out_and_told(tmp_path: Path) -> None:
+    together: list[w.Result] = [w.TogetherResult({TIME: 5.0}), w.TogetherResult({TIME: 6.0}, kind=9)]
+    results = [*together, w.KernelResult("k", {TIME: 3.0}), w.TogetherResult({TIME: 1.0}, kind=8)]
     report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
-    told = {(c.scope.kind, c.scope.name, c.scope.id): c.value for c in report.counters if c.name == TIME}
-    assert told == {
-        ("region", "step", None): 5.0,
-        ("region", "CUDA graph", "4x4x4"): 7.0,
-        ("region", "list", None): 1.0,
-    }
-    assert report.trace is None
-    assert "count several kernels as one" in report.warnings[0]
-    assert report.facts["results"] == "1 range, 1 command list, 2 CUDA graphs"
+    assert {(c.scope.kind, c.scope.name, c.value) for c in report.counters} == {("kernel", "k", 3.0)}
+    assert report.warnings[0].startswith("3 results of ranges or graphs left out")
+    report = read_ncu_rep(w.write(tmp_path / "alone.ncu-rep", w.simple(together)))
+    assert (report.trace, report.counters) == (None, ())
+    assert report.warnings[0].startswith("2 results of ranges or graphs left out")
 
 
 @pytest.mark.parametrize(

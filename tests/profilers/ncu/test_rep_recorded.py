@@ -68,21 +68,11 @@ def test_the_same_numbers_stand_in_what_the_tool_printed() -> None:
         assert told.value == pytest.approx(other.value, rel=0.2, abs=0.006), told.name
 
 
-FACTS = """
-truths.full replay=kernel,replay passes=38
-truths.appreplay replay=application
-truths.range replay=range,results=1 range,replay passes=3
-graphs.graph results=4 CUDA graphs
-graphs.node results=5 kernel launches
-"""
-
-
-@pytest.mark.parametrize(("name", "scope"), [("truths.range", "range"), ("graphs.graph", "CUDA graph")])
-def test_kernels_counted_as_one_are_one_region_and_no_kernel(name: str, scope: str) -> None:
+@pytest.mark.parametrize(("name", "results"), [("truths.range", "1 result"), ("graphs.graph", "4 results")])
+def test_kernels_counted_as_one_are_left_out_and_told(name: str, results: str) -> None:
     report = read_ncu_rep(DATA / "ncu" / f"{name}.ncu-rep")
-    assert {(c.scope.kind, c.scope.name) for c in report.counters} == {("region", scope)}
-    assert len({c.scope for c in report.counters}) == 1
-    assert report.trace is None
+    assert (report.counters, report.trace) == ((), None)
+    assert report.warnings[0].startswith(f"{results} of ranges or graphs left out")
 
 
 @pytest.mark.parametrize("name", [FULL, MANY])

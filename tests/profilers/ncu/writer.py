@@ -125,31 +125,6 @@ def three(x: int, y: int, z: int) -> bytes:
     return number(1, x) + number(2, y) + number(3, z)
 
 
-def nvtx_state(
-    ranges: Sequence[tuple[str, str | None]], thread: int = 7, *, registered: bool = False
-) -> bytes:
-    """NvtxState with push/pop `ranges` of (name, domain; None is the default one), outermost first."""
-    domains: dict[str | None, int] = {None: 0}
-    for _, domain in ranges:
-        domains.setdefault(domain, len(domains) * 100)
-    infos, stacks = b"", b""
-    for domain, id_ in domains.items():
-        mine = [name for name, of in ranges if of == domain]
-        strings = b"".join(lump(3, number(1, 40 + i) + lump(2, n)) for i, n in enumerate(mine))
-        infos += lump(1, number(1, id_) + lump(2, domain or "<default domain>") + strings * registered)
-        stack = b"".join(
-            lump(3, lump(1, "") + lump(2, _attributes(40 + i))) if registered else lump(3, lump(1, name))
-            for i, name in enumerate(mine)
-        )
-        stacks += lump(2, number(1, id_) + stack)
-    return infos + lump(2, number(1, thread) + stacks) + number(4, 0)
-
-
-def _attributes(handle: int) -> bytes:
-    """NvtxEventAttributes with a registered message."""
-    return number(1, 3) + number(2, 0) + lump(5, number(1, 3) + number(3, handle))
-
-
 @dataclass(frozen=True)
 class KernelResult:
     """One ProfileResult."""
@@ -160,7 +135,6 @@ class KernelResult:
     block: tuple[int, int, int] = (256, 1, 1)
     mangled: str | None = None
     clock: tuple[int, int] | None = (1, 1)
-    nvtx: bytes | None = None
     thread: int = 7
     more: bytes = b""  # further fields, whole
 
@@ -180,7 +154,6 @@ class KernelResult:
             + metrics(13, self.metrics, names)
             + lump(15, number(1, 1))
             + number(16, 0)
-            + (lump(21, self.nvtx) if self.nvtx is not None else b"")
             + number(22, 1)
             + number(23, 7)
             + (lump(25, number(1, self.clock[0]) + number(2, self.clock[1])) if self.clock else b"")
@@ -194,8 +167,6 @@ class TogetherResult:
 
     metrics: Mapping[str, Value]
     kind: int = 7
-    nvtx: bytes | None = None
-    display: str | None = None
 
     def message(self, names: Names) -> bytes:
         return (
@@ -203,10 +174,8 @@ class TogetherResult:
             + number(2, 1)
             + metrics(4, self.metrics, names)
             + number(6, 0)
-            + (lump(10, self.nvtx) if self.nvtx is not None else b"")
             + number(11, 1)
             + lump(12 if self.kind == 7 else 13, number(1, 0) + number(2, 0))
-            + (lump(18, self.display) if self.display else b"")
         )
 
 

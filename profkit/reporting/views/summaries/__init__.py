@@ -69,7 +69,6 @@ _FUNCTIONS: Mapping[str, _TextOf] = {
 _COUNTED = ("occupancy", "bandwidth", "cache", "access", "execution", "arithmetic", "stalls")
 _KERNELS: Mapping[str, _TextOf] = {
     "kernels": kernels.kernels_text,
-    "ranges": kernels.ranges_text,
     "gpu": gpu.gpu_text,
     **{concern: partial(kernels.counted_text, concern) for concern in _COUNTED},
     "unknown": kernels.unknown_kernels_text,

@@ -16,7 +16,6 @@ from profkit.analysis.summaries.kernels import (
     bottleneck_title,
     longest_stalls,
     occupancy_limiters,
-    range_rows,
     stalls,
 )
 from profkit.analysis.summaries.roofline import (
@@ -70,18 +69,6 @@ def kernels_text(facts: ConcernFacts) -> SummaryText | None:
         _table("What launched them", facts.rows, (_NAME, *_ORIGIN)),
     ]
     return summary_text("kernels", f"{headline}.", (), tables)
-
-
-def ranges_text(facts: ConcernFacts) -> SummaryText | None:
-    """What was counted over several kernels at once (ranges, graphs as wholes); None where nothing was."""
-    rows = range_rows(facts.document)
-    columns = (replace(_NAME, title="range"), *kernel_columns(facts.document)[1:])
-    table = _table("Counted as wholes", rows, columns)
-    if not table.rows:
-        return None
-    what = plural(len(rows), "range")
-    headline = f"{what} of several kernels counted as one: the values of its single kernels are not known."
-    return summary_text("ranges", headline, (), [table])
 
 
 def _table(title: str, rows: Sequence[KernelRow], columns: Sequence[KernelColumn]) -> DataTable:
