@@ -93,7 +93,9 @@ def compare(
                 show,
             )
         request = _versions(words or [], base, head, a, b, setup)
-        _compare_versions(replace(request, pairs=pairs, causes=cause), show)
+        _compare_versions(
+            replace(request, pairs=pairs, causes=cause, asked=bool(_metrics(metric or []))), show
+        )
     baseline, candidate = _two_runs(words or [])
     asked = CompareOptions(
         force=force,

@@ -22,11 +22,9 @@ from typing import Any, Protocol, TextIO
 
 from profkit.core.types import Json
 
-DEVICE_ERROR = 17  # exit code
-
 
 class DeviceError(Exception):
-    """The device answers no more. Its job ends with `device_error`, and the pool starts a new worker."""
+    """The device answers no more. Its job ends as a crash, and the pool starts a new worker."""
 
 
 class Handler(Protocol):
@@ -75,8 +73,8 @@ def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
         try:
             _send(answers, {"event": "result", "value": handler.run(request["data"])})
         except DeviceError as error:
-            _send(answers, {"event": "device", "reason": str(error)})
-            os._exit(DEVICE_ERROR)  # an orderly end would wait for the device
+            _send(answers, {"event": "fatal", "reason": str(error)})
+            os._exit(1)  # an orderly end would wait for the device
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:2000]
             memory = isinstance(error, MemoryError)

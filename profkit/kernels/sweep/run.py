@@ -43,7 +43,6 @@ STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say it
     JobStatus.crash: "crashed",
     JobStatus.timeout: "timed out",
     JobStatus.out_of_memory: "too large",
-    JobStatus.device_error: "crashed",
 }
 
 

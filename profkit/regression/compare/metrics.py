@@ -15,13 +15,14 @@ from profkit.core.inference import (
     Interval,
     Ratio,
     benjamini_hochberg,
+    combine_processes,
     course_of,
     coverage_of_selected,
     decide,
     ratio_of,
     ratio_of_values,
 )
-from profkit.core.statistics import combine_processes, mad_sigma, median
+from profkit.core.statistics import mad_sigma, median
 from profkit.core.tables import load_yaml
 from profkit.core.types import (
     RUN,

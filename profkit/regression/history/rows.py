@@ -16,7 +16,7 @@ from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import to_plain_data, valid_text
 from profkit.core.errors import UsageError
-from profkit.core.statistics import combine_processes
+from profkit.core.inference import combine_processes
 from profkit.core.types import (
     AcceptedChange,
     Direction,

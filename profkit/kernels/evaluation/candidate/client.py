@@ -340,7 +340,7 @@ class KernelProcess:
             raise WorkerEnded(JobStatus.timeout, f"it took longer than {self._timeout:g} s, and was ended")
         if self.memory.is_idle and not gate.is_done:
             self.kill()
-            raise WorkerEnded(JobStatus.device_error, "the GPU has stopped before all calls were done")
+            raise WorkerEnded(JobStatus.crash, "the GPU has stopped before all calls were done")
 
     def read(self, address: int, count: int) -> Tensor | None:
         """`count` bytes of its memory; None where there is nothing at that address."""
@@ -425,7 +425,7 @@ class KernelProcess:
         )
         if message.get("lost"):
             self.kill()
-            raise WorkerEnded(JobStatus.device_error, str(error)) from error
+            raise WorkerEnded(JobStatus.crash, str(error)) from error
         return error
 
     def _message(self, timeout: float) -> dict[str, Any]:

@@ -60,7 +60,6 @@ STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.crash: "crashed",
     JobStatus.timeout: "timeout",
     JobStatus.out_of_memory: "out-of-memory",
-    JobStatus.device_error: "crashed",
 }
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
