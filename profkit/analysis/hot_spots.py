@@ -294,7 +294,10 @@ def _by_importance(group: Sequence[_Row]) -> list[_Row]:
     def order(row: _Row) -> tuple[bool, bool, float]:
         code = row.line.code
         telling = code is not None and row.seconds >= TELLING * most
-        slow = telling and code is not None and any(one.kind in _SLOW for one in code.constructs)
+        kinds = {one.kind for one in code.constructs} if code is not None else set()
+        if "element" in kinds:  # counts[key] += 1
+            kinds.discard("grow")
+        slow = telling and not kinds.isdisjoint(_SLOW)
         return _is_head(code), not slow, -row.seconds
 
     return sorted(group, key=order)
