@@ -199,20 +199,15 @@ def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_
 
     Raises UnreadableReport with the file where that is too large or none, and where `decode` raises it.
     """
-    text, fix = "", None
+    fix = None
     try:
-        text = read_bounded_text(file, most, encoding="utf-8-sig")
-        return decode(json.loads(text, **how))
+        return decode(json.loads(read_bounded_text(file, most, encoding="utf-8-sig"), **how))
     except UnreadableReport as error:
         why, fix = error.message, error.fix
     except OSError as error:
         why = error.strerror or str(error)
-    except UnicodeDecodeError:
-        why = "not UTF-8 text"
-    except RecursionError:
-        why = "nested too deeply to be a document"
-    except ValueError as error:
-        why = f"not whole JSON ({error})" if text.strip() else "empty"
+    except (ValueError, RecursionError) as error:
+        why = f"not whole JSON ({error})"
     raise UnreadableReport(f"cannot read {file}: {why}", fix)
 
 

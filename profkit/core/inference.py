@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import comb, erfc, exp, inf, isfinite, isinf, lgamma, log, log1p, sqrt
+from math import erfc, exp, inf, isfinite, isinf, lgamma, log, log1p, sqrt
 from typing import NamedTuple
 
 from profkit.core.statistics import (
@@ -73,46 +71,7 @@ def ratio_of_values(before: float, after: float) -> float | None:
     return ratio if ratio < inf else None
 
 
-# Up to here all arrangements are counted. Beyond, the normal approximation gives too large a p far out, which is the
-# safe side: at 80 values by 1 % at 0.04, by 11 % at 0.003, by 64 % at 3e-5.
-EXACT_MOST = 80
-
-
-def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p of the Mann-Whitney test: how likely ranks as unequal as these are if a and b are alike.
-
-    Exact for up to 80 values in all, ties included; beyond, the normal approximation with the correction for ties and
-    for continuity. 1.0 where one side is empty or all values are equal.
-    Mann and Whitney, Ann. Math. Stat. 18 (1947) 50; ties after Lehmann, "Nonparametrics", section 1.4.
-    """
-    n, m = len(a), len(b)
-    if not n or not m:
-        return 1.0
-    ranks = _double_midranks([*a, *b])
-    rank_sum = sum(ranks[:n])
-    if len(set(ranks)) == 1:
-        return 1.0
-    if n + m > EXACT_MOST:
-        return _normal_p(ranks, n, m, rank_sum)
-    counts = _rank_sum_counts(tuple(sorted(ranks)), min(n, m))
-    rest = rank_sum if n <= m else sum(ranks) - rank_sum
-    below = sum(count for total, count in counts if total <= rest)
-    above = sum(count for total, count in counts if total >= rest)
-    return min(1.0, 2 * min(below, above) / comb(n + m, n))
-
-
-def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float) -> tuple[float, float] | None:
-    """The interval of the shift from a to b that a Mann-Whitney test does not reject: of all differences b - a.
-
-    Hodges and Lehmann, Ann. Math. Stat. 34 (1963) 598. None where so few values cannot reach `confidence` at all:
-    below 4 and 4 at 95 %. Takes time in len(a) * len(b).
-    """
-    n, m = len(a), len(b)
-    cut = _interval_rank(n, m, confidence) if n and m else 0
-    if cut == 0:
-        return None
-    shifts = sorted(y - x for x in a for y in b)
-    return shifts[cut - 1], shifts[len(shifts) - cut]
+EXACT_MOST = 80  # values: up to here all arrangements are counted; beyond, the normal approximation
 
 
 def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[float, float, float] | None:
@@ -145,59 +104,12 @@ def _signed_rank(n: int, confidence: float) -> int:
             (counts[total] if total < len(counts) else 0) + (counts[total - rank] if total >= rank else 0)
             for total in range(len(counts) + rank)
         ]
-    return _first_beyond(tail, enumerate(counts), 2**n)
-
-
-def _first_beyond(tail: float, counts: Iterable[tuple[int, int]], whole: int) -> int:
-    """The first sum up to which more than that share of all arrangements lies."""
     passed = 0
-    for total, count in counts:
+    for total, count in enumerate(counts):
         passed += count
-        if passed / whole > tail:
+        if passed / 2**n > tail:
             return total
     return 0
-
-
-def _double_midranks(values: Sequence[float]) -> list[int]:
-    """Twice the rank of each value, 2 to 2 n, equal values sharing the mean: doubled, so that all are whole."""
-    ordered = sorted(values)
-    return [bisect_left(ordered, value) + bisect_right(ordered, value) + 1 for value in values]
-
-
-@lru_cache(maxsize=256)
-def _rank_sum_counts(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
-    """How many choices of `size` of the ranks have which sum.
-
-    A polynomial for each number of ranks chosen, its coefficients side by side in one whole number.
-    """
-    bits = len(ranks) + 1  # a coefficient is at most 2^n
-    chosen = [1] + [0] * size
-    for number, rank in enumerate(ranks, start=1):
-        for k in range(min(size, number), 0, -1):
-            chosen[k] += chosen[k - 1] << (rank * bits)
-    packed, mask = chosen[size], (1 << bits) - 1
-    counts = ((total, packed >> total * bits & mask) for total in range(packed.bit_length() // bits + 1))
-    return tuple((total, count) for total, count in counts if count)
-
-
-def _normal_p(ranks: Sequence[int], n: int, m: int, rank_sum: int) -> float:
-    total = n + m
-    tied = sum(count**3 - count for count in Counter(ranks).values())
-    variance = n * m / 12 * (total + 1 - tied / (total * (total - 1)))
-    distance = abs(rank_sum / 2 - n * (total + 1) / 2)
-    return student_two_sided(max(0.0, distance - 0.5) / sqrt(variance), inf)
-
-
-@lru_cache(maxsize=1024)
-def _interval_rank(n: int, m: int, confidence: float) -> int:
-    """Of the ordered differences the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
-    tail = (1 - confidence) / 2
-    if n + m > EXACT_MOST:
-        reach = n * m / 2 + student_quantile(tail, inf) * sqrt(n * m * (n + m + 1) / 12)
-        return max(0, int(reach))
-    few = min(n, m)
-    counts = _rank_sum_counts(tuple(range(1, n + m + 1)), few)
-    return _first_beyond(tail, counts, comb(n + m, few)) - few * (few + 1) // 2
 
 
 def benjamini_hochberg(p: Sequence[float]) -> tuple[float, ...]:
@@ -237,7 +149,6 @@ Groups = Sequence[Sequence[float]]  # the samples of each process, in the order 
 # (Mytkowicz and others, 2009). Several processes tell.
 BETWEEN = 0.02
 MANY = 30  # samples of one process from which those that follow each other still tell something
-RANKED = 6  # processes on each side from which ranks decide: fewer cannot reach 99 %, and Student's t is used
 POWER = 0.8  # the usual chance to see a change that is there (Cohen, 1988)
 
 
@@ -249,21 +160,12 @@ class Ratio:
     within: float  # what the noise inside of the processes explains
     between: float  # what they differ from each other by
     freedom: float  # of `between`; infinite where that is assumed
-    baseline: tuple[float, ...]  # logarithms of the processes' medians
-    candidate: tuple[float, ...]
     assumed: bool = False  # from experience, since one process shows none
     independent: float | None = None  # what samples are worth that follow each other too closely for ranks
 
     @property
-    def ranked(self) -> bool:
-        """Whether there are processes enough to decide by ranks."""
-        return min(len(self.baseline), len(self.candidate)) >= RANKED
-
-    @property
     def p(self) -> float:
-        """Two-sided p of no change: by Mann-Whitney where there are processes enough, else by Student's t."""
-        if self.ranked:
-            return mann_whitney(self.baseline, self.candidate)
+        """Two-sided p of no change, by Student's t."""
         distance = abs(log(self.value))
         if self.assumed:
             return _two_sided(distance, sqrt(self.within**2 + self.between**2), inf)
@@ -274,8 +176,6 @@ class Ratio:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Low and high of the ratio at `confidence`; always around `value`."""
-        if self.ranked and (bounds := shift_interval(self.baseline, self.candidate, confidence)) is not None:
-            return min(_exp(bounds[0]), self.value), max(_exp(bounds[1]), self.value)
         half = self._half(confidence)
         centre = log(self.value)
         return _exp(centre - half), _exp(centre + half)
@@ -315,13 +215,13 @@ def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> R
     within = None
     if first.within is not None and second.within is not None:
         within = sqrt(first.within**2 + second.within**2)
-    value, a, b = _exp(centre), tuple(first.medians), tuple(second.medians)
+    value, a, b = _exp(centre), first.medians, second.medians
     if len(a) == 1 and len(b) == 1:
         return _ratio_of_single_processes(value, first, second, between)
     error, freedom = _welch(a, b)
     if error == 0 and within is None:
         return None
-    return Ratio(value, within or 0.0, error, freedom, a, b)
+    return Ratio(value, within or 0.0, error, freedom)
 
 
 @dataclass(frozen=True)
@@ -341,8 +241,7 @@ def _ratio_of_single_processes(value: float, first: _Side, second: _Side, betwee
         return None
     within, worth = sqrt(errors[0][0] ** 2 + errors[1][0] ** 2), min(errors[0][1], errors[1][1])
     independent = worth if worth < inf else None
-    medians = tuple(first.medians), tuple(second.medians)
-    return Ratio(value, within, between * sqrt(2), inf, *medians, assumed=True, independent=independent)
+    return Ratio(value, within, between * sqrt(2), inf, assumed=True, independent=independent)
 
 
 def _error_of_dependent_samples(values: Sequence[float]) -> tuple[float, float] | None:
@@ -402,6 +301,43 @@ def _two_sided(distance: float, error: float, freedom: float) -> float:
     if error <= 0:
         return 1.0 if distance == 0 else 0.0
     return student_two_sided(distance / error, freedom)
+
+
+class Centre(NamedTuple):
+    """The median over several processes, with its 95 % interval."""
+
+    median: float
+    low: float | None
+    high: float | None
+    # (largest - smallest process median) / median: shows a memory layout that was lucky
+    between_spread: float | None
+
+
+def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
+    """The median over processes, each counting once, with an interval that knows how much they differ.
+
+    The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
+    processes explains and what their medians show: with Student's t for P - 1 degrees of freedom, which for two or
+    three is wide, and honest. None when there are no values at all.
+    """
+    samples = tuple(tuple(values) for values in processes if values)
+    return _combine_cached(samples) if samples else None
+
+
+@lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
+def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
+    centres = [median(values) for values in processes]
+    intervals = [median_interval(values) for values in processes]
+    centre, count = median(centres), len(processes)
+    if count == 1:
+        alone = intervals[0]
+        return Centre(centre, alone and alone.low, alone and alone.high, None)
+    spread = (max(centres) - min(centres)) / centre if centre > 0 else None
+    between = sqrt(median_inefficiency(count) * _variance(centres) / count)
+    if between == 0 and None in intervals:  # equal readings of a coarse clock are no proof of precision
+        return Centre(centre, None, None, spread)
+    half = max(student_quantile(0.975, count - 1) * between, half_width_within(intervals, count))
+    return Centre(centre, max(0.0, centre - half), centre + half, spread)
 
 
 # ---------------------------------------------------------------- tails of the normal distribution and of Student's t

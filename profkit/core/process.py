@@ -180,18 +180,9 @@ def _start(
                 stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
                 start_new_session=True,
             )
-    except FileNotFoundError as error:
-        if cwd is not None and not Path(cwd).is_dir():
-            raise UsageError(
-                f"the folder that {argv[0]} runs in is gone: {cwd}", f"mkdir -p {shlex.quote(str(cwd))}"
-            ) from error
-        raise UsageError(f"cannot start {argv[0]}: no such file or command") from error
-    except PermissionError as error:
-        raise UsageError(
-            f"cannot start {argv[0]}: not executable", f"chmod +x {shlex.quote(argv[0])}"
-        ) from error
-    except OSError as error:
-        raise UsageError(f"cannot start {argv[0]}: {error.strerror}") from error
+    except OSError as error:  # of the folder, too, which may be gone
+        fix = f"chmod +x {shlex.quote(argv[0])}" if isinstance(error, PermissionError) else None
+        raise UsageError(f"cannot start {argv[0]}: {error.strerror}: {error.filename}", fix) from error
     except ValueError as error:  # an embedded null byte
         raise UsageError(f"cannot start {argv[0]!r}: {error}") from error
     finally:

@@ -33,16 +33,6 @@ class MedianInterval(NamedTuple):
     effective: float
 
 
-class Centre(NamedTuple):
-    """The median over several processes, with its 95 % interval."""
-
-    median: float
-    low: float | None
-    high: float | None
-    # (largest - smallest process median) / median: shows a memory layout that was lucky
-    between_spread: float | None
-
-
 def median(values: Sequence[float]) -> float:
     """The median; ValueError when there is nothing."""
     if not values:
@@ -205,38 +195,6 @@ def settling_index(values: Sequence[float], tolerance: float = 0.0) -> int | Non
     return None
 
 
-def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
-    """The median over processes, each counting once, with an interval that knows how much they differ.
-
-    The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
-    processes explains and what their medians show: from six processes on by order statistics, which a process that
-    was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
-    and honest. None when there are no values at all.
-    """
-    samples = tuple(tuple(values) for values in processes if values)
-    return _combine_cached(samples) if samples else None
-
-
-@lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
-def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
-    centres = [median(values) for values in processes]
-    intervals = [median_interval(values) for values in processes]
-    centre = median(centres)
-    if len(processes) == 1:
-        alone = intervals[0]
-        return Centre(centre, alone and alone.low, alone and alone.high, None)
-    spread = (max(centres) - min(centres)) / centre if centre > 0 else None
-    inside = half_width_within(intervals, len(processes))
-    if (ranked := median_interval(centres)) is not None:
-        low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
-        return Centre(centre, max(0.0, low), high, spread)
-    half = _half_width_between(centres, intervals)
-    if half is None:
-        return Centre(centre, None, None, spread)
-    half = max(half, inside)
-    return Centre(centre, max(0.0, centre - half), centre + half, spread)
-
-
 def theil_sen_slope(points: Sequence[tuple[float, float]]) -> tuple[float, float | None, float | None] | None:
     """Theil-Sen slope of (x, y): the median of all pairwise slopes, its 95 % interval by Kendall's statistic.
 
@@ -302,21 +260,3 @@ def half_width_within(intervals: Sequence[MedianInterval | None], count: int) ->
         return 0.0
     errors = [(bounds.high - bounds.low) / 2 / 1.96 for bounds in known]
     return 1.96 * sqrt(median_inefficiency(count) * sum(error * error for error in errors)) / count
-
-
-def _half_width_between(centres: Sequence[float], intervals: Sequence[MedianInterval | None]) -> float | None:
-    count = len(centres)
-    mean = sum(centres) / count
-    between = median_inefficiency(count) * sum((c - mean) ** 2 for c in centres) / (count - 1) / count
-    if between == 0 and None in intervals:
-        return None  # equal readings of a coarse clock are no proof of precision
-    return student_t(count - 1) * sqrt(between)
-
-
-_T = ((1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (6, 2.447), (8, 2.306), (10, 2.228))
-_T_TABLE = (*_T, (15, 2.131), (20, 2.086), (30, 2.042), (60, 2.000), (120, 1.980))
-
-
-def student_t(freedom: int) -> float:
-    """The two-sided 95 % quantile of Student's t: the table's entry at or below, which is the wider one."""
-    return [t for entry, t in _T_TABLE if entry <= max(1, freedom)][-1]

@@ -47,13 +47,12 @@ class JobStatus(str, Enum):
     crash = "crash"  # the process ended: a signal, an exit, or an answer that is not part of the protocol
     timeout = "timeout"  # no answer in time; the process tree was killed
     out_of_memory = "out_of_memory"  # memory was refused to the job, or the kernel killed the process
-    device_error = "device_error"  # the device does not answer any more; the worker was replaced
     lost = "lost"  # no worker could be started for it, or none is left
     cancelled = "cancelled"  # the pool was closed before it ended
 
 
 class WorkerEnded(Exception):
-    """The worker is gone. `status`: crash, timeout, out_of_memory or device_error.
+    """The worker is gone. `status`: crash, timeout or out_of_memory.
 
     `last_line`: what it printed last; the text is the reason with it.
     """
@@ -369,14 +368,11 @@ class WorkerClient:
     def _read(self, timeout: float, *expected: str) -> dict[str, Any]:
         """The next message. The process tree is killed where it does not come in `timeout` seconds."""
         message = self._child.read_message(timeout)
-        if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal", "device"):
+        if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal"):
             # somebody's code wrote there
             self.kill()
             raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
-        if message["event"] in ("fatal", "device"):
+        if message["event"] == "fatal":
             self.kill()
-            device = message["event"] == "device"
-            raise WorkerEnded(
-                JobStatus.device_error if device else JobStatus.crash, str(message.get("reason"))
-            )
+            raise WorkerEnded(JobStatus.crash, str(message.get("reason")))
         return message

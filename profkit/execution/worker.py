@@ -22,11 +22,9 @@ from typing import Any, Protocol, TextIO
 
 from profkit.core.types import Json
 
-DEVICE_ERROR = 17  # exit code
-
 
 class DeviceError(Exception):
-    """The device answers no more. Its job ends with `device_error`, and the pool starts a new worker."""
+    """The device answers no more. Its job ends as a crash, and the pool starts a new worker."""
 
 
 class Handler(Protocol):
@@ -75,8 +73,8 @@ def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
         try:
             _send(answers, {"event": "result", "value": handler.run(request["data"])})
         except DeviceError as error:
-            _send(answers, {"event": "device", "reason": str(error)})
-            os._exit(DEVICE_ERROR)  # an orderly end would wait for the device
+            _send(answers, {"event": "fatal", "reason": str(error)})
+            os._exit(1)  # an orderly end would wait for the device
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:2000]
             memory = isinstance(error, MemoryError)
@@ -121,8 +119,8 @@ def prefer_as_oom_victim() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def limit_memory(free: int | None, share: float = 1.0) -> None:
-    """Let this process have `share` of `free` bytes beyond what it has: more is refused (setrlimit(2): RLIMIT_DATA).
+def limit_memory(free: int | None) -> None:
+    """Let this process have nine tenths of `free` bytes beyond what it has: more is refused (setrlimit(2)).
 
     Without it Linux promises memory that it does not have, and kills some process when it is used.
     """
@@ -133,7 +131,7 @@ def limit_memory(free: int | None, share: float = 1.0) -> None:
 
     with suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = used + int(MARGIN * share * free)
+        wanted = used + int(MARGIN * free)
         resource.setrlimit(
             resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
         )

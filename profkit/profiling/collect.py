@@ -18,9 +18,9 @@ from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
+from profkit.core.inference import combine_processes
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
-from profkit.core.statistics import combine_processes
 from profkit.core.types import (
     Fact,
     Gpu,

@@ -18,9 +18,9 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
+from profkit.core.inference import combine_processes
 from profkit.core.process import ProcessOutcome, read_status
 from profkit.core.signals import defer_interrupts
-from profkit.core.statistics import combine_processes
 from profkit.core.types import (
     RUN,
     Disturbance,

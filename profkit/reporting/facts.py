@@ -110,16 +110,6 @@ class _Words(Formatter):
         clause = _CLAUSES.get(format_spec)
         return clause(value) if clause is not None else format_quantity(value, format_spec)
 
-    def _own(self, words: str) -> str:
-        """The user's own words for a target, with the value and why it is so."""
-        numbers, parts = self.fact.numbers, self.fact.parts
-        value = numbers.get("value")
-        quantity = "" if value is None else self.format_field(value, "@")
-        why = "; ".join(map(fact_text, parts)) or "no cause is given"
-        for field, text in (("{value}", quantity), ("{what}", why), ("{class}", why), ("{why}", why)):
-            words = words.replace(field, text)
-        return words
-
     def _name(self, value: str, spec: str) -> str:
         if spec == "k":
             return short_name(value, _NAME)
@@ -140,8 +130,6 @@ class _Words(Formatter):
             return joined([_texts()["units"].get(name, name) for name in value.split()])
         if spec == "stall":
             return stalls()[value].means if value in stalls() else value.replace("_", " ")
-        if spec == "own":
-            return self._own(value)
         if spec == "said":
             return f" ({value})" if value else ""
         if spec == "many":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from math import inf, nan
 from statistics import median
@@ -16,8 +15,6 @@ from profkit.core.inference import (
     course_of,
     coverage_of_selected,
     decide,
-    mann_whitney,
-    shift_interval,
     signed_rank_interval,
 )
 
@@ -90,57 +87,6 @@ def test_intervals_of_what_was_selected_are_wider() -> None:
     assert coverage_of_selected(1, 10) == pytest.approx(0.995)
     assert coverage_of_selected(10, 10) == pytest.approx(0.95)
     assert coverage_of_selected(0, 10) == pytest.approx(0.995)
-
-
-def by_hand(a: list[float], b: list[float]) -> float:
-    """Every arrangement of the values, counted."""
-    values = sorted([*a, *b])
-    rank = {v: values.index(v) * 2 + values.count(v) + 1 for v in values}
-    sums = [sum(rank[v] for v in chosen) for chosen in itertools.combinations([*a, *b], len(a))]
-    seen = sum(rank[v] for v in a)
-    tails = sum(s <= seen for s in sums), sum(s >= seen for s in sums)
-    return min(1.0, 2 * min(tails) / len(sums))
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ([1, 2, 3], [4, 5, 6]),
-        ([1, 2, 2, 3], [2, 3, 4, 4]),
-        ([5, 5, 5], [5, 5, 6, 7, 8]),
-        ([9, 1, 4, 4, 2, 7], [4, 3]),
-        ([1], [2, 3, 4, 5, 6, 7, 8]),
-        ([3, 1, 4, 1, 5, 9, 2], [6, 5, 3, 5, 8]),
-    ],
-)
-def test_p_is_what_counting_every_arrangement_gives(a: list[float], b: list[float]) -> None:
-    assert mann_whitney(a, b) == pytest.approx(by_hand(a, b), rel=1e-12)
-    assert mann_whitney(b, a) == pytest.approx(by_hand(a, b), rel=1e-12)
-
-
-def test_p_is_that_of_scipy() -> None:
-    """scipy 1.17.1, mannwhitneyu(method="exact"); the second of 80 values."""
-    assert mann_whitney([1, 2, 3, 7, 9, 11, 13], [4, 5, 6, 8, 10, 12, 20, 21]) == pytest.approx(
-        0.28096348096348
-    )
-    source = random.Random(4)
-    a = [source.gauss(0, 1) for _ in range(40)]
-    b = [source.gauss(0.8, 1) for _ in range(40)]
-    assert mann_whitney(a, b) == pytest.approx(3.3026105757941e-05)
-
-
-def test_the_interval_of_the_shift_is_what_the_test_does_not_reject() -> None:
-    source = random.Random(5)
-    a = [source.gauss(0, 1) for _ in range(7)]
-    b = [source.gauss(1, 1) for _ in range(9)]
-    found = shift_interval(a, b, 0.95)
-    assert found is not None
-    low, high = found
-    assert low < median([y - x for x in a for y in b]) < high
-    for inside in (low + 1e-9, high - 1e-9):
-        assert mann_whitney(a, [y - inside for y in b]) > 0.05
-    for outside in (low - 1e-9, high + 1e-9):
-        assert mann_whitney(a, [y - outside for y in b]) <= 0.05
 
 
 @pytest.mark.parametrize(("n", "cut"), [(6, 1), (7, 3), (8, 4), (10, 9), (15, 26), (20, 53)])

@@ -41,8 +41,8 @@ def test_how_a_child_ended_is_said_in_words(code: str, returncode: int, words: s
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: [str(folder / "absent")], "no such file"),
-        (lambda folder: [str(_file(folder, "plain", 0o644))], "not executable"),
+        (lambda folder: [str(folder / "absent")], "No such file"),
+        (lambda folder: [str(_file(folder, "plain", 0o644))], "Permission denied"),
         (lambda folder: [str(_file(folder, "foreign", 0o755))], "cannot start"),
         (lambda folder: ["a\0b"], "cannot start"),
     ],

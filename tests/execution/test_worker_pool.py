@@ -55,7 +55,7 @@ def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
         "leave": "crash",
         "be killed": "out_of_memory",
         "raise": "error",
-        "break the device": "device_error",
+        "break the device": "crash",
         "print": "ok",
         "exceed memory": "out_of_memory" if limits.data_bytes() is not None else "ok",
         "hang": "timeout",

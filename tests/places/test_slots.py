@@ -81,7 +81,7 @@ def test_what_a_job_does_to_its_worker_is_told_as_it_is_here(workers: list[Place
         "crash": "crash",
         "leave": "crash",
         "raise": "error",
-        "break the device": "device_error",
+        "break the device": "crash",
         "print": "ok",
         "hang": "timeout",
     }

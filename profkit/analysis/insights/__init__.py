@@ -50,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),
     Rule("slow-fp64", gpu_units.slow_fp64),
+    Rule("double-precision", gpu_units.double_precision),
     Rule("no-tensor-cores", gpu_units.no_tensor_cores),
     Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
     Rule("old-attention", gpu_units.old_attention),
@@ -81,6 +82,7 @@ GPU_RULES = frozenset(
 )
 COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.endswith("host_memory"))
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
+LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
@@ -127,17 +129,33 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
     if explained is not None and explained.gain is not None:
         gain = explained.gain.at_most
-        waits = ("late-launches", "host-pauses", "small-kernels")
+        waits = ("late-launches", "host-pauses", "small-kernels", "device-sync")
         rest = [
             one
             for one in ranked
-            if one.rule not in waits or one.gain is None or gain < MOSTLY * one.gain.at_most
+            if one.rule not in waits
+            or one.gain is None
+            or gain < MOSTLY * one.gain.at_most
+            or (one.rule == "device-sync" and _same_line(one, explained))
         ]
         ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
-    if not ranked and (alone := gpu_lines.largest_kernel(run)) is not None:
-        ranked = [alone]
+    alone = gpu_lines.largest_kernel(run)
+    if alone is not None and _says_more(alone, ranked):
+        ranked = [alone, *ranked]
     first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
     return tuple(sorted(ranked, key=lambda one: one.rule != first))
+
+
+def _same_line(one: Insight, other: Insight) -> bool:
+    return (one.where.file, one.where.line) == (other.where.file, other.where.line)
+
+
+def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
+    """Whether the place that takes most of the time is the first thing to say: what can be won elsewhere is little."""
+    first = ranked[0].gain if ranked else None
+    if not ranked or first is None or alone.gain is None:
+        return not ranked
+    return first.at_most < LITTLE and alone.gain.at_most > MUCH_MORE * first.at_most
 
 
 def _by_spots(

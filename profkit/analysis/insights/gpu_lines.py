@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import owner_title
+from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
@@ -138,13 +139,24 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     first = profile.hotspots[0] if profile is not None else None
     if first is None or (first.calls or 0) < AGAIN:
         return
+    split = run.document.time_split
+    wall = split.wall if split is not None else None
+    share = min(1.0, first.total / wall) if first.total and wall else None
+    took = f", in {format_quantity(first.total, 's')}" if share is not None and first.total else ""
+    place = Place(None, None, first.function, first.file, first.line)
+    if first.file is not None and not is_users_code(
+        first.file
+    ):  # a module that torch wraps: the line that calls it
+        spots = (one for one in run.document.hot_spots if one.code is not None and one.code.loop is not None)
+        place = next((one.where for one in spots), place)
     yield Insight(
         "recompilations",
         f"torch.compile compiles this function again {first.calls} times",
-        f"the first time because of {first.library}",
+        f"the first time because of {first.library}{took}",
         "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True "
         "or torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason.",
-        Place(None, None, first.function, first.file, first.line),
+        place,
+        Gain(share, "the time of the program", "as if it were compiled once") if share is not None else None,
     )
 
 
@@ -278,11 +290,11 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
-    """A compiler's kernel, or one whose source is known, that takes most of the time: where no rule has an answer."""
+    """The kernel that takes most of the time, where its line is known or a compiler made it: no rule has an answer."""
     compiled = [
         kernel
         for kernel in run.kernels
-        if kernel.owner in ("xla", "inductor") or (kernel.owner == "user" and kernel.place.file is not None)
+        if kernel.owner in ("xla", "inductor") or kernel.place.file is not None
     ]
     first = max(compiled, key=lambda kernel: kernel.share, default=None)
     if (

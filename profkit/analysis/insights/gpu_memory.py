@@ -24,6 +24,7 @@ WASTED = 20
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
+MANY_REGISTERS = 32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 
 
@@ -255,15 +256,25 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             if local is not None
             else ""
         )
+        indexed = kernel.below("launch.registers", MANY_REGISTERS)  # nothing had to leave them
+        title = (
+            "An array of this kernel lives in local memory"
+            if indexed and kernel.language == "cuda"
+            else "Keep values in registers instead of local memory"
+        )
         yield insight_on(
             "register-spills",
             kernel,
-            "Keep values in registers instead of local memory",
+            title,
             f"{percent_text(100 * share)} of its instructions load or store local memory "
             f"({format_quantity(loads, 'count')} loads){moved}",
             "Arrays in a kernel stay in registers only where every index is known when it is compiled: unroll the loop "
-            "(#pragma unroll). Otherwise use fewer live values, or allow more registers (__launch_bounds__, "
-            "maxrregcount).",
+            "(#pragma unroll)"
+            + (
+                "; an array whose index depends on the data belongs in shared memory, one part for each thread."
+                if indexed
+                else ". Otherwise use fewer live values, or allow more registers (__launch_bounds__, maxrregcount)."
+            ),
             bounded_gain(run, kernel, part, why, ("L2", *_SHARED)) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
         )

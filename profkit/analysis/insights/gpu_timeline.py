@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,12 +16,21 @@ from profkit.analysis.insights.gpu_lines import (
 )
 from profkit.analysis.timeline.origins import operation_name
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, MemoryKind, Place, Transfer
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, MemoryKind, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
 _CONVERSIONS = ("aten::to", "aten::_to_copy")
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
+# Functions of torch.nn.functional, and the operations that show that one is written out, one of each set; `/row`: with
+# one number for each row.
+_WRITTEN_OUT = (
+    ("cross_entropy", ({"exp", "_softmax", "_log_softmax"}, {"log", "_log_softmax"}, {"scatter_", "gather"})),
+    ("softmax", ({"exp"}, {"div/row"})),
+    ("layer_norm", ({"sub/row", "sub"}, {"pow", "var"}, {"rsqrt", "mul/row", "div/row"}, {"rsqrt", "sqrt"})),
+    ("rms_norm", ({"pow"}, {"rsqrt"}, {"mul/row", "mul"})),
+)
+_WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
 LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
@@ -234,13 +242,20 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     share = pauses.seconds / trace.span
     if not regular or share < LEAST:
         return
+    spot = next(
+        (one for one in run.document.hot_spots if one.code is not None and one.code.loop is not None), None
+    )
+    fits = spot is not None and spot.seconds >= 0.5 * pauses.seconds
+    place = spot.where if spot is not None and fits else Place()
+    meanwhile = f"; it is in `{spot.code.text}` meanwhile" if spot is not None and spot.code and fits else ""
     yield Insight(
         "host-pauses",
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
-        f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing",
+        f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
         "PyTorch: DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
         "log, save and evaluate in fewer steps, without .item() in each. CUDA: prepare the input in another thread.",
+        place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )
 
@@ -271,22 +286,45 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     share = sum(one.total for one in own) / total if total > 0 else 0.0
     if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
         return
-    by_line: Counter[tuple[str | None, int | None]] = Counter()
-    for one in own:
-        by_line[one.file, one.line] += one.total  # type: ignore[assignment]
-    most = by_line.most_common(1)[0][0]
-    largest = max((one for one in own if (one.file, one.line) == most), key=lambda one: one.total)
+    largest = _largest_line(own)
+    here = [one for one in own if one.file and (one.file, one.function) == (largest.file, largest.function)]
+    known = _known_function([one for one in trace.kernels if one.file and one.function == largest.function])
+    numbers = sorted({one.line for one in here if one.line is not None})
+    lines = f"; most in lines {numbers[0]} to {numbers[-1]} of {largest.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
-        "Fuse the elementwise operations (torch.compile)",
+        f"Use torch.nn.functional.{known}: this is it, written out"
+        if known
+        else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
-        "of the kernel time: each reads and writes all of its data",
+        f"of the kernel time: each reads and writes all of its data{lines}",
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
-        "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, rms_norm) "
+        "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, cross_entropy, rms_norm) "
         "do the same for theirs.",
-        launch_place(largest),
+        launch_place(largest)
+        if largest.file is None
+        else Place(largest.kernel.name, largest.operation, largest.function, largest.file, largest.line),
         Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
     )
+
+
+def _largest_line(kernels: Sequence[KernelTime]) -> KernelTime:
+    """The largest kernel of the line that takes most of these kernels' time; of a known line, if any is."""
+    by_line: dict[tuple[str | None, int | None], float] = {}
+    placed = [one for one in kernels if one.file is not None]
+    for one in placed or kernels:
+        by_line[one.file, one.line] = by_line.get((one.file, one.line), 0.0) + one.total
+    most = max(by_line, key=lambda line: by_line[line])
+    return max((one for one in kernels if (one.file, one.line) == most), key=lambda one: one.total)
+
+
+def _known_function(kernels: Sequence[KernelTime]) -> str | None:
+    """The function of torch.nn.functional that these kernels, of one function, write out; None: none of those known."""
+    names = set()
+    for one in (forward for forward in kernels if forward.backward_of is None):
+        name = (one.operation or "").split(" ")[0].removeprefix("aten::")
+        names |= {name, f"{name}/row"} if _WITH_ROWS.search(one.operation or "") else {name}
+    return next((known for known, parts in _WRITTEN_OUT if all(part & names for part in parts)), None)
 
 
 def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:

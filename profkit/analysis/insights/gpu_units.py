@@ -35,9 +35,12 @@ _TF32_SPEED = {"8.0": 8.0, "9.0": 7.4, "10.0": 14.0}
 _FP64 = ("the FP64 pipe", "instruction issue")
 SLOW_FP64 = 1 / 8  # of the FP32 rate: below it a few instructions in FP64 are enough to limit a kernel
 _OF_FP32 = re.compile(
-    r"(^|_|::)sgemm|simt_sgemm|_f32f32_f32f32_f32_(?!.*tf32)|gemm_f32f32_f32_f32|ffma|magma_sgemm",
+    r"(^|_|::)sgemm|simt_sgemm|_f32f32_f32f32_f32_(?!.*tf32)|gemm_f32f32_f32_f32|ffma|magma_sgemm"
+    r"|convolve_sgemm|scudnn|_fprop_sgemm|conv\w*_fp32",
     re.IGNORECASE,
 )
+_OF_DOUBLE = re.compile(r"<double\b|\bdouble[,>]|dgemm|_f64|d884gemm|DMMA", re.IGNORECASE)
+OF_DOUBLES = 0.5  # of the GPU time: with less, single results are summed in it
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
 _MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: the others are batches
@@ -74,6 +77,35 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
+def double_precision(run: RunEvidence) -> Iterator[Insight]:
+    """PyTorch's operations in float64, which is there mostly because numpy made it."""
+    kernels = [
+        kernel
+        for kernel in run.kernels
+        if kernel.owner in ("aten", "cublas", "cutlass", "cudnn")
+        and _OF_DOUBLE.search(kernel.row.scope.name or "")
+    ]
+    share = sum(kernel.share for kernel in kernels)
+    if share < OF_DOUBLES:
+        return
+    placed = [kernel for kernel in kernels if kernel.place.file is not None]
+    speed = _TF32_SPEED.get(kernels[0].gpu.capability or "", 2.0) if kernels[0].gpu is not None else 2.0
+    products = sum(kernel.share for kernel in kernels if kernel.owner != "aten")
+    yield insight_on(
+        "double-precision",
+        max(placed or kernels, key=lambda kernel: kernel.share),
+        "Compute in float32: these tensors are float64",
+        f"kernels for float64 take {percent_text(100 * share)} of the GPU time; its numbers have twice the bytes",
+        "An array of numpy is float64 by itself: torch.from_numpy(array).float(), or make it with dtype=np.float32, "
+        "before it goes to the device. Keep float64 where its digits are needed.",
+        Gain(
+            ((share - products) / 2 + products * (1 - 1 / speed)) * run.gpu_share,
+            run.time_name,
+            "half the bytes; products as fast as TF32",
+        ),
+    )
+
+
 def fp64_rate(kernel: KernelEvidence) -> float | None:
     """FP64 over FP32 FLOP/s of the device, as counted or by its compute capability; None where
     neither is known."""
@@ -84,7 +116,7 @@ def fp64_rate(kernel: KernelEvidence) -> float | None:
 
 
 def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
-    """A library's matrix products in FP32 on a chip where TF32 on tensor cores is several times as fast, all in one."""
+    """A library's products and convolutions in FP32 on a chip whose tensor cores are several times as fast in TF32."""
     kernels = [kernel for kernel in run.kernels if _is_plain_fp32(kernel)]
     speed = (
         _TF32_SPEED.get(kernels[0].gpu.capability or "") if kernels and kernels[0].gpu is not None else None
@@ -94,14 +126,18 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
     first = max(kernels, key=lambda kernel: (kernel.place.line is not None, kernel.share))
     left = sum(kernel.share * (1 - _tf32_floor(kernel, speed)) for kernel in kernels)
     share = sum(kernel.share for kernel in kernels)
+    convolves = first.owner == "cudnn"
+    what = "convolution" if convolves else "matrix product"
+    switch = "backends.cudnn.allow_tf32 = True" if convolves else 'set_float32_matmul_precision("high")'
     yield insight_on(
         "no-tensor-cores",
         first,
-        "Let FP32 matrix products use the tensor cores (TF32), or use bfloat16",
-        f"{plural(len(kernels), 'matrix product')} in FP32 without tensor cores, {percent_text(100 * share)} of the "
+        f"Let FP32 {what}s use the tensor cores (TF32), or use bfloat16",
+        f"{plural(len(kernels), what)} in FP32 without tensor cores, {percent_text(100 * share)} of the "
         "GPU time",
-        'PyTorch: torch.set_float32_matmul_precision("high"), or torch.autocast with bfloat16; CUDA: '
-        "CUBLAS_TF32_TENSOR_OP_MATH. TF32 keeps 10 bits of the mantissa: check the results.",
+        f"PyTorch: torch.{switch}, or torch.autocast with bfloat16"
+        f"{' and channels_last' if convolves else '; CUDA: CUBLAS_TF32_TENSOR_OP_MATH'}. "
+        "TF32 keeps 10 bits of the mantissa: check the results.",
         Gain(left * run.gpu_share, run.time_name, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
         ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
     )
@@ -109,7 +145,8 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
 
 def _is_plain_fp32(kernel: KernelEvidence) -> bool:
     name = kernel.row.scope.name or ""
-    fp32 = is_matrix_product(name) and _OF_FP32.search(name) and not _OF_TF32.search(name)
+    product = is_matrix_product(name) or kernel.owner == "cudnn"
+    fp32 = product and _OF_FP32.search(name) and not _OF_TF32.search(name)
     return bool(fp32) and not kernel.above("tensor.utilization", 10.0)
 
 

@@ -44,7 +44,7 @@ _COSTLY = {
     "strptime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
     "_strptime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
     "_strptime_datetime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
-    "stack": "inspect.currentframe, or pass what is wanted as an argument: inspect.stack reads source files",
+    "inspect.stack": "inspect.currentframe, or pass what is wanted as an argument: inspect.stack reads source files",
     "getframeinfo": "pass what is wanted as an argument: inspect reads source files",
     "loads": "parse it once and pass the result on; for large texts orjson",
     "namedtuple": "make the type once, outside of the function",
@@ -273,18 +273,17 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A convenient function that costs much more than what it is used for."""
-    names = {one.name.rpartition(".")[2]: one.name for one in spot.code.find("call")} if spot.code else {}
-    under = spot.under.name.rpartition(".")[2] if spot.under is not None else ""
-    known = next((name for name in (*names, under) if name in _COSTLY), None)
+    names = [one.name for one in spot.code.find("call")] if spot.code else []
+    if spot.under is not None:
+        names.append(spot.under.name)
+    by_key = {key: name for name in names for key in (name, name.rpartition(".")[2]) if key in _COSTLY}
+    known = next(iter(by_key), None)
     if known is None or (
         spot.under is not None and spot.under.calls is not None and spot.under.calls < SEVERAL
     ):
         return None
-    name = names.get(known, known)
-    return say(
-        spot,
-        Said("costly-helper", f"{name} costs most of the time here", calls_text(spot), _COSTLY[known]),
-    )
+    title = f"{by_key[known]} costs most of the time here"
+    return say(spot, Said("costly-helper", title, calls_text(spot), _COSTLY[known]))
 
 
 def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001

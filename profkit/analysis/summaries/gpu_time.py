@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, Source
 
-# The parts of the time in which no kernel ran: the host had launched nothing, work was queued, nobody knows.
-HOST, QUEUED, IDLE, COPIES = "host", "queued", "idle", "copies"
 TRACE_METRICS = (
     "gpu.utilization",
     "gpu.mfu",
@@ -95,31 +90,3 @@ def has_only_copies(trace: GpuTrace) -> bool:
 def lacks_timeline(trace: GpuTrace) -> bool:
     """Whether this is what a report of counters or of sums has instead of a trace: kernels one by one."""
     return trace.span is None and trace.busy is None and bool(trace.kernels)
-
-
-def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str, float]]:
-    """What the time of the span is made of, largest first: names and shares of the span (0..1).
-
-    HOST where the device had nothing to do, QUEUED where it waited for something else (IDLE where the trace cannot tell
-    these two apart), COPIES that nothing hides, and kernels by what limits them, by name where that is not known.
-    Kernels that run side by side share the time in which the device was busy.
-    """
-    if not trace.span or trace.busy is None:
-        return []
-    idle = max(0.0, trace.span - trace.busy) / trace.span
-    starved = idle * (trace.starved or 0.0)
-    parts = {HOST: starved, QUEUED if trace.starved is not None else IDLE: idle - starved}
-    total = sum(row.time.total for row in rows if row.time is not None)
-    copied = sum(copy.seconds for copy in trace.transfers)
-    if total + copied > 0:
-        busy = trace.busy / trace.span / (total + copied)
-        parts[COPIES] = copied * busy
-        if trace.copying is not None and total > 0:
-            parts[COPIES] = trace.copying / trace.span
-            busy = max(0.0, trace.busy - trace.copying) / trace.span / total
-        for row in rows:
-            if row.time is not None:
-                bound = row.bound.bound if row.bound is not None else "unknown"
-                name = bound if bound != "unknown" else row.label
-                parts[name] = parts.get(name, 0.0) + row.time.total * busy
-    return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: -pair[1])

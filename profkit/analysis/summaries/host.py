@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from profkit.analysis.metrics import derive, formula_table
 from profkit.analysis.summaries.readings import TOOL, unavailable_reading
 from profkit.core import statistics
+from profkit.core.inference import Centre, combine_processes
 from profkit.core.types import (
     RUN,
     Allocations,
@@ -168,7 +169,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     """
     scope = scope_of(timing)
     samples = [s for process in timing.processes for s in process.seconds]
-    centre = statistics.combine_processes([process.seconds for process in timing.processes])
+    centre = combine_processes([process.seconds for process in timing.processes])
     if centre is None or centre.median <= 0:
         return (unavailable_reading("time.median", scope, Fact("no-sample")),)
     median = centre.median
@@ -200,7 +201,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     return tuple(readings)
 
 
-def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, count: int) -> Reading:
+def _interval_reading(timing: Timing, scope: Scope, centre: Centre, count: int) -> Reading:
     if centre.low is None or centre.high is None:
         few = Fact.of("no-interval", samples=count, processes=len(timing.processes))
         return unavailable_reading("time.interval", scope, few, "--sampling SECONDS, for more samples")

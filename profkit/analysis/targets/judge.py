@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
@@ -25,7 +24,6 @@ from profkit.analysis.targets.target import (
 from profkit.core.types import TOGETHER, Fact, Reading, RunDocument, Scope, Threshold, Verdict, VerdictWord
 
 _NOTHING = TargetContext()
-_CODE = re.compile(r"[a-z0-9-]+")  # of profkit's own words for a target
 
 
 def context_of(document: RunDocument) -> TargetContext:
@@ -174,14 +172,7 @@ def _condition_fact(condition: Condition, looked_at: LookedAt | None, context: T
     """Why a condition does not hold, with what was looked at and what limits the kernel."""
     value, unit = looked_at if looked_at is not None else (nan, "")
     evidence = [context.kernel.reason] if context.kernel is not None else []
-    return _worded("", condition.otherwise, *evidence, value=value, unit=unit)
-
-
-def _worded(prefix: str, words: str, *parts: Fact, **values: float | str) -> Fact:
-    """The fact of a code of profkit's own targets; of others the user's words."""
-    if _CODE.fullmatch(words):
-        return Fact.of(prefix + words, *parts, **values)
-    return Fact.of("own", *parts, text=words, **values)
+    return Fact.of(condition.otherwise, *evidence, value=value, unit=unit)
 
 
 def _remark_on(condition: Condition, readings: Sequence[Reading]) -> Fact | None:
@@ -196,7 +187,9 @@ def _value_fact(target: Target, reading: Reading) -> Fact:
         values["quality"] = reading.quality
     if reading.quality == "multiplexed" and reading.share is not None:
         values["counted"] = reading.share
-    return _worded("value ", target.says or "plain", *why, **values)
+    if not target.says:
+        values["metric"] = target.metric
+    return Fact.of(f"value {target.says or 'named'}", *why, **values)
 
 
 def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:

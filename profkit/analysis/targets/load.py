@@ -5,23 +5,20 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
 from profkit.analysis.metrics import all_metrics, metric, nearest_metric
 from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
+from profkit.core.tables import load_yaml
+from profkit.core.types import ScopeKind
 
 _TOP = ("targets", "workloads")
-# of a target: its name, its metric, and what OPERATORS stand for
-_OWN = ("name", "metric", "operator", "threshold")
-_TARGET = ("metric", *OPERATORS, *(field.name for field in fields(Target) if field.name not in _OWN))
-_CONDITION = tuple(field.name for field in fields(Condition))
-_ADVICE = tuple(field.name for field in fields(Advice))
-_OF_METRICS = ("metric", "times", "over", "without")  # their values are names of metrics
-_hints = lru_cache(get_type_hints)  # each costs more than what it is used for
+_OF_USER = ("metric", *OPERATORS, "scopes")
+_CONDITIONS = ("applies", "excused", "tolerated", "doubted", "moot", "guard")
 _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 
 
@@ -45,11 +42,40 @@ def load_targets(
     return tuple(targets.values())
 
 
+# ---------------------------------------------------------------- those of a backend
+
+
 @lru_cache(maxsize=4)
 def _default_targets(path: Path) -> Mapping[str, Target]:
-    targets: dict[str, Target] = {}
-    _apply_section(targets, _checked_keys(read_yaml(path), "the file", _TOP).get("targets"))
-    return targets
+    """The targets of a file of profkit's own; what does not fit there raises TypeError or ValueError."""
+    return {name: _default_target(name, dict(row)) for name, row in load_yaml(path)["targets"].items()}
+
+
+def _default_target(name: str, row: dict[str, Any]) -> Target:
+    [sign] = OPERATORS.keys() & row.keys()
+    limit = row.pop(sign)
+    row["advice"] = tuple(map(_advice, row.get("advice", ())))
+    row["scopes"] = tuple(row.get("scopes", ("run", "region")))
+    for key in _CONDITIONS:
+        row[key] = tuple(map(_condition, row.get(key, ())))
+    threshold = None if limit == "asked" else float(limit)
+    return Target(name, operator=OPERATORS[sign], threshold=threshold, unit=metric(row["metric"]).unit, **row)
+
+
+def _condition(row: Mapping[str, Any]) -> Condition:
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+    }
+    return Condition(**values)
+
+
+def _advice(row: str | Mapping[str, Any]) -> Advice:
+    if isinstance(row, str):
+        return Advice(row)
+    return Advice(row["text"], _condition(row["when"]) if "when" in row else None, row.get("quality"))
+
+
+# ---------------------------------------------------------------- those of a user
 
 
 def _apply_section(targets: dict[str, Target], section: YamlValue | None) -> None:
@@ -73,20 +99,18 @@ def _apply_section(targets: dict[str, Target], section: YamlValue | None) -> Non
 
 
 def _new_target(name: str, value: YamlValue, targets: Mapping[str, Target]) -> Target:
-    keys = _short_form(value) or _checked_keys(value, f"target {name!r}", _TARGET)
+    keys = _short_form(value) or _checked_keys(value, f"target {name!r}", _OF_USER)
     about = _metric_name(keys["metric"], "metric") if "metric" in keys else name
     if "metric" not in keys and name not in _metric_names():
         value.refuse(f"there is no target and no metric called {name!r}{_nearest_hint(name, targets)}")
-    info = metric(about)
     if not any(key in keys for key in OPERATORS):
         value.refuse(f"target {name!r} needs a threshold: {', '.join(OPERATORS)}")
-    blank = Target(name, about, "<", None, info.unit, says=f"{info.title} is {{value}}")
-    return _change_target(blank, value)
+    return _change_target(Target(name, about, "<", None, metric(about).unit), value)
 
 
 def _change_target(target: Target, value: YamlValue) -> Target:
     """The target with what `value` says."""
-    keys = _short_form(value) or _checked_keys(value, f"target {target.name!r}", _TARGET)
+    keys = _short_form(value) or _checked_keys(value, f"target {target.name!r}", _OF_USER)
     if "metric" in keys:
         about = _metric_name(keys["metric"], "metric")
         target = replace(target, metric=about, unit=metric(about).unit)
@@ -94,33 +118,13 @@ def _change_target(target: Target, value: YamlValue) -> Target:
     if len(given) > 1:
         keys[given[1]].refuse(f"target {target.name!r} has two thresholds: {given[0]} and {given[1]}")
     for key in given:
-        asked = keys[key].content == "asked"
-        number = None if asked else keys[key].number(key)
-        target = replace(target, operator=OPERATORS[key], threshold=number)
+        target = replace(target, operator=OPERATORS[key], threshold=keys[key].number(key))
     if "unit" in keys and (unit := keys["unit"].text("unit")) != target.unit:
         keys["unit"].refuse(f"{target.metric} is in {target.unit or 'no unit'}, not in {unit}")
-    hints, done = _hints(Target), (*OPERATORS, "metric", "unit")
-    return replace(target, **{n: _decode(v, hints[n], n) for n, v in keys.items() if n not in done})
-
-
-def _decode(value: YamlValue, kind: Any, name: str) -> Any:
-    """The value as a field of that type. Raises UsageError with the line where it does not fit."""
-    parts = get_args(kind)
-    if get_origin(kind) is Literal:
-        return value.one_of(name, parts)
-    if get_origin(kind) is tuple:
-        return tuple(_decode(item, parts[0], name) for item in value.items(name))
-    if type(None) in parts:
-        return _decode(value, parts[0], name)
-    if kind is Condition:
-        return _condition(value)
-    if kind is Advice:
-        return _advice(value)
-    if kind is bool:
-        return value.flag(name)
-    if kind is float:
-        return value.number(name)
-    return _metric_name(value, name) if name in _OF_METRICS else value.text(name)
+    if "scopes" in keys:
+        kinds: Any = (item.one_of("scopes", get_args(ScopeKind)) for item in keys["scopes"].items("scopes"))
+        target = replace(target, scopes=tuple(kinds))
+    return target
 
 
 def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
@@ -137,30 +141,6 @@ def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
         value.refuse(f"{parts[2]!r} is no number")
     unit = {"unit": YamlValue(parts[3], value.line, value.file)} if parts[3] else {}
     return {operator: number, **unit}
-
-
-def _condition(value: YamlValue) -> Condition:
-    keys = _checked_keys(value, "a condition", _CONDITION)
-    subjects = [key for key in ("metric", "roof", "limiter", "stall") if key in keys]
-    if len(subjects) > 1 or (not subjects and "where" not in keys):
-        value.refuse("a condition is on a metric, on a roof, on a limiter, on a stall, or on where")
-    if "busiest" in keys and "where" not in keys:
-        value.refuse("busiest needs where: the classes of which it is asked")
-    if "metric" in keys and not ({"at_least", "at_most"} & set(keys)):
-        value.refuse("a condition on a metric needs at_least or at_most")
-    hints = _hints(Condition)
-    values = {name: _decode(item, hints[name], name) for name, item in keys.items()}
-    return Condition(**{"otherwise": "its condition does not hold", **values})
-
-
-def _advice(value: YamlValue) -> Advice:
-    if isinstance(value.content, str):
-        return Advice(value.content)
-    keys = _checked_keys(value, "advice", _ADVICE)
-    if "text" not in keys:
-        value.refuse("advice needs its text")
-    hints = _hints(Advice)
-    return Advice(**{name: _decode(item, hints[name], name) for name, item in keys.items()})
 
 
 def _checked_keys(value: YamlValue, what: str, allowed: tuple[str, ...]) -> dict[str, YamlValue]:

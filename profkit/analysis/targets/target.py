@@ -30,11 +30,11 @@ OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "
 class Condition:
     """Holds where `metric` (times `times` as share, or over `over`) is in bounds, or the lower ceiling is `roof`.
 
-    `otherwise` says what is so where it does not hold; `{value}` in it is the value that was looked at.
+    `otherwise` is the code of a fact (`reporting/facts.yaml`): what is so where it does not hold.
 
     With `where` it is asked of kernels of these classes only, and holds for all others; then without a metric the
-    bounds are on how busy the kernel's busiest unit is, and with neither it does not hold in these classes. `{class}`
-    in `otherwise` is the evidence of the class. With `without` it is only asked where that metric is not known.
+    bounds are on how busy the kernel's busiest unit is, and with neither it does not hold in these classes. With
+    `without` it is only asked where that metric is not known.
     """
 
     metric: str | None = None
@@ -68,7 +68,7 @@ class Advice:
 class Target:
     """A threshold of one metric in the metric's unit; None is the one that the run asked for.
 
-    In `says`, `{value}` is the value and `{what}` the remark of its reading: which shader, which cause.
+    `says` is the code of the fact that tells the value, `value` left out; empty: the metric's title and the value.
 
     Where a condition of `applies` does not hold the target is not applicable; one of `excused` is only
     looked at after a miss. `missed`: is a miss a fault of the workload, or a doubt about the measurement.

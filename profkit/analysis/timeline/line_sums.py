@@ -29,7 +29,7 @@ class LineSums:
         self._ranges, self._windows, self._tables = ranges, windows, tables
         self.origins = LaunchOrigins(ranges)
         self._kernels: dict[SourceLine, list[float]] = {}
-        self._waits: dict[SourceLine, list[float]] = {}
+        self._waits = Counter[SourceLine]()
         self._copies: dict[SourceLine, dict[_Copied, list[float]]] = {}
 
     def add_kernels(self, rows: Columns, origin: Any) -> None:
@@ -62,9 +62,7 @@ class LineSums:
             return
         origin = self.origins.find(rows["start"], rows["process"], rows["thread"])
         for line, chosen in self._by_line(rows, origin):
-            sums = self._waits.setdefault(line, [0, 0.0])
-            sums[0] += len(chosen)
-            sums[1] += float((chosen["end"] - chosen["start"]).sum())
+            self._waits[line] += len(chosen)
 
     def _by_line(self, rows: Columns, origin: Any) -> list[tuple[SourceLine, Columns]]:
         import numpy as np
@@ -100,13 +98,9 @@ class LineSums:
     def _line(self, line: SourceLine, calls: int, spent: float) -> GpuLine:
         transfers = _transfers(self._copies.get(line, {}))
         sent = sum(one.count for one in transfers if one.kind == _TO_DEVICE)
-        waits, waited = self._waits.get(line, (0, 0.0))
         launches, working = self._kernels.get(line, (0, 0.0))
-        alone = max(0, int(waits) - sent)
-        part = alone / waits if waits else 0.0
-        return GpuLine(
-            *line, calls, spent / 1e9, int(launches), working / 1e9, alone, part * waited / 1e9, transfers
-        )
+        alone = max(0, self._waits[line] - sent)
+        return GpuLine(*line, calls, spent / 1e9, int(launches), working / 1e9, alone, transfers)
 
 
 def _transfers(kinds: dict[_Copied, list[float]]) -> tuple[Transfer, ...]:

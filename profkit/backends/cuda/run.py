@@ -221,11 +221,19 @@ def _growing(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
 
 
 def _compiled_again(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
-    """Functions that torch.compile compiled again, and the first reason."""
+    """Functions that torch.compile compiled again, the first reason, and the seconds that it took."""
     with suppress(ValueError, TypeError):
         spots = [
-            Hotspot(str(function), float(count), None, int(count), str(file), int(line), str(reason))
-            for file, line, function, reason, count in rows
+            Hotspot(
+                str(function),
+                float(count),
+                float(count * sum(each)),
+                int(count),
+                str(file),
+                int(line),
+                str(reason),
+            )
+            for file, line, function, reason, count, *each in rows
         ]
         spots.sort(key=lambda one: -one.own)
         if spots:

@@ -117,7 +117,6 @@ class GpuLine:
     launches: int = 0
     kernel_seconds: float = 0.0
     waits: int = 0
-    wait_seconds: float = 0.0
     transfers: tuple[Transfer, ...] = ()
 
 

@@ -152,7 +152,7 @@ def _group_changes(
             pair = replace(pair, rule=replace(pair.rule, role="supports"))
         mean = sum(map(_log_ratio, group)) / len(group)
         error = hypot(usual, TAIL_FACTOR * spread / sqrt(len(group)))
-        ratios.append((pair, Ratio(exp(mean), 0.0, error, inf, (), ())))
+        ratios.append((pair, Ratio(exp(mean), 0.0, error, inf)))
     changes = decide_ratios(ratios, floor)
     return tuple(replace(c, fix=LARGER) if c.word == "ambiguous" else c for c in changes)
 
@@ -362,7 +362,7 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
     )
     pair = _mean_pair(metric, "x", "higher", scope, before, after)
     between = BETWEEN_WHOLES if scope is RUN else BETWEEN_OPERATIONS
-    return [(pair, Ratio(exp(mean), within, between, inf, (), (), assumed=True))]
+    return [(pair, Ratio(exp(mean), within, between, inf, assumed=True))]
 
 
 # ---------------------------------------------------------------- what is not there any more

@@ -16,7 +16,7 @@ from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import to_plain_data, valid_text
 from profkit.core.errors import UsageError
-from profkit.core.statistics import combine_processes
+from profkit.core.inference import combine_processes
 from profkit.core.types import (
     AcceptedChange,
     Direction,
@@ -85,11 +85,7 @@ def _source(document: RunDocument) -> str:
     """Who measured: profkit a run, else the tool whose report it is."""
     if document.passes or document.timings:
         return "profkit"
-    traced = document.trace.tool if document.trace is not None else None
-    return next(
-        iter(document.tools),
-        traced or next((reading.source.tool for reading in document.readings), "profkit"),
-    )
+    return next(iter(document.tools), "profkit")
 
 
 def run_id(document: RunDocument) -> str:

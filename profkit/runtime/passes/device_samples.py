@@ -190,7 +190,6 @@ MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
 # numbers, and j (j - 1) / 2 + j n modulo 4 takes each value twice over eight j, whatever n.)
 FLUSH_PIECES = (1, 1, 2, 3, 4, 1, 2, 3)
 STALL_LEAST, STALL_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
-# A host that took so much longer than before was made to wait: by a full queue, or inside the call
 SLOW_HOST_RATIO = 1.25
 MOST_RETRIES = 12
 MOST_UNSTALLED = 8  # calls in a block without a stall
@@ -239,7 +238,7 @@ class DeviceCalls:
         self.ahead = max(1, min(MOST_SINGLY, int(within)))
         if self.ahead > len(FLUSH_PIECES):
             self.ahead -= self.ahead % len(FLUSH_PIECES)
-        self.stall_seconds = self._fitting_stall(self.ahead)
+        self.stall_seconds = self._fitting_stall()
 
     def time_singly(self) -> list[float]:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""
@@ -258,15 +257,16 @@ class DeviceCalls:
             self._missed = 0
             return seconds
         self._missed += 1
-        longer = self._longer_stall(calls, host)
         if not stalled or self._missed > MOST_RETRIES:
             self.hurried, self.ahead = True, MOST_UNSTALLED
             return seconds
-        if longer is not None:
-            self.stall_seconds = longer
-        else:
+        # A host that took much longer than before was made to wait, by a full queue or inside the call: fewer calls
+        # help. One that is as slow as it was needs a longer stall.
+        fewer = host > SLOW_HOST_RATIO * self.host or self.stall_seconds >= LONGEST_STALL
+        self.host = min(self.host, host)
+        if fewer:
             self.ahead = max(1, calls // 2)
-            self.stall_seconds = self._fitting_stall(self.ahead)
+        self.stall_seconds = self._fitting_stall() if fewer else min(LONGEST_STALL, 2 * self.stall_seconds)
         return []
 
     def _launch(self) -> float:
@@ -280,13 +280,5 @@ class DeviceCalls:
             clock.record(clock.event(2 * index + 1))
         return (perf_counter() - begin) / self.ahead
 
-    def _fitting_stall(self, calls: int) -> float:
-        return min(LONGEST_STALL, STALL_LEAST + STALL_MARGIN * calls * self.host)
-
-    def _longer_stall(self, calls: int, host: float) -> float | None:
-        """A stall for a host that took that long per call; None where fewer calls would help, and no longer stall."""
-        waited = host > SLOW_HOST_RATIO * self.host
-        self.host = min(self.host, host)
-        if waited or calls * host <= self.stall_seconds or self.stall_seconds >= LONGEST_STALL:
-            return None
-        return min(LONGEST_STALL, STALL_MARGIN * calls * host)
+    def _fitting_stall(self) -> float:
+        return min(LONGEST_STALL, STALL_LEAST + STALL_MARGIN * self.ahead * self.host)

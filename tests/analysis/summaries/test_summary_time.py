@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.summaries.host import time_readings
-from profkit.core import statistics
+from profkit.core.inference import combine_processes
 from profkit.core.types import Moment, SampleSet, Timing
 from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
@@ -26,7 +26,7 @@ def values(timing: Timing) -> dict[str, float | None]:
 
 def test_the_median_and_its_interval_are_those_of_the_statistics() -> None:
     timing = documents.timing()
-    centre = statistics.combine_processes([p.seconds for p in timing.processes])
+    centre = combine_processes([p.seconds for p in timing.processes])
     assert centre is not None
     assert centre.low is not None
     assert centre.high is not None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import Target, TargetContext, evaluate_run, evaluate_targets
+from profkit.analysis.targets import TargetContext, evaluate_run, evaluate_targets
 from profkit.analysis.targets.target import is_met
 from profkit.core.formatting import format_threshold
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Threshold, Verdict, VerdictWord
@@ -259,12 +259,6 @@ def test_advice_stands_only_where_its_condition_holds() -> None:
     advice = one("ipc", *told).advice
     assert any("Cache misses first" in line for line in advice)
     assert not any("mispredictions first" in line for line in advice)
-
-
-def test_a_targets_words_cannot_reach_into_python() -> None:
-    target = Target("x", "ipc", ">", 2.0, "", says="{value} {0} {value.__class__}")
-    (verdict,) = evaluate_targets([target], [measured("ipc", 1.0, "")])
-    assert spoken(verdict.reason) == "1 {0} {value.__class__}; target > 2"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from tests.answers.trial import Outcome, judge_recorded, recorded_document, trut
 from tests.kernel_documents import SAMPLES
 
 NAMES = sorted(path.name for path in RECORDINGS.iterdir())
+# Numba was on no machine with a GPU; the others were only judged as they ran.
+NOT_RECORDED = {"numba_columns", "decode_one_by_one", "cells", "masks", "recompiled"}
 SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
 
 
@@ -35,7 +37,7 @@ def test_the_first_answer_is_that_of_the_expert_and_nothing_is_absurd(name: str)
 
 
 def test_nearly_all_programs_are_recorded() -> None:
-    assert len(set(truth_set(gpu=True).answers) - set(NAMES)) <= 1
+    assert set(truth_set(gpu=True).answers) - set(NAMES) == NOT_RECORDED
 
 
 @pytest.mark.parametrize("name", NAMES)

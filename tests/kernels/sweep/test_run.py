@@ -77,7 +77,6 @@ POINT = GridPoint("GELU", 2, 3, 8)
         (JobStatus.crash, "crashed"),
         (JobStatus.timeout, "timed out"),
         (JobStatus.out_of_memory, "too large"),
-        (JobStatus.device_error, "crashed"),
         (JobStatus.lost, None),
         (JobStatus.cancelled, None),
     ],

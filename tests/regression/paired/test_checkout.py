@@ -69,7 +69,7 @@ def test_no_hook_of_the_repository_runs_for_it(tmp_path: Path) -> None:
     ("spec", "says"),
     [
         (replace(USUAL, setup=("sh", "-c", "echo no compiler >&2; exit 3")), "exited with 3: no compiler"),
-        (replace(USUAL, setup=("absent-tool",)), "no such file or command"),
+        (replace(USUAL, setup=("absent-tool",)), "No such file"),
         (replace(USUAL, setup=("sleep", "30"), setup_timeout=0.2), "ran past its time limit"),
     ],
 )

@@ -340,15 +340,7 @@ class KernelProcess:
             raise WorkerEnded(JobStatus.timeout, f"it took longer than {self._timeout:g} s, and was ended")
         if self.memory.is_idle and not gate.is_done:
             self.kill()
-            raise WorkerEnded(JobStatus.device_error, "the GPU has stopped before all calls were done")
-
-    def read(self, address: int, count: int) -> Tensor | None:
-        """`count` bytes of its memory; None where there is nothing at that address."""
-        return self.memory.read(address, count)
-
-    def address_of(self, storage: Tensor) -> tuple[int, int]:
-        """Where the bytes of a storage of its arguments lie in its own address space: begin and end."""
-        return self.memory.address_of(storage)
+            raise WorkerEnded(JobStatus.crash, "the GPU has stopped before all calls were done")
 
     def kill(self) -> None:
         """End it; the next request starts it again."""
@@ -425,7 +417,7 @@ class KernelProcess:
         )
         if message.get("lost"):
             self.kill()
-            raise WorkerEnded(JobStatus.device_error, str(error)) from error
+            raise WorkerEnded(JobStatus.crash, str(error)) from error
         return error
 
     def _message(self, timeout: float) -> dict[str, Any]:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Iterator
 
-from profkit.analysis.summaries.gpu_time import (
-    COPIES,
-    HOST,
-    IDLE,
-    QUEUED,
-    has_only_copies,
-    lacks_timeline,
-    time_by_limit,
-)
-from profkit.analysis.summaries.kernels import KernelRow, bottleneck_title
+from profkit.analysis.summaries.gpu_time import has_only_copies, lacks_timeline
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.core.types import Bound, GpuTrace, Transfer
-from profkit.reporting.facts import word_of
+from profkit.core.types import GpuTrace, Transfer
 from profkit.reporting.view import DataTable
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
-    TOP_ROWS,
     ConcernFacts,
     SummaryText,
     absence_notes,
@@ -33,6 +21,7 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
+_TOLD = 0.1  # of the time: a wait that the headline tells
 _MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
 
 
@@ -44,17 +33,15 @@ def gpu_text(facts: ConcernFacts) -> SummaryText | None:
         return unknown_text("gpu", "Where the GPU's time goes is", facts.readings) if is_run else None
     tables = [
         timeline_table(facts.readings, _further_times(trace)),
-        _limit_table(trace, facts.rows),
         _copies_table(trace),
         _range_table(trace),
         _call_table(trace),
     ]
     notes = (*_notes(trace), *absence_notes(facts.readings))
-    headline = _headline(trace, facts.rows)
-    return summary_text("gpu", headline, facts.readings, tables, notes)
+    return summary_text("gpu", _headline(trace), facts.readings, tables, notes)
 
 
-def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
+def _headline(trace: GpuTrace) -> str:
     total = format_quantity(sum(kernel.total for kernel in trace.kernels), "s")
     if has_only_copies(trace) or not (trace.kernels or trace.busy):
         return "No kernel is in the report."
@@ -66,21 +53,19 @@ def _headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     if trace.device_busy:
         ends = (format_percent(100 * min(1.0, end(trace.device_busy))) for end in (min, max))
         text = f"The {len(trace.device_busy)} GPUs are busy {busy} ({' to '.join(dict.fromkeys(ends))} %)."
-    parts = time_by_limit(trace, rows) if trace.kernels else []
-    return f"{text} {_largest_text(*parts[0])}" if parts else text
-
-
-def _largest_text(name: str, part: float) -> str:
-    share = f"{format_percent(100 * part)} %"
-    words = {
-        HOST: f"Host-bound: {share} of the time no work was queued.",
-        QUEUED: f"For {share} of the time it waits although work is queued: for copies, events or other streams.",
-        IDLE: f"{share} of the time it is idle; what it waits for is not in the report.",
-        COPIES: f"Copies take the largest part of it, {share}.",
+    idle = max(0.0, trace.span - trace.busy) / trace.span
+    starved, known = idle * (trace.starved or 0.0), trace.starved is not None
+    waits = {
+        "Host-bound: {} of the time no work was queued.": starved,
+        "For {} of the time it waits although work is queued: for copies, events or other streams.": idle
+        - starved
+        if known
+        else 0.0,
+        "{} of the time it is idle; what it waits for is not in the report.": 0.0 if known else idle,
+        "For {} of the time it only copies.": (trace.copying or 0.0) / trace.span,
     }
-    bound = bottleneck_title(name)
-    kernels = f"Kernels limited by {bound} take" if name in get_args(Bound) else f"{name} takes"
-    return words.get(name, f"{kernels} the largest part of it, {share}.")
+    words, part = max(waits.items(), key=lambda wait: wait[1])
+    return f"{text} {words.format(f'{format_percent(100 * part)} %')}" if part >= _TOLD else text
 
 
 def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:
@@ -93,17 +78,6 @@ def _further_times(trace: GpuTrace) -> Iterator[tuple[str, float | None]]:
         trace.span / trace.repeats if trace.span and trace.repeats else None,
     )
     yield "Kernels before it (set-up), left out", trace.setup_seconds or None
-
-
-def _limit_table(trace: GpuTrace, rows: Sequence[KernelRow]) -> DataTable | None:
-    """The whole traced time, by what limits it."""
-    if not trace.span or not rows:
-        return None
-    parts = [
-        (word_of("time", bottleneck_title(name)), f"{format_percent(100 * share)} %")
-        for name, share in time_by_limit(trace, rows)[:TOP_ROWS]
-    ]
-    return named_table("The GPU's time, by what limits it", ("what", "share"), parts)
 
 
 def _range_table(trace: GpuTrace) -> DataTable:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Protocol
 
 from .own_library import is_own as is_own
@@ -70,9 +70,6 @@ class HostSession:
         try:
             self._instrument.start()
             run_program(self._words)
-        except BaseException:
-            hide_host_frames()
-            raise
         finally:
             self.finish()
 
@@ -229,25 +226,6 @@ def _is_zip(path: str) -> bool:
             return file.read(4) == b"PK\x03\x04"
     except OSError:
         return False
-
-
-def hide_host_frames() -> None:
-    """Let the traceback that Python is about to print begin where the workload begins."""
-    previous_hook = sys.excepthook
-    own = os.path.dirname(os.path.abspath(__file__))
-
-    def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
-        inside = False
-        rest = trace
-        while rest is not None and (is_own := _frame_folder(rest) == own) >= inside:
-            inside, rest = inside or is_own, rest.tb_next
-        previous_hook(kind, value.with_traceback(rest if inside else trace), rest if inside else trace)
-
-    sys.excepthook = hook
-
-
-def _frame_folder(trace: TracebackType) -> str:
-    return os.path.dirname(trace.tb_frame.f_code.co_filename)
 
 
 def prepare(arguments: list[str]) -> HostSession:

@@ -150,8 +150,12 @@ class CompilerLog(logging.Handler):
             self._breaks[key] = self._breaks.get(key, 0) + 1
 
     def compiled_again(self) -> list[list[object]]:
-        """File, line, function, the first reason, and how often it was compiled again."""
-        return [[*place, *found] for place, found in self._again.items()][:MOST_ROWS]
+        """File, line, function, the first reason, how often it was compiled again, and the seconds of a compilation."""
+        each = 0.0
+        with suppress(Exception):  # torch's own list, of all compilations
+            times = sys.modules["torch._dynamo.utils"].compilation_time_metrics["_compile.compile_inner"]
+            each = sum(times) / len(times)
+        return [[*place, *found, each] for place, found in self._again.items()][:MOST_ROWS]
 
     def breaks(self) -> list[list[object]]:
         """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
