@@ -61,11 +61,8 @@ def _is_theirs(module: "ModuleType") -> bool:
 def _shadowed_names(names: set[str]) -> set[str]:
     """Those that are files or folders where the workload looks before the library."""
     scripts = [os.path.realpath(word) for word in sys.orig_argv[1:] if os.path.isfile(word)]
-    folders = {
-        *map(os.path.dirname, scripts),
-        os.getcwd(),
-        *(each for each in sys.path if each not in _FOLDERS),
-    }
+    first = next((place for place, folder in enumerate(sys.path) if folder in _FOLDERS), 0)
+    folders = {*map(os.path.dirname, scripts), "", *sys.path[:first]}
     found: set[str] = set()
     for folder in folders:
         try:
