@@ -26,7 +26,7 @@ class Shot:
     """One picture: of which run, what of its page, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # "gpu", "cpu", "night", "sweep", "overview", "workload" or "pull-request"
+    run: str  # "gpu", "cpu", "night", "sweep", "overview" or "pull-request"
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
@@ -49,7 +49,7 @@ SHOTS = (
     Shot("night", "night", None, height=760),
     Shot("sweep-top", "sweep", None, height=640),
     Shot("site-overview", "overview", None, width=1280, height=760),
-    Shot("site-workload", "workload", None, width=1280, height=760),
+    Shot("site-workload", "overview", "#gated-mlp", width=1280, height=760),
     Shot("pull-request", "pull-request", "article", width=900, height=700),
 )
 

@@ -21,6 +21,7 @@ VERBS = {
     "gate": "Write the workflow that compares this repository's benchmarks in each pull request.",
     "report": "Write what is known of a run or a report as HTML, Markdown, JSON or JUnit.",
     "nightly": "Profile a set of workloads, compare each with its past, and report what changed.",
+    "mcp": "Serve profile, summarize, compare, check and doctor to a coding agent, by the Model Context Protocol.",
     "doctor": "Try every tool with a tiny measurement and say what it can do here.",
     "sweep": "Check and time operations over a grid of shapes, in every implementation, and show who wins where.",
     "evaluate": "Test kernels against PyTorch: is each one correct, and how many times as fast?",

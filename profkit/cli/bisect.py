@@ -54,7 +54,7 @@ def bisect(
     good, bad, *command = words or []
     share = parse_share(floor)
     asked = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
-    progress = progress_for(quiet=quiet, ends_only=True)
+    progress = progress_for(quiet=quiet)
     with raise_on_signals():
         document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup)
     with defer_interrupts():

@@ -93,7 +93,9 @@ def compare(
                 show,
             )
         request = _versions(words or [], base, head, a, b, setup)
-        _compare_versions(replace(request, pairs=pairs, causes=cause), show)
+        _compare_versions(
+            replace(request, pairs=pairs, causes=cause, asked=bool(_metrics(metric or []))), show
+        )
     baseline, candidate = _two_runs(words or [])
     asked = CompareOptions(
         force=force,
@@ -101,8 +103,10 @@ def compare(
         floor=share,
         paths=(str(baseline), str(candidate)),
     )
+    from profkit.reporting.views.comparison.view import comment, view
+
     comparison = _compare_evaluations(asked) or _compare_runs(asked)
-    show.comparison(comparison, in_step=False)
+    show.show(comparison, view(comparison), comment(comparison), in_step=False)
     raise typer.Exit(exit_code(comparison, strict=strict))
 
 
@@ -161,11 +165,12 @@ def _compare_versions(request: VersionsRequest, show: _Show) -> NoReturn:
     from profkit.core.errors import Interrupted
     from profkit.core.signals import defer_interrupts, raise_on_signals
     from profkit.regression.paired import compare_versions
+    from profkit.reporting.views.comparison.view import comment, view
 
     with raise_on_signals():
         result = compare_versions(request, progress_for(quiet=show.quiet))
     with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-        show.comparison(result.comparison, in_step=True)
+        show.show(result.comparison, view(result.comparison), comment(result.comparison))
     code = Interrupted.exit_code if result.interrupted else exit_code(result.comparison, strict=show.strict)
     raise typer.Exit(code)
 
@@ -174,11 +179,12 @@ def _compare_suite(request: SuiteRequest, show: _Show) -> NoReturn:
     from profkit.cli.progress import progress_for
     from profkit.core.signals import defer_interrupts, raise_on_signals
     from profkit.regression.paired.suite import compare_suite
+    from profkit.reporting.views.comparison.view import suite_view
 
     with raise_on_signals():
         suite = compare_suite(request, progress_for(quiet=show.quiet))
     with defer_interrupts():
-        show.suite(suite)
+        show.show(suite, suite_view(suite), suite_view(suite, short=True))
     raise typer.Exit(suite.exit_code)
 
 
@@ -200,48 +206,29 @@ class _Show:
             with writing(self.output, "--output FOLDER"):
                 make_parents(self.output)
 
-    def comparison(self, found: Comparison, *, in_step: bool) -> None:
-        """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
+    def show(
+        self, found: Comparison | ComparedSuite, whole: View, short: View, *, in_step: bool = True
+    ) -> None:
+        """One comparison or several; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.reporting import json
-        from profkit.reporting.views.comparison.view import comment, view
-
-        options.print_result(_text(found, self.format))
-        if self.output is not None or in_step:
-            self._write(json.document(found), view(found), comment(found), in_step=in_step)
-
-    def suite(self, found: ComparedSuite) -> None:
-        """Several workloads."""
-        from profkit.reporting import json
-        from profkit.reporting.views.comparison.view import suite_view
-
-        document, shown = json.document(found), suite_view(found)
-        options.print_result(
-            document
-            if self.format is options.OutputFormat.json
-            else options.render_view(shown, self.format, details=False)
-        )
-        self._write(document, shown, suite_view(found, short=True), in_step=True)
-
-    def _write(self, document: str, shown: View, comment: View, *, in_step: bool) -> None:
-        from profkit.reporting.forges import (
-            annotations_in_step,
-            append_summary,
-            summary_file,
-        )
+        from profkit.reporting.forges import annotations_in_step, append_summary, summary_file
         from profkit.reporting.plain_text import disarm_commands
 
+        document = json.document(found)
+        as_json = self.format is options.OutputFormat.json
+        options.print_result(document if as_json else options.render_view(whole, self.format, details=False))
         faults: list[str] = []
         if self.output is not None:
             from profkit.reporting.report_files import write_comparison
 
-            faults += write_comparison(self.output, document, shown, comment, strict=self.strict)
+            faults += write_comparison(self.output, document, whole, short, strict=self.strict)
         summary = summary_file() if in_step else None
-        if summary is not None and (fault := append_summary(summary, comment)) is not None:
+        if summary is not None and (fault := append_summary(summary, short)) is not None:
             faults.append(fault)
         for fault in faults:
             sys.stderr.write(f"warning: {disarm_commands(fault)}\n")
         if in_step:
-            sys.stderr.write(annotations_in_step(comment))
+            sys.stderr.write(annotations_in_step(short))
 
 
 def _compare_runs(asked: CompareOptions) -> Comparison:
@@ -277,16 +264,6 @@ def exit_code(comparison: Comparison, *, strict: bool) -> int:
     if strict and any(change.word == "ambiguous" for change in deciding_changes(comparison.changes)):
         return 5
     return 0
-
-
-def _text(comparison: Comparison, output: options.OutputFormat) -> str:
-    if output is options.OutputFormat.json:
-        from profkit.reporting import json
-
-        return json.document(comparison)
-    from profkit.reporting.views.comparison.view import view
-
-    return options.render_view(view(comparison), output, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:

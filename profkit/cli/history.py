@@ -251,7 +251,6 @@ def prune(
 def export(
     to: Annotated[Path, typer.Option("--to", help="The table to write: .csv.", metavar="FILE")],
     workload: WorkloadOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
@@ -264,7 +263,7 @@ def export(
     progress = progress_for(quiet=False)
     with open_history(history, read_only=True) as store:
         progress.begin("export", str(to))  # a year of 400 metrics a night takes four seconds
-        count = export_table(store, to, workload=workload, force=force)
+        count = export_table(store, to, workload)
         progress.end(plural(count, "row"))
         where = str(store.path)
     _tell("export", where, {"file": str(to), "rows": count}, f"{plural(count, 'row')} in {to}", format)
@@ -273,34 +272,33 @@ def export(
 @history.command(
     "site",
     epilog="Example:  profkit history site --to pages\n\n"
-    "Pages of all workloads: what changed lately, and the trends of each. They open as files, without a server;"
-    " --to a folder that a server publishes works too.",
+    "What changed lately, and the trends of each workload. It opens as a file, without a server; --to a folder that a"
+    " server publishes works too.",
 )
 def site(
-    to: Annotated[Path, option(None, "The folder: new, empty, or with pages of before.", "DIR")],
+    to: Annotated[Path, option(None, "The folder: new, empty, or with a page of before.", "DIR")],
     since: SinceOption = None,
     history: HistoryOption = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Write the history as static pages: an overview, and a page for each workload."""
+    """Write the history as a page: what changed, and the trends of each workload."""
     from profkit.cli.progress import progress_for
-    from profkit.core.formatting import plural
     from profkit.regression.history import HistoryFilter, open_history
-    from profkit.regression.trends import all_trends, gating_metrics
-    from profkit.reporting.site import prepare_folder, site_files, write_site
+    from profkit.regression.trends import gating_metrics, trends_of
+    from profkit.reporting.site import PAGE, prepare_folder, site_page, write_site
 
     progress = progress_for(quiet=False)
     with open_history(history, read_only=True) as store:
         folder = prepare_folder(to)  # what cannot be written is said before the history is read
-        trends, entries = all_trends(store, HistoryFilter(since=_since(since)), progress)
+        progress.begin("look for changes", str(store.path))  # 3 ms for a series of a year
+        chosen = HistoryFilter(since=_since(since))
+        entries = store.entries(chosen)
+        trends = trends_of(store, ("*:*",), chosen) if entries else ()
         where = str(store.path)
-    progress.begin("write", str(to))
-    files, size_in_bytes = write_site(folder, site_files(trends, entries, gating_metrics()))
-    size = f"{plural(files, 'file')}, {size_in_bytes / 1e6:.1f} MB"
+    size_in_bytes = write_site(folder, site_page(trends, entries, gating_metrics()))
+    size, page = f"{size_in_bytes / 1e6:.1f} MB", to / PAGE
     progress.end(size)
-    start = to / "index.html"
-    fields = {"file": str(start), "files": files, "bytes": size_in_bytes}
-    _tell("site", where, fields, f"{size}: open {start}", format)
+    _tell("site", where, {"file": str(page), "bytes": size_in_bytes}, f"{size}: open {page}", format)
 
 
 def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: options.OutputFormat) -> None:

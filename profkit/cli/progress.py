@@ -23,29 +23,24 @@ def show_reading(report: Path) -> None:
             print(f"  … reading {without_control_characters(report.name)}", file=sys.stderr)
 
 
-def progress_for(*, quiet: bool, stream: TextIO | None = None, ends_only: bool = False) -> Progress:
-    """What suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log.
-
-    `ends_only`: a log has one line for each piece of work, when it ends.
-    """
+def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
+    """What suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log."""
     stream = stream if stream is not None else sys.stderr
     if quiet:
         return Silent()
-    return _TerminalProgress(stream) if stream.isatty() else _LogProgress(stream, ends_only)
+    return _TerminalProgress(stream) if stream.isatty() else _LogProgress(stream)
 
 
 class _LogProgress(Progress):
     """One line when a piece of work ends: what a CI log wants."""
 
-    def __init__(self, stream: TextIO, ends_only: bool = False) -> None:
-        self._stream, self._ends_only = stream, ends_only
-        self._title = ""
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self._spoken = 0.0
 
     def begin(self, title: str, detail: str = "") -> None:
-        self._title, self._spoken = title, time.monotonic()
-        if not self._ends_only:
-            self._write(f"{title}: {detail}" if detail else title)
+        self._spoken = time.monotonic()
+        self._write(f"{title}: {detail}" if detail else title)
 
     def move(self, detail: str) -> None:
         if time.monotonic() - self._spoken >= LOG_SECONDS:
@@ -53,7 +48,7 @@ class _LogProgress(Progress):
             self._write(f"  {detail}")
 
     def end(self, result: str) -> None:
-        self._write(f"{self._title}: {result}" if self._ends_only else f"  {result}")
+        self._write(f"  {result}")
 
     def note(self, text: str) -> None:
         self._write(f"  {text}")

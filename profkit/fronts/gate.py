@@ -169,6 +169,7 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
         "version: 1",
         "defaults:",
         "  floors: {time.median: 5 %}    # a smaller change does not count",
+        "  timing: 0.2    # seconds of each benchmark in one process: a suite of thirty has its pairs in two minutes",
     ]
     if any(_CALLS in each.command for each in found):
         lines += ["pairs:    # builds the checkout of the baseline", f"  setup: [sh, -c, {_quoted(_CMAKE)}]"]

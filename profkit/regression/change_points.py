@@ -42,8 +42,6 @@ MEAN_TO_SIGMA = 1.2533  # sqrt(pi / 2): sigma over the mean absolute deviation, 
 MEDIAN_BIAS = 0.5
 SPIKE = 6.0  # sigmas at which a wild value is cut off
 SPIKE_NEIGHBOURS = 3  # values on either side of one that say where it should be
-# One night is compared with 24; it must differ by 4 sigma, and 0.84 more are seen 4 times of 5.
-BACK, NIGHT_SIGMAS = 24, 4.84
 
 
 @dataclass(frozen=True)
@@ -53,11 +51,10 @@ class SeriesFindings:
     change_points: tuple[ChangePoint, ...] = ()
     noise: float | None = None  # standard deviation about the stretches between changes
     autocorrelation: float | None = None  # of neighbours, about these stretches
-    detectable: float | None = None  # the smallest relative change that one night could show
 
 
 def examine_series(values: Sequence[float | None]) -> SeriesFindings:
-    """The change points of the best fit, tested against the noise; the noise that remains; what one night could show.
+    """The change points of the best fit, tested against the noise, and the noise that remains.
 
     `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a value.
     A change point's `index` counts all of them and names the first value after the change; `before` and `after` are
@@ -67,9 +64,7 @@ def examine_series(values: Sequence[float | None]) -> SeriesFindings:
     changes = _significant_changes(series, indices)
     series = _rescale(series)  # what follows is relative
     places = [indices.index(change.index) for change in changes]
-    noise = relative_noise(series, places)
-    detectable = noise * NIGHT_SIGMAS * sqrt(1 + 1 / BACK) if noise else noise
-    return SeriesFindings(changes, noise, autocorrelation(series, places), detectable)
+    return SeriesFindings(changes, relative_noise(series, places), autocorrelation(series, places))
 
 
 def find_candidates(values: NDArray[np.float64]) -> list[int]:

@@ -11,13 +11,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.codec import without_collector
-from profkit.core.errors import Progress, UnreadableReport, UsageError
+from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
-    Entry,
     HistoryPoint,
     Scope,
     Series,
@@ -33,7 +31,6 @@ from profkit.regression.history.store import ALL
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
 DEFAULT_METRICS = ("time.geometric_mean", "time.median", "speedup.geometric_mean", "tests.failed")
-_EACH = 20  # series between two words on how far it is
 LARGEST = 2 << 20  # bytes: a hundred thousand values
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
 EXPECTED = "give it one value a line: cut -d, -f2 TABLE.csv > FILE takes the second column of a table"
@@ -64,7 +61,7 @@ def trends_of(
 def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
     """A series with its segments and the change points of each; values that are not valid are left out.
 
-    Noise, autocorrelation and what one night could show are those of the last segment.
+    Noise and autocorrelation are those of the last segment.
     """
     segments = segments_of(series, accepted)
     changes: list[ChangePoint] = []
@@ -76,8 +73,8 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
             point = inside[change.index]
             index = change.index + segment.first
             changes.append(replace(change, index=index, started=point.started, commit=point.commit))
-    noise = findings.noise, findings.detectable, findings.autocorrelation
-    return Trend(series, segments, tuple(changes), *noise)
+    noise, correlation = findings.noise, findings.autocorrelation
+    return Trend(series, segments, tuple(changes), noise, autocorrelation=correlation)
 
 
 def trend_of_file(path: Path) -> Trend:
@@ -85,12 +82,12 @@ def trend_of_file(path: Path) -> Trend:
 
     Raises UnreadableReport for what is no such file.
     """
-    name, values = read_series_file(path)
+    values = read_series_file(path)
     points = tuple(
         HistoryPoint(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in values.items()
     )
-    return trend_of(Series(SeriesKey(path.stem, "", name, Scope("run")), "", "none", points))
+    return trend_of(Series(SeriesKey(path.stem, "", "value", Scope("run")), "", "none", points))
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
@@ -114,27 +111,6 @@ def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
 # ---------------------------------------------------------------- a whole history
 
 
-def all_trends(
-    history: History, chosen: HistoryFilter, progress: Progress
-) -> tuple[tuple[Trend, ...], tuple[Entry, ...]]:
-    """The trend of every series, and the runs, oldest first. It takes 3 ms for a series of a year.
-
-    Raises UnreadableReport for a damaged history.
-    """
-    with without_collector():
-        progress.begin("read", str(history.path))
-        entries, known, accepted = history.entries(chosen), history.series(chosen), history.accepted()
-        progress.end(f"{len(entries)} runs, {len(known)} series")
-        progress.begin("look for changes", f"{len(known)} series")
-        trends = []
-        for number, series in enumerate(known):
-            if number % _EACH == 0:
-                progress.move(f"{number} of {len(known)} series")
-            trends.append(trend_of(series, accepted))
-        progress.end(f"{sum(len(trend.change_points) for trend in trends)} changes")
-    return tuple(trends), entries
-
-
 def gating_metrics() -> frozenset[str]:
     """The metrics that can fail a night by themselves, where a nightly's file says nothing else."""
     return frozenset(info.name for info in all_metrics() if rule_for(info.name).gates)
@@ -143,11 +119,11 @@ def gating_metrics() -> frozenset[str]:
 # ---------------------------------------------------------------- a series in a file
 
 
-def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
-    """The name of the series in a file, and its values by the numbers of their lines; None: a line says there is none.
+def read_series_file(path: Path) -> dict[str, float | None]:
+    """The values of a file by the numbers of their lines; None: a line says there is none.
 
-    Blank lines and those that begin with # are passed over. Raises UnreadableReport where the file cannot be read, or a
-    line is no number.
+    Blank lines, those that begin with # and a first line that names the series are passed over. Raises UnreadableReport
+    where the file cannot be read, or a line is no number.
     """
     try:
         text = read_bounded_text(path, LARGEST, encoding="utf-8-sig")
@@ -158,13 +134,12 @@ def read_series_file(path: Path) -> tuple[str, dict[str, float | None]]:
         raise UnreadableReport(f"{path.name} is no text", EXPECTED) from error
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    name = "value"
     if lines and re.match(r"[^\W\d_][\w .()/%-]*$", lines[0][1]) and lines[0][1].lower() not in MISSING:
-        name = lines.pop(0)[1]
+        del lines[0]
     values = {str(number): _value(path, number, line) for number, line in lines}
     if all(value is None for value in values.values()):
         raise UnreadableReport(f"{path.name} holds no value", EXPECTED)
-    return name, values
+    return values
 
 
 def _value(path: Path, number: int, line: str) -> float | None:

@@ -77,18 +77,14 @@ def trends(series_trends: Sequence[Trend], path: str) -> str:
 
 
 def trend_of_file(trend: Trend, path: str) -> str:
-    """Schema "profkit.trend/1": `change_points` are indices into `values`; a file has one column, a row each value."""
+    """Schema "profkit.trend/1": `change_points` are indices into `values`."""
     fields = trend_fields(trend)
     body: dict[str, Json] = {
         "file": path,
-        "column": trend.series.key.metric,
-        "by": None,
         "change_points": fields["change_points"],
         "changes": fields["changes"],
         "values": [point.value if point.valid else None for point in trend.series.points],
-        "labels": [point.started for point in trend.series.points],
-        "rows": list(range(len(trend.series.points))),
-        **{name: fields[name] for name in ("noise", "detectable", "autocorrelation")},
+        **{name: fields[name] for name in ("noise", "autocorrelation")},
     }
     return _text("profkit.trend/1", body)
 

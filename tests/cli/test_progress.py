@@ -14,14 +14,3 @@ def test_a_log_gets_lines_without_control_characters() -> None:
     shown.end("done after 3 s")
     assert "\x1b" not in stream.getvalue()
     assert stream.getvalue().endswith("  done after 3 s\n")
-
-
-def test_a_log_of_steps_has_one_line_for_each_when_it_ends() -> None:
-    stream = io.StringIO()
-    log = progress_for(quiet=False, stream=stream, ends_only=True)
-    log.begin("step 1", "a commit")
-    log.tick(1.0)
-    log.move("pair 1")
-    assert stream.getvalue() == ""
-    log.end("4 pairs")
-    assert stream.getvalue() == "step 1: 4 pairs\n"

@@ -60,6 +60,14 @@ def test_the_run_names_the_lines_and_what_they_do(tmp_path: Path) -> None:
     assert last["cost"] < 0.05 * last["seconds"]
 
 
+@pytest.mark.timed
+def test_one_call_that_never_lets_the_sampler_in_is_a_place_too() -> None:
+    with profkit.profile(show=False) as run:
+        sum(range(20_000_000))
+    assert run.hot_spots[0].where.file == __file__
+    assert run.hot_spots[0].share > 0.9
+
+
 def test_nothing_is_left_behind() -> None:
     before = (sys.getswitchinterval(), len(gc.callbacks))
     with profkit.profile(show=False) as run:

@@ -1,20 +1,19 @@
-"""The pages of a history: as somebody reads them, and written into a folder of their own, never through a link."""
+"""The page of a history: as somebody reads it, and written into a folder of its own, never through a link."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profkit.core.errors import MachineError, Silent, UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.files import safe_folder
 from profkit.core.types import Entry, Trend
-from profkit.regression.history import HistoryFilter, open_history
-from profkit.regression.trends import all_trends, gating_metrics
-from profkit.reporting.site import page_name, prepare_folder, site_files, write_site
+from profkit.regression.history import open_history
+from profkit.regression.trends import gating_metrics, trends_of
+from profkit.reporting.site import prepare_folder, site_page, write_site
 from tests.browser import visit
 from tests.reporting.site_histories import HOSTILE, UNICODE, commit_of, day, write_history
 
@@ -29,13 +28,13 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     """Half a year of six workloads."""
     history = write_history(tmp_path_factory.mktemp("site history") / "history.sqlite")
     with open_history(history, read_only=True) as store:
-        return all_trends(store, HistoryFilter(), Silent())
+        return trends_of(store, ("*:*",)), store.entries()
 
 
 def write(folder: Path, known: Known) -> Path:
     """The site of a history, as the command writes it."""
     made = prepare_folder(folder)
-    write_site(made, site_files(*known, gating_metrics()))
+    write_site(made, site_page(*known, gating_metrics()))
     return folder
 
 
@@ -67,29 +66,15 @@ def test_the_first_page_has_the_newest_changes_first_and_each_workload(browser: 
         assert re.search(r" regressed$", next(text for text in rows if text.startswith("gated_mlp ")))
         assert "exit code 1" in next(text for text in rows if text.startswith("failed"))
         assert SHOWN_HOSTILE in page.locator("main").inner_text()
-        page.get_by_role("link", name=UNICODE).first.click()
-        assert texts(page, "h1") == [UNICODE]
-        page.get_by_role("link", name="All workloads").click()
-        assert page.url.endswith("/index.html")
-
-
-def test_a_workload_has_its_series(browser: Any, site: Path) -> None:
-    with visit(browser, site / page_name("gated_mlp"), within=site) as opened:
-        page = opened.page
-        assert page.locator("svg.chart").count() == 9
-        (first,) = texts(page, "#gated-mlp-time-median-region-gated-mlp-on-cuda")
+        assert UNICODE in texts(page, "h2")
+        (first,) = texts(page, "#gated-mlp")
         assert "a new segment begins: another machine" in first
         assert re.search(rf"▲ {day(168)}: .* worse .*commit {commit_of(168)[:12]}", first)
-
-
-@pytest.mark.parametrize("name", [HOSTILE, "failed", "one night"])
-def test_any_workload_has_a_page(name: str, browser: Any, site: Path) -> None:
-    with visit(browser, site / page_name(name), within=site) as opened:
-        assert opened.page.locator("main b", has_text=re.compile("^bold$")).count() == 0
-        assert opened.page.evaluate("window.hurt") is None
+        assert page.locator("main b", has_text=re.compile("^bold$")).count() == 0
+        assert page.evaluate("window.hurt") is None
         for width in (320, 1400):
-            opened.page.set_viewport_size({"width": width, "height": 800})
-            assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_an_empty_history_says_how_to_fill_it(tmp_path: Path) -> None:
@@ -105,50 +90,18 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def is_usable(folder: Path) -> bool:
-    """Whether every workload of the overview has its page."""
-    wanted = re.findall(r'href="\./(workload-[^"#]+)', (folder / "index.html").read_text())
-    return all((folder / name).is_file() for name in wanted)
-
-
-def without_attention(known: Known) -> Known:
-    trends, entries = known
-    return (
-        tuple(one for one in trends if one.series.key.workload != "attention forward"),
-        tuple(one for one in entries if one.workload != "attention forward"),
-    )
-
-
 def test_a_site_is_replaced_and_what_is_not_ours_stays(known: Known, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "CNAME").write_text("example.org")  # a checkout for publishing counts as empty
     folder = write(tmp_path / "site", known)
     (folder / "Notes of mine.txt").write_text("mine")
-    assert list(folder.glob("workload-attention*"))
     before = files_of(folder)
     write(folder, known)
     assert files_of(folder) == before
-    write(folder, without_attention(known))
-    assert not list(folder.glob("workload-attention*"))
+    write(folder, ((), ()))
+    assert "No run is stored yet" in (folder / "index.html").read_text()
     assert (folder / "CNAME").read_text() == "example.org"
     assert (folder / "Notes of mine.txt").read_text() == "mine"
-    assert is_usable(folder)
-
-
-def test_what_stops_the_writing_leaves_pages_that_can_be_used(known: Known, tmp_path: Path) -> None:
-    folder = write(tmp_path / "site", known)
-    before = (folder / "index.html").read_bytes()
-    made = prepare_folder(folder)
-
-    def cut() -> Iterator[tuple[str, str]]:
-        yield from list(site_files(*without_attention(known), ()))[:3]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_site(made, cut())
-    assert is_usable(folder)
-    assert (folder / "index.html").read_bytes() == before
-    assert not list(folder.rglob("*.tmp"))
 
 
 def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path: Path) -> None:
@@ -163,9 +116,8 @@ def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path
 def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(known: Known, tmp_path: Path) -> None:
     folder, other = write(tmp_path / "site", known), tmp_path / "secret"
     other.write_text("not yours")
-    for name in ("index.html", page_name("gated_mlp")):
-        (folder / name).unlink()
-        (folder / name).symlink_to(other)
+    (folder / "index.html").unlink()
+    (folder / "index.html").symlink_to(other)
     write(folder, known)
     assert other.read_text() == "not yours"
     assert not (folder / "index.html").is_symlink()
@@ -178,14 +130,6 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_written_into(known: Known,
     folder.rename(tmp_path / "moved")
     folder.symlink_to(other)
     with pytest.raises(MachineError, match="a link has taken its place"):
-        write_site(made, site_files(*known, ()))
+        write_site(made, site_page(*known, ()))
     assert files_of(other) == {}
     safe_folder._made.pop(str(made))
-
-
-def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:
-    names = ["a", "A", "a b", "a-b", "../../etc/passwd", "", "-", "é", "x" * 300, "x" * 301, "a/b", "\udcff"]
-    made = list(map(page_name, names))
-    assert len({name.lower() for name in made}) == len(names)
-    assert all(re.fullmatch(r"workload-[a-z0-9_][a-z0-9_-]{0,70}\.html", name) for name in made)
-    assert made[0] == "workload-a.html"

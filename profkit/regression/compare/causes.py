@@ -6,8 +6,8 @@ tried in the order of RULES: what is outside of the program first, then what it 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import prod
 
 from profkit.backends import kernel_word
@@ -17,20 +17,13 @@ from profkit.regression.compare.machine import find_machine_causes
 from profkit.regression.compare.outcome import Evidence, change_fact, moved
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
-MOST_OF_A_KIND = 5  # the largest: of a hundred kernels with one cause five are enough
+MOST = 10  # of one rule, the largest first: of a hundred kernels with one cause so many are enough
 _NAMED = 3  # kernels or functions that evidence names
 
 
 def causes_of(evidence: Evidence) -> tuple[Cause, ...]:
     """What every rule finds, in their order."""
-    causes: list[Cause] = []
-    for rule in RULES:
-        counts: Counter[str] = Counter()
-        for cause in rule(evidence):
-            counts[cause.kind] += 1
-            if counts[cause.kind] <= MOST_OF_A_KIND:
-                causes.append(cause)
-    return tuple(causes)
+    return tuple(cause for rule in RULES for cause in islice(rule(evidence), MOST))
 
 
 # ---------------------------------------------------------------- software, other kernels
@@ -58,7 +51,7 @@ def _things(evidence: Evidence) -> str:
 
 def _find_shapes_and_occupancy(evidence: Evidence) -> Iterator[Cause]:
     """For each kernel with 1 % of the GPU time: another grid or block, and an occupancy that fell."""
-    for pair in evidence.main_kernels():
+    for pair in evidence.main:
         scope, change = pair.baseline.scope, evidence.kernel_change(pair.baseline.scope)
         if pair.reshaped and change is not None and change.word != "same":
             shapes = Fact.of("renamed", before=pair.baseline.id, after=pair.candidate.id)

@@ -62,7 +62,8 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     if not options.metrics:
         kernels = kernel_changes(baseline, candidate, matched, options.floor)
         functions = function_changes(baseline, candidate)
-    decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels))
+    main = _main_kernels(matched, kernels)
+    decided = _decide_metrics(baseline, candidate, options, main)
     changes = decided.changes
     if not changes and not kernels:
         why = Fact.of("nothing-in-common", metrics=", ".join(options.metrics))
@@ -81,7 +82,7 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
         changes=worst_first(changes),
         kernels=kernels,
         functions=functions,
-        causes=causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions)),
+        causes=causes_of(Evidence(baseline, candidate, changes, matched, main, kernels, functions)),
         looked_at=tested_count(changes),
         notes=tuple(_notes(baseline, candidate, decided)),
         fix=found.fix,
@@ -104,8 +105,7 @@ def _decide_metrics(
 ) -> _DecidedMetrics:
     metrics = options.metrics
     swept = baseline.is_sweep and candidate.is_sweep
-    wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
-    pairs = pairs_of(baseline, candidate, kernels, wanted)
+    pairs = pairs_of(baseline, candidate, kernels)
     grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())
     others = [p for p in pairs if p.metric != "time.median" or p.scope not in grouped.cases]
     changes = (*grouped.changes, *decide_pairs(others, options.floor))

@@ -39,9 +39,6 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.kernels import KernelPair, counts_chosen_launches
 
-# Of a metric that has no rule and was asked for by name: its noise is not known.
-FLOOR = 0.02
-
 
 @dataclass(frozen=True)
 class ChangeRule:
@@ -49,7 +46,7 @@ class ChangeRule:
 
     metric: str
     role: Literal["decides", "stands-in", "supports"] = "supports"
-    floor: float = FLOOR
+    floor: float = 0.02
     least: float = 0.0
     repeat: float | None = None  # None: how far a single value may lie from the next is not known
     spread: float | None = None
@@ -135,24 +132,14 @@ def pairs_of(
     baseline: RunDocument,
     candidate: RunDocument,
     kernels: Collection[KernelPair] = (),
-    wanted: Collection[str] = (),
 ) -> tuple[MetricPair, ...]:
-    """Every metric that both tell and a rule (or `wanted`) names, timings first.
-
-    `kernels` are those of both runs that matter.
-    """
-    return (
-        *_timing_pairs(baseline, candidate, wanted),
-        *_reading_pairs(baseline, candidate, kernels, wanted),
-    )
+    """Every metric that both tell and a rule names, timings first. `kernels` are those of both runs that matter."""
+    return (*_timing_pairs(baseline, candidate), *_reading_pairs(baseline, candidate, kernels))
 
 
-def _timing_pairs(
-    baseline: RunDocument, candidate: RunDocument, wanted: Collection[str]
-) -> Iterator[MetricPair]:
+def _timing_pairs(baseline: RunDocument, candidate: RunDocument) -> Iterator[MetricPair]:
     rule = rule_of("time.median", "profkit")
-    if rule is None or (wanted and "time.median" not in wanted):
-        return
+    assert rule is not None
     after = {(timing.name, timing.kind): timing for timing in candidate.timings}
     for timing in baseline.timings:
         counterpart = after.get((timing.name, timing.kind))
@@ -180,7 +167,6 @@ def _reading_pairs(
     baseline: RunDocument,
     candidate: RunDocument,
     kernels: Collection[KernelPair],
-    wanted: Collection[str],
 ) -> Iterator[MetricPair]:
     traces = [document.trace for document in (baseline, candidate) if document.trace is not None]
     passed = {"time.gpu"} if traces and all(map(counts_chosen_launches, traces)) else set()
@@ -198,11 +184,7 @@ def _reading_pairs(
     for reading in readings_of(baseline):
         if reading.metric in timed or reading.scope.kind == "function":
             continue
-        if wanted and reading.metric not in wanted:
-            continue
         rule = rule_of(reading.metric, reading.source.tool)
-        if rule is None and reading.metric in wanted:
-            rule = ChangeRule(reading.metric, "decides")
         counterpart = after.get((reading.metric, reading.scope, reading.source.tool))
         if rule is None or counterpart is None or counterpart.quality != reading.quality:
             continue

@@ -18,7 +18,7 @@ from profkit.core.types import (
     Scope,
 )
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels
-from profkit.regression.compare.metrics import KERNEL_SHARE, LONGER, readings_of
+from profkit.regression.compare.metrics import LONGER, readings_of
 
 _SHARE = 0.02  # of the GPU time: kernels that take less decide nothing
 COLLAPSE = 0.1  # of the time before: an improvement as large as that is not believed
@@ -172,6 +172,7 @@ class Evidence:
     candidate: RunDocument
     changes: tuple[Change, ...]
     matched: MatchedKernels
+    main: tuple[KernelPair, ...]  # of those that take 1 % of the GPU time or more
     kernels: tuple[KernelChange, ...]
     functions: tuple[FunctionChange, ...]
 
@@ -209,13 +210,6 @@ class Evidence:
         """A metric's values in both runs, whether or not they differ."""
         first, second = self.before.get((metric, scope)), self.after.get((metric, scope))
         return None if first is None or second is None else (first, second)
-
-    def main_kernels(self) -> Iterator[KernelPair]:
-        """The kernels of both runs that take 1 % of the GPU time or more."""
-        for pair in self.matched.pairs:
-            change = self.kernel_change(pair.baseline.scope)
-            if change is not None and change.share >= KERNEL_SHARE:
-                yield pair
 
     def kernel_change(self, scope: Scope) -> KernelChange | None:
         """The change of a kernel of both runs, by its scope in the baseline."""

@@ -20,7 +20,6 @@ from profkit.kernels.evaluation.document import is_evaluation
 from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
-from profkit.regression.history.file import is_history
 from profkit.regression.history.rows import ID_LENGTH, iso_time, microseconds
 
 
@@ -156,18 +155,16 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def export_table(history: History, target: Path, *, workload: str | None = None, force: bool = False) -> int:
+def export_table(history: History, target: Path, workload: str | None = None) -> int:
     """Write all values to `target` as CSV, and say how many rows there are.
 
-    Raises UsageError where `target` is there already (without `force`) or of another kind, MachineError where it cannot
-    be written; then nothing of it is left.
+    Raises UsageError where `target` is there already or of another kind, MachineError where it cannot be written; then
+    nothing of it is left.
     """
     if target.suffix.lower() != ".csv":
         raise UsageError(f"{target} is no .csv", "--to history.csv")
-    if target.exists() and not force:
-        raise UsageError(f"{target} exists already", "--force, or another name")
-    if target.is_file() and is_history(target):  # whatever --force means, it is not this
-        raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
+    if target.exists():
+        raise UsageError(f"{target} exists already", "--to another name")
     count = 0
     with (
         writing(target, "--to FILE elsewhere"),

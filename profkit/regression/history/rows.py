@@ -85,11 +85,7 @@ def _source(document: RunDocument) -> str:
     """Who measured: profkit a run, else the tool whose report it is."""
     if document.passes or document.timings:
         return "profkit"
-    traced = document.trace.tool if document.trace is not None else None
-    return next(
-        iter(document.tools),
-        traced or next((reading.source.tool for reading in document.readings), "profkit"),
-    )
+    return next(iter(document.tools), "profkit")
 
 
 def run_id(document: RunDocument) -> str:

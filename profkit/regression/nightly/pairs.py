@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 
 from profkit.core.errors import OptionFix, ProfkitError
-from profkit.core.files.safe_folder import make_parents
 from profkit.core.run_folder import clean_name
 from profkit.core.types import (
     Change,
@@ -136,6 +133,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         return replace(known, failed=not base.first, first=base.first)  # the same setup fails again
     options = pair_options(session, spec)
     folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
+    logs = session.folder / "runs" / clean_name(spec.name)
     exact: tuple[Change, ...] = ()
     told: tuple[Uncounted, ...] = ()
     try:
@@ -143,7 +141,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             first, second = (
                 stack.enter_context(
                     version_of(
-                        name, spec.command, spec.cwd, config.pairs, folder, session.progress.tick, spec.env
+                        name, spec.command, spec.cwd, config.pairs, logs, session.progress.tick, spec.env
                     )
                 )
                 for name in (base.base, None)
@@ -159,7 +157,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             exact += tuple(counted_beside(result.changes, spec, exact))
             told += tuple(not_measured(session, spec, tonight, exact))
     except NoCheckout as fault:
-        fix = _keep_log(session, spec, fault.log) or fault.fix
+        fix = shlex.join(["cat", str(fault.log)]) if fault.log is not None else fault.fix
         none = replace(base, code="failed", message=fault.message, fix=fix, failed=not base.first)
         session.no_checkout[spec.cwd, base.base] = none
         return none
@@ -203,19 +201,6 @@ def _with_room(
         return options
     needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
     return replace(options, budget=max(options.budget, needed))
-
-
-def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:
-    """What a failed checkout or setup printed, kept beside the workload's runs; the line that shows it."""
-    if log is None:
-        return None
-    kept = session.folder / "runs" / clean_name(spec.name) / log.name
-    try:
-        make_parents(kept.parent)
-        os.replace(log, kept)
-    except OSError:
-        return None
-    return shlex.join(["cat", str(kept)])
 
 
 def _key_for(fix: str | None) -> str | None:

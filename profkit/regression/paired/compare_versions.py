@@ -58,6 +58,7 @@ class VersionsRequest:
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
     backend: str = "auto"
+    asked: bool = False  # the time was asked for by name: then a tenth of it is an improvement, too
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _compare_ready(
             progress.end("interrupted")
             reason, interrupted = search.found, True
             notes = [Fact("search-interrupted")]
-    comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
+    comparison = _comparison_of(sides, changes, result, reason, tuple(notes), request.asked)
     if comparison.outcome == "regressed":
         comparison = replace(comparison, blamed=blamed_lines(reason, first, second))
     return VersionsResult(comparison, interrupted)
@@ -233,6 +234,7 @@ def _comparison_of(
     result: PairedResult,
     found: Reason,
     notes: tuple[Fact, ...],
+    asked: bool,
 ) -> Comparison:
     why: Comparison | None = None
     if len(found.documents) == 2:
@@ -245,7 +247,7 @@ def _comparison_of(
             changes = (*changes, *counted)
             sides = replace(sides[0], backend=first.backend), replace(sides[1], backend=second.backend)
     timed_any = any(change.unit == "s" for change in changes)
-    decided = outcome_of(changes, why.kernels if why else ()) if timed_any else _too_few(result)
+    decided = outcome_of(changes, why.kernels if why else (), asked=asked) if timed_any else _too_few(result)
     outcome = decided.word
     return Comparison(
         *sides,

@@ -79,14 +79,12 @@ class CallChange:
 
     def fact(self, per: str) -> Fact:
         """How often it is called, by whom, and where that is."""
-        where: dict[str, str] = {}
-        code = "calls"
-        if self.caller is not None:
-            place = f"{self.caller[0]}:{self.line}" if self.line else self.caller[0]
-            code, where = "calls-from", {"caller": self.caller[1], "place": place}
-        elif self.line:
-            code, where = "calls-at", {"place": f"{self.function[0]}:{self.line}"}
-        return Fact.of(code, **self._counts(per), **where)
+        if self.caller is None and not self.line:
+            return self.short(per)
+        file, name = self.caller or self.function
+        code = "calls-at" if self.caller is None else "calls-from"
+        place = f"{file}:{self.line}" if self.line else file
+        return Fact.of(code, **self._counts(per), caller=name, place=place)
 
     def short(self, per: str) -> Fact:
         """The same without the caller."""

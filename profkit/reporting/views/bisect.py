@@ -30,7 +30,6 @@ from profkit.reporting.view import (
 
 _SHORT = 10  # digits of a commit
 _SUBJECT = 16  # characters of a message in the table
-_MOST_OF_IT = 0.7  # of the whole change
 _NEAR = 0.4  # of the whole change: a commit that is that near to an end is like it
 _WORDS: dict[BisectState, tuple[Status, str]] = {
     "found": (Status.FAIL, "FOUND"),
@@ -82,7 +81,7 @@ def _sentence(document: BisectDocument) -> str:
         return f"Both ends {what}: {size}. Nothing was searched."
     single = [part for part in search.parts if part.kind == "one"]
     if search.state == "found":
-        return _found(document, search, single[0])
+        return _found(document, single[0])
     if search.state == "several":
         return _several(document, search, single)
     likely = sorted(search.probabilities.items(), key=lambda item: -item[1])[:3]
@@ -95,16 +94,13 @@ def _sentence(document: BisectDocument) -> str:
     return f"Not at its end. The likeliest so far: {names}." if names else "Not at its end."
 
 
-def _found(document: BisectDocument, search: BisectSearch, part: BisectPart) -> str:
+def _found(document: BisectDocument, part: BisectPart) -> str:
     course = f"{_course(part.ratio)} (probability {_chance(part.probability)})"
     doubt = ""
     if part.word is not None and part.word != "different":
         doubt = f" Run in turn with the commit before it, it was {part.word.upper()}: a larger --budget says more."
     if part.probability < CERTAINTY:
         doubt += f" That is less than the {_chance(CERTAINTY)} that are wanted: the tests are spent."
-    whole = search.steps[0].ratio
-    if part.word is not None and log(part.ratio) / log(whole) < _MOST_OF_IT:
-        doubt += f" It is {_size(whole)} between both ends: another commit may have made the rest."
     if len(part.commits) == 1:
         return f"{_quoted(document, part.commits[0])} made it {course}.{doubt}"
     names = ", ".join(_quoted(document, commit) for commit in part.commits)

@@ -92,8 +92,7 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     if lines:
         yield Section("Next", (Commands(lines),))
     if folder is not None:
-        files = "report.md  report.html  night.json  junit.xml  runs/"
-        yield Section("Files", (Paragraph(str(folder)), Paragraph(soft(files))))
+        yield Section("Files", (Paragraph(str(folder)),))
     yield from (_cases(night, workload) for workload in night.workloads)
     yield Annotations(tuple(_annotations(night)))
 

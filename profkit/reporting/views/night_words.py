@@ -102,13 +102,8 @@ def no_pairs(pairs: NightPairs) -> str:
 
 def uncounted(one: Uncounted) -> str:
     """Why a count beside the base decides nothing."""
-    if one.code == "unknown":
-        return f"{one.what} of the base are not known: the past nights decide"
-    if one.code == "scatters":
-        return f"{one.what} of one commit lies {100 * one.apart:.1f} % apart: the past nights decide, not the base"
-    if one.code == "absent":
-        return f"{one.what} was not measured: its pass, {one.message}, did not run or had no result (passes:, depth:)"
-    return f"{one.what} was not counted: {one.message or 'the budget is used up'}"
+    said = {"what": one.what, "message": one.message or "the budget is used up"}
+    return fact_text(Fact(f"uncounted {one.code}", {"apart": one.apart}, said))
 
 
 def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> str:

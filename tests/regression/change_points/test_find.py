@@ -114,7 +114,7 @@ def test_whatever_the_values_what_is_said_is_finite(values: list[float | None]) 
         assert 0 < change.index < len(values)
         assert isfinite(change.before)
         assert isfinite(change.after)
-    for figure in (findings.noise, findings.autocorrelation, findings.detectable):
+    for figure in (findings.noise, findings.autocorrelation):
         assert figure is None or isfinite(figure)
 
 

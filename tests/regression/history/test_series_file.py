@@ -30,7 +30,7 @@ def written(folder: Path, content: str | bytes, name: str = "series.csv") -> Pat
     ],
 )
 def test_a_series_is_read_however_it_is_written(tmp_path: Path, content: str, values: object) -> None:
-    assert tuple(read_series_file(written(tmp_path, content))[1].values()) == values
+    assert tuple(read_series_file(written(tmp_path, content)).values()) == values
 
 
 @pytest.mark.parametrize(

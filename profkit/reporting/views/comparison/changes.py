@@ -95,8 +95,6 @@ def looked_line(comparison: Comparison) -> str | None:
     text = f"{plural(len(comparison.changes), 'metric')} compared"
     if comparison.looked_at:
         text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
-        if any(len(c.baseline.groups) == len(c.candidate.groups) == 1 for c in comparison.changes):
-            text += ", if single processes differ by no more than is assumed"
     return text
 
 

@@ -155,6 +155,8 @@ class StackSampler:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """What is sampled from here is inside a region."""
+        if not self._entries:  # what was collected before it is no part of it
+            self._collecting = 0.0
         self._depth += 1
         self._entries += 1
 
@@ -166,7 +168,7 @@ class StackSampler:
         """The garbage collector begins or ends: called by it."""
         if phase == "start":
             self._collector_begun = perf_counter()
-        elif self._collector_begun:
+        elif self._collector_begun and (self._depth > 0 or not self._entries):
             self._collecting += perf_counter() - self._collector_begun
 
     # ------------------------------------------------------------ the thread
@@ -424,7 +426,7 @@ class StackSampler:
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
-        line |= {"collecting": round(self._collecting, 6)} if self._collecting else {}
+        line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
