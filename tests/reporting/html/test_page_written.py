@@ -12,9 +12,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from profkit.reporting.charts.of_run import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.report_files import write_page
+from profkit.reporting.views.run_about import read_extras
 from tests import documents
 from tests.conftest import ROOT
 
