@@ -175,10 +175,7 @@ def test_what_cannot_be_looked_at_is_said(
         (None, 3, "reboot"),
     ],
 )
-def test_a_refusal_has_the_line_that_changes_it(
-    monkeypatch: pytest.MonkeyPatch, other: str | None, scope: int, fix: str
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+def test_a_refusal_has_the_line_that_changes_it(other: str | None, scope: int, fix: str) -> None:
     assert fix in why_refused(7, other, scope)[1]
 
 
