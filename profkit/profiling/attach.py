@@ -23,12 +23,12 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import RUN, Fact, PassResult, Reading, RunDocument, RunState, Source, Workload
 from profkit.hardware.machine import read_machine
 from profkit.hardware.nvml import NvmlError, nvml_session
+from profkit.profilers.programs import last_line
 from profkit.profiling.profile import write_reports
 from profkit.profiling.run_passes import run_pass
 from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name
-from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.secrets import mask_command
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
         try:
             if done.state == "failed":
-                raise MachineError(f"{plan.tool}: {fact_text(done.reason)}", done.fix)
+                said = last_line((folder / str(done.log)).read_text(errors="replace"))
+                raise MachineError(f"{plan.tool} failed: {said}", f"less {short_path(folder)}/{done.log}")
             findings = attached.read(context, watch.seconds, watch.cpu)
         except ProfkitError as fault:
             progress.end("failed")
