@@ -1,4 +1,4 @@
-"""Workers, processes of kernels and the command itself beside a folder on PYTHONPATH with a file of each library module."""
+"""Workers, kernels' processes and the command itself beside a folder on PYTHONPATH that has files of library modules."""
 
 from __future__ import annotations
 
