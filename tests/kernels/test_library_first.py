@@ -1,4 +1,4 @@
-"""Workers, kernels' processes and the command itself beside a folder on PYTHONPATH that has files of library modules."""
+"""Workers, kernels' processes and the command itself beside a folder on PYTHONPATH that has library modules' names."""
 
 from __future__ import annotations
 
