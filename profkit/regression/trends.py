@@ -73,8 +73,7 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
             point = inside[change.index]
             index = change.index + segment.first
             changes.append(replace(change, index=index, started=point.started, commit=point.commit))
-    noise, correlation = findings.noise, findings.autocorrelation
-    return Trend(series, segments, tuple(changes), noise, autocorrelation=correlation)
+    return Trend(series, segments, tuple(changes), findings.noise, findings.autocorrelation)
 
 
 def trend_of_file(path: Path) -> Trend:
