@@ -22,7 +22,7 @@ class Done:
     def __init__(self, process: subprocess.CompletedProcess[str], folder: Path) -> None:
         self.code, self.out, self.err = process.returncode, process.stdout, process.stderr
         self.records = [
-            decode_record(path.read_text(), path.name) for path in sorted(folder.glob("r.*.json"))
+            decode_record(json.loads(path.read_text())) for path in sorted(folder.glob("r.*.json"))
         ]
 
     @property

@@ -134,10 +134,12 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
         known += seconds
         spots.append(_spot(document, group, seconds / sampled.wall, seconds * scale))
     on_lines = sum(line.main_wall for line in sampled.lines)
-    importing = max(0.0, sampled.wall - on_lines - sampled.rest_wall) if _importing(document) else 0.0
+    imports = _importing(document)  # lines beyond the first hundred are no imports
+    left = max(0.0, sampled.wall - on_lines - sampled.rest_wall)
+    importing = min(left, imports.total) if imports is not None else 0.0
     if importing >= LEAST * sampled.wall:
-        imports = _import_spot(document, importing / sampled.wall, importing * scale)
-        spots.append(replace(imports, code=sampled.import_code))
+        spot = _import_spot(document, importing / sampled.wall, importing * scale)
+        spots.append(replace(spot, code=sampled.import_code))
         known += importing
     rest = max(0.0, sampled.wall - known)
     spots.append(HotSpot(rest / sampled.wall, rest * scale, "rest"))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from math import nan
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
@@ -41,9 +39,6 @@ from profkit.kernels.evaluation.suites.suite import Arguments, make_test
 from profkit.kernels.operations.in_float64 import flat_tensors
 from profkit.reporting.facts import fact_text
 
-# What judging the tests of one kernel gives: those that were checked, and those that were timed.
-_Task: TypeAlias = Callable[[], tuple[list[TestResult], list[TestResult]]]
-
 
 def eval_correctness_test(op: Any, impl: Callable[..., Any] | str, test: Any) -> CorrectnessTestResult:
     """Whether `impl` does what `op` does on the `args` and `kwargs` of a test.
@@ -52,7 +47,7 @@ def eval_correctness_test(op: Any, impl: Callable[..., Any] | str, test: Any) ->
     follows from the result in float64, and is written in the record's error message where it is not. See `eval_one_op`
     for what `op` and `impl` may be.
     """
-    ((result,), _) = judge_tests(op, impl, (test,), (), PairOptions())
+    ((result,), _) = KernelTests(op, impl, (test,)).judge(PairOptions())
     return correctness_record(result)
 
 
@@ -64,7 +59,7 @@ def eval_performance(
     A test that is wrong, or fails, has no speed-up and is in no mean: NaN where none is left. `budget`: seconds of
     timing per test at most. See `eval_one_op`.
     """
-    _, results = judge_tests(op, impl, (), tests, PairOptions(budget))
+    _, results = KernelTests(op, impl, (), tests).judge(PairOptions(budget))
     return mean_speedup(results), [performance_record(result) for result in results]
 
 
@@ -89,9 +84,8 @@ def eval_one_op(
 
     Raises UsageError for what is no operation and for a kernel that cannot be taken to another process.
     """
-    correctness, performance = judge_tests(
-        op, impl, correctness_tests, performance_tests, PairOptions(budget)
-    )
+    tests = KernelTests(op, impl, correctness_tests, performance_tests)
+    correctness, performance = tests.judge(PairOptions(budget))
     return (
         pass_share(correctness),
         mean_speedup(performance),
@@ -105,28 +99,6 @@ def mean_speedup(results: Sequence[TestResult]) -> float:
     speedups = [result.speedup.median for result in results if result.speedup and result.status == "passed"]
     mean = geometric_mean(speedups)
     return nan if mean is None else mean
-
-
-@dataclass(frozen=True)
-class FixedTest:
-    """The arguments of a test as they were when it was read, on the CPU; where they came from decides the device."""
-
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    on_cuda: bool = False
-
-
-def fix_test(test: Any) -> FixedTest:
-    """Read a test once: some draw new values whenever they are asked. Raises UsageError for what is no test."""
-    if isinstance(test, FixedTest):
-        return test
-    try:
-        args, kwargs = tuple(test.args), dict(test.kwargs)
-    except (AttributeError, TypeError) as error:
-        raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
-    return FixedTest(
-        _on_cpu(args), _on_cpu(kwargs), any(tensor.is_cuda for tensor in flat_tensors([args, kwargs]))
-    )
 
 
 def _on_cpu(value: Any) -> Any:
@@ -146,59 +118,65 @@ def refuse_while_loading() -> None:
         )
 
 
-class _Given:
-    """A suite of tests that a program gave: to be checked, and to be timed, too. Raises UsageError for what is none."""
+class KernelTests:
+    """A kernel with its tests, which are read once: some draw new values whenever they are asked. A suite for a judge.
 
-    def __init__(self, operation: str, correctness: Iterable[Any], performance: Iterable[Any]) -> None:
-        self.tests: list[EvaluationTest] = []
-        self.on_cuda = False
+    Raises UsageError for what is no operation, no test, and for a kernel that cannot be taken to another process.
+    """
+
+    def __init__(
+        self,
+        op: Any,
+        impl: Callable[..., Any] | str,
+        correctness: Iterable[Any] = (),
+        performance: Iterable[Any] = (),
+    ) -> None:
+        refuse_while_loading()
+        self._function = _function_of(op)
+        self.operation = operation_name(op) if self._function is None else self._function.request.operation
+        if self._function is not None and isinstance(impl, str):
+            raise UsageError("a text is a kernel of an operation of PyTorch", "give the kernel as a function")
+        self._source = request_function(impl, self.operation)
+        self._tests: list[EvaluationTest] = []
         self._arguments: dict[str, Arguments] = {}
-        for timed, given in ((False, correctness), (True, performance)):
-            for fixed in map(fix_test, given):
-                self._add(operation, fixed, timed)
+        self._on_cuda = False
+        for test in correctness:
+            self._add(test, timed=False)
+        for test in performance:
+            self._add(test, timed=True)
 
-    def _add(self, operation: str, fixed: FixedTest, timed: bool) -> None:
+    def _add(self, test: Any, *, timed: bool) -> None:
         try:
-            call = describe_call(fixed.args, fixed.kwargs)
+            args, kwargs = tuple(test.args), dict(test.kwargs)
+            call = describe_call(args, kwargs)
+        except (AttributeError, TypeError) as error:
+            raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
         except NotationError as error:
-            raise UsageError(f"a test of {operation} has {error}", "tensors and plain values") from error
+            raise UsageError(f"a test of {self.operation} has {error}", "tensors and plain values") from error
+        self._on_cuda |= any(tensor.is_cuda for tensor in flat_tensors([args, kwargs]))
         forms = call.tensors()
         dtype = next((form.dtype for form in (*(f for f in forms if "float" in f.dtype), *forms)), "")
-        test = make_test("given", operation, dtype, format_call(call), len(self.tests), timed=timed)
-        self.tests.append(test)
-        self.on_cuda |= fixed.on_cuda
-        self._arguments[test.id] = Arguments(fixed.args, fixed.kwargs)
+        text, number = format_call(call), len(self._tests)
+        made = make_test("given", self.operation, dtype, text, number, timed=timed)
+        self._tests.append(made)
+        self._arguments[made.id] = Arguments(_on_cpu(args), _on_cpu(kwargs))
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:  # noqa: ARG002
-        """The arguments as they were read, which the judge copies."""
+        """The arguments as they were read, on the CPU; the judge copies them."""
         return self._arguments[test.id]
 
-
-def judge_tests(
-    op: Any,
-    impl: Callable[..., Any] | str,
-    correctness: Iterable[Any],
-    performance: Iterable[Any],
-    timing: PairOptions,
-) -> tuple[list[TestResult], list[TestResult]]:
-    """The results of the correctness tests, and those of the performance tests."""
-    refuse_while_loading()
-    function = _function_of(op)
-    operation = operation_name(op) if function is None else function.request.operation
-    if function is not None and isinstance(impl, str):
-        raise UsageError("a text is a kernel of an operation of PyTorch", "give the kernel as a function")
-    given, source = _Given(operation, correctness, performance), request_function(impl, operation)
-    with _kept.lock, torch.no_grad():
-        device = "cuda:0" if given.on_cuda else "cpu"
-        threads = torch.get_num_threads()
-        try:
-            judge = _kept.judge_of(JudgeSettings(timing=timing, device=device))
-            judge.use(given, source, function)
-            results = [judge.judge(test) for test in given.tests]
-        finally:
-            torch.set_num_threads(threads)  # a judge computes small truths on one
-    timed = [result for result in results if result.test.timed]
-    return [result for result in results if not result.test.timed], timed
+    def judge(self, timing: PairOptions) -> tuple[list[TestResult], list[TestResult]]:
+        """The results of the correctness tests, and those of the performance tests."""
+        with _kept.lock, torch.no_grad():
+            threads = torch.get_num_threads()
+            try:
+                judge = _kept.judge_on("cuda:0" if self._on_cuda else "cpu")
+                judge.use(self, self._source, self._function, timing)
+                results = [judge.judge(test) for test in self._tests]
+            finally:
+                torch.set_num_threads(threads)  # a judge computes small truths on one
+        timed = [result for result in results if result.test.timed]
+        return [result for result in results if not result.test.timed], timed
 
 
 def _function_of(op: Any) -> FunctionOperation | None:
@@ -226,7 +204,7 @@ class MultiprocessingEvaluator:
             raise UsageError(f"{num_workers} workers cannot do anything", "num_workers=1")
         refuse_while_loading()
         self._timing = PairOptions(budget)
-        self._tasks: list[_Task] = []
+        self._tasks: list[KernelTests] = []
         self._results: list[EvalResult] = []
 
     def __enter__(self) -> MultiprocessingEvaluator:
@@ -248,15 +226,13 @@ class MultiprocessingEvaluator:
 
         Raises UsageError for what is no operation, no test, or a kernel that cannot be taken to another process.
         """
-        request_function(impl, operation_name(op))
-        correctness, performance = map(fix_test, correctness_tests), map(fix_test, performance_tests)
-        self._tasks.append(partial(judge_tests, op, impl, [*correctness], [*performance], self._timing))
+        self._tasks.append(KernelTests(op, impl, correctness_tests, performance_tests))
         return len(self._tasks) - 1
 
     def start_evaluation(self) -> None:
         """Do all tasks that have not been done; it returns when they are done."""
-        for task in self._tasks[len(self._results) :]:
-            self._results.append(self._do(len(self._results), task))
+        for number, task in [*enumerate(self._tasks)][len(self._results) :]:
+            self._results.append(self._do(number, task))
 
     def get_results(self) -> list[EvalResult]:
         """A result for every task, in the order they were submitted; those that were not started are done first.
@@ -266,9 +242,9 @@ class MultiprocessingEvaluator:
         self.start_evaluation()
         return list(self._results)
 
-    def _do(self, number: int, task: _Task) -> EvalResult:
+    def _do(self, number: int, task: KernelTests) -> EvalResult:
         try:
-            correctness, performance = task()
+            correctness, performance = task.judge(self._timing)
         except ProfkitError as fault:
             return EvalResult(number, error=fault.message)
         return EvalResult(
@@ -306,7 +282,7 @@ class LLMBackend:
         operation, and for what is no test.
         """
         kernel_code = with_imports(kernel_code)  # as its file has it, so that lines have its numbers
-        results, _ = judge_tests(op, kernel_code, test_cases, (), self._timing)
+        results, _ = KernelTests(op, kernel_code, test_cases).judge(self._timing)
         decided = decided_results(results)
         unloaded = next((result for result in results if result.status == "load-error"), None)
         feedback = FeedbackInfo(
@@ -327,7 +303,7 @@ class LLMBackend:
 
         Raises as `test_kernel_correctness` does.
         """
-        _, results = judge_tests(op, kernel_code, (), performance_tests, self._timing)
+        _, results = KernelTests(op, kernel_code, (), performance_tests).judge(self._timing)
         return mean_speedup(results), [performance_record(result) for result in results]
 
 
@@ -343,22 +319,22 @@ class _KeptJudge:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self._settings: JudgeSettings | None = None
+        self._device = ""
         self._judge: Judge | None = None
         self._logs: TemporaryFolder | None = None
 
-    def judge_of(self, settings: JudgeSettings) -> Judge:
-        """A judge with these settings; another one is closed."""
-        if self._judge is None or self._settings != settings:
+    def judge_on(self, device: str) -> Judge:
+        """A judge on this device; one on another is closed."""
+        if self._judge is None or self._device != device:
             self.close()
             self._logs = TemporaryFolder("judge")
             logs = Path(self._logs.name, "logs")
             logs.mkdir()
             self._judge = Judge(str(logs))
-            plain = codec.to_plain_data(settings)
+            plain = codec.to_plain_data(JudgeSettings(device=device))
             assert isinstance(plain, dict)
             self._judge.open({**plain, "first": False})
-            self._settings = settings
+            self._device = device
         return self._judge
 
     def close(self) -> None:

@@ -119,8 +119,8 @@ def prefer_as_oom_victim() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def limit_memory(free: int | None, share: float = 1.0) -> None:
-    """Let this process have `share` of `free` bytes beyond what it has: more is refused (setrlimit(2): RLIMIT_DATA).
+def limit_memory(free: int | None) -> None:
+    """Let this process have nine tenths of `free` bytes beyond what it has: more is refused (setrlimit(2)).
 
     Without it Linux promises memory that it does not have, and kills some process when it is used.
     """
@@ -131,7 +131,7 @@ def limit_memory(free: int | None, share: float = 1.0) -> None:
 
     with suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = used + int(MARGIN * share * free)
+        wanted = used + int(MARGIN * free)
         resource.setrlimit(
             resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
         )

@@ -33,7 +33,11 @@ from profkit.profiling.summarize import judge_document, read_report
 from profkit.runtime.passes.secrets import mask_command
 
 FLAMES = "artifacts/stacks.speedscope.json"
-LEAST, FEW = 5, 20  # samples: of fewer, nothing is said of where the time goes; shares are hardly known
+FEW = 20  # samples: of fewer, shares are hardly known
+LEAST, SHORT = (
+    5,
+    0.1,
+)  # of fewer samples, in less than so many seconds, nothing is said of where the time goes
 
 
 def empty_run(recording: Recording) -> Run:
@@ -72,9 +76,11 @@ def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampl
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
     if (count := int(report.facts.get("samples", 0))) < FEW:
         seconds = format_quantity(recording.seconds, "s")
-        few = f"Only {plural(count, 'sample')} in {seconds}: repeat what is short in a loop."
+        few = (
+            f"Only {plural(count, 'sample')} in {seconds}: shares are rough, repeat what is short in a loop."
+        )
         document = replace(document, notes=(few,))
-    if sampled is not None and count >= LEAST:
+    if sampled is not None and (count >= FEW or recording.seconds >= SHORT):
         document = replace(document, sampled=(sampled,))
     return _added(document, report, recording, "stacks", None, (STACKS, FLAMES))
 

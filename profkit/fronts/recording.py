@@ -6,6 +6,7 @@ is started but a thread, and nothing is read here.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import linecache
 import os
@@ -22,10 +23,11 @@ from typing import Any, cast
 
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import clean_name
-from profkit.runtime.passes.host.samples import StackSampler
+from profkit.runtime.passes.host.samples import FIRST_PAUSE, StackSampler
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
+PATIENCE = 0.05  # seconds, for the first sample
 LOOKS = 0.25  # seconds between two looks at the process: memory, processor time, time in a queue
 _UNDER_WAY = "not sampled: {} already. End that one, or leave this one out"
 _lock = threading.Lock()
@@ -46,13 +48,22 @@ class PartSampler(StackSampler):
         """Sample from here, also in a child that was forked just now."""
         self._first = self._looked = time.perf_counter()
         self._before = _seconds_used()
+        with contextlib.suppress(RuntimeError):  # no loop runs
+            if (asyncio := sys.modules.get("asyncio")) is not None:
+                self.task, self.tasks_before = asyncio.current_task(), asyncio.all_tasks()
         super().begin()
         # A forked child ends without `end`; in the process itself multiprocessing would keep this object to its exit.
         self._finalizer = os.getpid() == self._owner
 
     def finish(self) -> None:
         """Sample no more, and leave the interpreter as it was."""
+        until = time.perf_counter() + PATIENCE
+        while not any(one.node for one in self._threads.values()) and time.perf_counter() < until:
+            time.sleep(
+                FIRST_PAUSE
+            )  # one call into native code kept the interpreter from the beginning to here
         super().finish()
+        self.task, self.tasks_before = None, ()
         gc.callbacks[:] = [one for one in gc.callbacks if one != self._collected]
         self._look()
 

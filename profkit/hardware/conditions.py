@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import user_cache, write_whole
-from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Disturbance, Machine, Moment, RunSpread
 from profkit.hardware import machine, system
@@ -30,43 +30,6 @@ _ROOT = Path("/")
 # Which are asked: on a large machine a file each would take longer than it is worth
 _MOST_CORES = 16
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
-
-
-@dataclass(frozen=True)
-class MachineConditions:
-    """One look at the machine. None where it does not tell; shares are 0..1 of all cores over the window."""
-
-    cores: int  # usable by this process, before its group's quota
-    quota: float | None = None  # cores' worth of time the control group allows
-    load: float | None = None  # mean number of runnable tasks over the last minute
-    pressure: float | None = None  # % of the last 10 s in which some task waited for a core
-    others: float | None = None  # share of the cores that other processes kept busy
-    stolen: float | None = None  # share that the hypervisor gave to other guests
-    governor: str | None = None
-    memory: int | None = None  # bytes that may still be taken
-
-
-def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
-    """Look at the machine for `window` seconds. On a recorded tree nothing moves: others and stolen are None."""
-    live = root == _ROOT
-    before, own = _read_activity(root), _own_cpu_seconds()
-    if live:
-        time.sleep(window)
-    after = _read_activity(root)
-    passed = after.total - before.total
-    ours = (_own_cpu_seconds() - own) * _ticks_per_second()
-    cores = usable_cores(root)
-    first = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq"
-    return MachineConditions(
-        cores=max(1, len(cores)),
-        quota=machine.read_limits(root).cpus,
-        load=_read_load(root),
-        pressure=_read_pressure(root, "avg10="),
-        others=min(1.0, max(0.0, after.busy - before.busy - ours) / passed) if passed > 0 else None,
-        stolen=min(1.0, max(0, after.stolen - before.stolen) / passed) if passed > 0 else None,
-        governor=system.read_text(root, f"{first}/scaling_governor") or None,
-        memory=machine.available_memory(root),
-    )
 
 
 class OtherProcesses:
@@ -102,13 +65,13 @@ class DisturbanceWatch:
 
     def __init__(self, root: Path = _ROOT) -> None:
         self._root, self._begin = root, time.monotonic()
-        self._before, self._stalled = _read_activity(root), _read_pressure(root, "total=")
+        self._before, self._stalled = _read_activity(root), _read_pressure(root)
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
         after, stalled, span = (
             _read_activity(self._root),
-            _read_pressure(self._root, "total="),
+            _read_pressure(self._root),
             self._elapsed(),
         )
         second = _ticks_per_second()
@@ -173,42 +136,16 @@ def _read_activity(root: Path) -> _ActivityCounters:
     return _ActivityCounters(user + nice + kernel + irq + softirq, steal, sum(ticks))
 
 
-def _own_cpu_seconds() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
 def _ticks_per_second() -> int:
     return os.sysconf("SC_CLK_TCK")
 
 
-def _read_load(root: Path = _ROOT) -> float | None:
-    """The mean number of runnable tasks over the last minute."""
-    if root == _ROOT and platform.system() == "Darwin":
-        with contextlib.suppress(OSError, AttributeError):
-            return os.getloadavg()[0]
-        return None
-    return _parse_first_number((system.read_text(root, "proc/loadavg") or "").split())
-
-
-def _read_pressure(root: Path, field: str) -> float | None:
-    """A number of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off.
-
-    `avg10=`: % of the last 10 s in which some task waited for a core; `total=`: microseconds of that since boot.
-    """
-    for line in (system.read_text(root, "proc/pressure/cpu") or "").splitlines():
-        if line.startswith("some "):
-            return _parse_first_number(
-                [word[len(field) :] for word in line.split() if word.startswith(field)]
-            )
-    return None
-
-
-def _parse_first_number(words: list[str]) -> float | None:
-    try:
-        return float(words[0]) if words else None
-    except ValueError:
-        return None
+def _read_pressure(root: Path) -> float | None:
+    """Microseconds since boot in which some task waited for a core; None before Linux 4.20 or where PSI is off."""
+    some = re.search(
+        r"^some .*\btotal=(\d+)", system.read_text(root, "proc/pressure/cpu") or "", re.MULTILINE
+    )
+    return float(some[1]) if some is not None else None
 
 
 def read_moment(devices: bool = False, root: Path = _ROOT) -> Moment:
@@ -238,40 +175,38 @@ def _read_slowdowns(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 # ------------------------------------------------------------ the doctor's checks
 
-GIB = 1 << 30
+
+def noise_checks(root: Path = _ROOT, window: float = 0.5) -> tuple[Check, ...]:
+    """Look for `window` seconds at what others take of the processor, then at its clock and a container's share."""
+    watched = OtherProcesses([os.getpid()])
+    time.sleep(window)
+    cores = usable_cores(root)
+    frequency = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq"
+    governor = system.read_text(root, f"{frequency}/scaling_governor") or None
+    return judge_noise(watched.share(), governor, machine.read_limits(root).cpus, max(1, len(cores)))
 
 
-def noise_checks(root: Path = Path("/"), window: float = 0.5) -> tuple[Check, ...]:
-    """Look at the machine for about `window` seconds and judge what is seen."""
-    return judge_conditions(read_conditions(root, window))
+def judge_noise(
+    others: float | None, governor: str | None, quota: float | None, cores: int
+) -> tuple[Check, ...]:
+    """One check for each condition the machine tells; what it does not tell has none.
 
-
-def judge_conditions(seen: MachineConditions) -> tuple[Check, ...]:
-    """One check for each condition the machine tells; what it does not tell has none."""
-    threads = max(1, int(seen.quota or 0))
-    more = {
-        "load_told": _describe_load(seen),
-        "load_share": None if seen.load is None else seen.load / seen.cores,
-        "stolen_percent": None if seen.stolen is None else 100 * seen.stolen,
-        "quota_share": None if seen.quota is None else seen.quota / seen.cores,
+    `others` is the share of the cores (0..1) that others had, `quota` the cores' worth of time of a container.
+    """
+    threads = max(1, int(quota or 0))
+    seen = {
+        "others": others,
+        "percent": None if others is None else 100 * others,
+        "governor": governor,
+        "quota": quota,
+        "cores": cores,
+        "quota_share": None if quota is None else quota / cores,
         "threads": threads,
         "core_range": "0" if threads == 1 else f"0-{threads - 1}",
-        "gib": None if seen.memory is None else seen.memory / GIB,
-        "steady": seen.governor == "performance",
+        "steady": governor == "performance",
         "fix_clock": superuser_command("cpupower frequency-set -g performance"),
     }
-    return tuple(judge_rows(Path(__file__).with_name("checks.yaml"), "noise", seen, more))
-
-
-def _describe_load(seen: MachineConditions) -> str:
-    parts: list[str] = []
-    if seen.others is not None:
-        parts.append(f"other processes use {100 * seen.others:.0f} % of the cores")
-    if seen.pressure is not None:
-        parts.append(f"tasks waited for a core in {seen.pressure:.1f} % of the last 10 s")
-    if seen.load is not None:
-        parts.append(f"load {seen.load:.2f} on {plural(seen.cores, 'core')}")
-    return "; ".join(parts)
+    return tuple(judge_rows(Path(__file__).with_name("checks.yaml"), "noise", seen))
 
 
 # ------------------------------------------------------------ how far runs of an unchanged program lie apart here

@@ -135,12 +135,9 @@ class Campaign(Generic[T]):
         self.at_end(pool.close)
         return pool
 
-    def open_workers(
-        self, pool: WorkerPool, meanwhile: Callable[[], object] = lambda: None
-    ) -> dict[str, Any]:
+    def open_workers(self, pool: WorkerPool) -> dict[str, Any]:
         """Start the workers; what the first one says of its device."""
         pool.begin()
-        meanwhile()
         about: dict[str, Any] = pool.open(lambda: self.progress.tick(self.journal.session_seconds))
         return about
 

@@ -223,11 +223,10 @@ def library_of(file: str) -> str | None:
 
 
 def read_cprofile(path: Path) -> Report:
-    """Profiles in this order: by own time, by cumulative time, by calls, the program's own calls, and import time.
+    """Profiles in this order: by own time, the program's own calls, and import time.
 
-    Times are in seconds. The total of the first two is the sum of all own times, which is the profiled time.
-    In the second, functions stand in the order of `Hotspot.total`. The third counts calls, recursive ones
-    too. The last one is there when anything was imported: its total is the cumulative time of the import
+    Times are in seconds. The total of the first is the sum of all own times, which is the profiled time.
+    The last one is there when anything was imported: its total is the cumulative time of the import
     system, its entries the imported modules (`Hotspot.total` with what they import in turn). A function's
     `counters["primitive_calls"]` leaves recursive calls out. Raises UnreadableReport for anything that is no
     such file.
@@ -235,29 +234,7 @@ def read_cprofile(path: Path) -> Report:
     functions = _read_functions(path)
     total = math.fsum(f.own for f in functions)
     by_own = sorted(functions, key=lambda f: (-f.own, -f.cumulative, f.name))
-    by_cumulative = sorted(functions, key=lambda f: (-f.cumulative, -f.own, f.name))
-    by_calls = sorted(functions, key=lambda f: (-f.calls, -f.own, f.name))
-    profiles = [
-        Profile("own time by function", "s", total, tuple(f.hotspot() for f in by_own), "own-time"),
-        Profile(
-            "cumulative time by function",
-            "s",
-            total,
-            tuple(f.hotspot() for f in by_cumulative),
-            "cumulative-time",
-        ),
-        Profile(
-            "calls by function",
-            "calls",
-            float(sum(f.calls for f in functions)),
-            tuple(
-                Hotspot(f.name, float(f.calls), None, f.calls, h.file, h.line, h.library)
-                for f in by_calls
-                for h in (f.hotspot(),)
-            ),
-            "calls",
-        ),
-    ]
+    profiles = [Profile("own time by function", "s", total, tuple(f.hotspot() for f in by_own), "own-time")]
     if calls := program_calls(functions, total):
         profiles.append(calls)
     if imports := import_time(functions):

@@ -162,11 +162,10 @@ _Counted = Callable[[str, str], str]  # notes a kind, and gives what is written 
 
 @dataclass(frozen=True)
 class RemovedText:
-    """How often something of one kind was taken out. `examples` are what was written instead of it."""
+    """How often something of one kind was taken out."""
 
     kind: str
     count: int
-    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,6 @@ class Redactor:
         self._names: dict[str, str] = {}
         self._folders: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
-        self._examples: dict[str, list[str]] = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -269,23 +267,16 @@ class Redactor:
             return [self.text(word) for word in words]
         script = next((word for word in words[1:] if re.fullmatch(r"[\w./ -]+\.(?:py|sh)", word)), None)
         shown = [PurePath(word).name for word in (*words[:1], *([script] if script else []))]
-        self.note(COMMAND, int(shown != words), " ".join(shown))
+        self.note(COMMAND, int(shown != words))
         return shown
 
-    def note(self, kind: str, count: int = 1, example: str = "") -> None:
-        """Count what was taken out by another hand; `example` is what was written instead."""
+    def note(self, kind: str, count: int = 1) -> None:
+        """Count what was taken out by another hand."""
         self._counts[kind] += count
-        examples = self._examples.setdefault(kind, [])
-        if example and example not in examples and len(examples) < 3:
-            examples.append(example)
 
     def removed(self) -> tuple[RemovedText, ...]:
         """What was taken out so far, kinds in their order."""
-        return tuple(
-            RemovedText(kind, self._counts[kind], tuple(self._examples.get(kind, ())))
-            for kind in KINDS
-            if self._counts[kind]
-        )
+        return tuple(RemovedText(kind, self._counts[kind]) for kind in KINDS if self._counts[kind])
 
     def _redact(self, text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
         counts: Counter[str] = Counter()
@@ -397,7 +388,6 @@ class Redactor:
         # A name without a dot in it may be a folder's, and the last folder of two is most often a person's.
         whole = "." not in name.lstrip(".") or (path.count("/") < 3 and path[0] == "/")
         shown = self._folder(path.rstrip("/")) if whole else f"{self._folder(folder)}/{name}"
-        self.note(PATH, 0, shown)
         return counted(PATH, shown)
 
     def _folder(self, folder: str) -> str:

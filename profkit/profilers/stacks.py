@@ -120,6 +120,12 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     )
 
 
+def read_samples(path: Path) -> Iterator[PythonSample]:
+    """Every stack of the main thread of each process, with its seconds. Raises as `read_stacks` does."""
+    for process in _read_processes(path)[0]:
+        yield from (sample for sample, _ in _samples(process, process) if sample.first)
+
+
 def _add_lines(
     lines: LineTally, processes: list[_Process], first: _Process, marked: bool
 ) -> tuple[float, int]:
@@ -279,7 +285,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
             int(looks), int(arguments) if arguments >= 0 else None, variables
         )
     process.rank = str(line.get("rank", process.rank))[:20]
-    process.collecting = max(process.collecting, float(line.get("collecting", 0.0)))
+    process.collecting = max(0.0, float(line.get("collecting", process.collecting)))
 
 
 def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:

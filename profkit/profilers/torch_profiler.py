@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import IO, Any
 from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Gpu, Hotspot, MemoryKind, Profile, Report
+from profkit.core.types import Gpu, MemoryKind, Report
 from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
 
 LONGEST_NAME = 65536
@@ -35,51 +34,6 @@ _DIRECTIONS = {
 _MEMORY: dict[str, MemoryKind] = {"Pageable": "pageable", "Pinned": "pinned"}
 
 
-MOST = 1 << 18  # operations that are kept: 30 MB
-
-
-@dataclass
-class Operations:
-    """Operators of the CPU with their threads and times in ns, in any order."""
-
-    _spans: list[tuple[int, int, int, str]] = field(default_factory=list)
-    left_out: int = 0
-
-    def add(self, thread: int, start: int, end: int, name: str) -> None:
-        """One call of an operator."""
-        if len(self._spans) >= MOST:
-            self.left_out += 1
-        else:
-            self._spans.append((thread, start, -end, name))
-
-    def profile(self) -> Profile:
-        """Seconds by operator, the largest own time first; what an operator calls is not in its own."""
-        own: dict[str, int] = defaultdict(int)
-        total: dict[str, int] = defaultdict(int)
-        calls: dict[str, int] = defaultdict(int)
-        callers: list[tuple[int, int, str]] = []  # thread, end, name: those that are not over yet
-        under_way = Counter[str]()  # how many of them have the name
-        for thread, start, negative_end, name in sorted(self._spans):
-            end = -negative_end
-            while callers and (callers[-1][0] != thread or callers[-1][1] <= start):
-                under_way[callers.pop()[2]] -= 1
-            own[name] += end - start
-            calls[name] += 1
-            if callers:
-                own[callers[-1][2]] -= end - start
-            if not under_way[name]:  # a recursive one counts once
-                total[name] += end - start
-            callers.append((thread, end, name))
-            under_way[name] += 1
-        hotspots = tuple(
-            Hotspot(name, max(0, own[name]) * 1e-9, total[name] * 1e-9, calls[name])
-            for name in sorted(own, key=lambda name: (-own[name], name))
-        )
-        return Profile(
-            "CPU time by operation", "s", sum(spot.own for spot in hotspots), hotspots, "operations"
-        )
-
-
 @dataclass
 class TorchEvents:
     """Takes one event after the other. `steps` are those of a profiler with a schedule, in ns."""
@@ -88,7 +42,6 @@ class TorchEvents:
     ranges: list[Range] = field(default_factory=list)
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
-    operations: Operations = field(default_factory=Operations)
     amd: bool = False  # its calls have CUDA's categories, and names of HIP
     odd: int = 0
 
@@ -99,15 +52,10 @@ class TorchEvents:
         category = event.get("cat")
         kind = category if isinstance(category, str) else ""
         self.operators += kind == "cpu_op"
-        if kind in _TIMED or kind == "cpu_op":
+        if kind in _TIMED:
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
             if start is None or length is None or length < 0:
                 self.odd += 1
-                return
-            if kind == "cpu_op":
-                if not self.collected.kernels:  # of a device's trace they are not shown
-                    name = str(event.get("name"))[:LONGEST_NAME]
-                    self.operations.add(self._thread(event), start, start + length, name)
                 return
             args = event.get("args")
             self._sort_in(kind, event, start, start + length, args if isinstance(args, dict) else {})
@@ -281,7 +229,6 @@ class _Reader:
                 "torch_profiler",
                 "torch-chrome-trace",
                 facts=dict(self._facts()),
-                profiles=(events.operations.profile(),),
                 warnings=tuple(self._warnings()),
             )
         trace, notes = build_trace(
@@ -310,8 +257,6 @@ class _Reader:
 
     def _warnings(self) -> Iterator[str]:
         events = self._events
-        if events.operations.left_out and self._only_cpu():
-            yield f"{events.operations.left_out} operators behind the first {MOST} are not counted"
         if self._cut_short:
             yield "the trace is cut short, as of a process that was killed; what was read until there is kept"
         if self._seen and not events.collected.kernels:
@@ -329,7 +274,7 @@ class _Reader:
 
     def _why_no_kernel(self) -> str:
         if self._only_cpu():
-            return f"it is of the CPU alone (to trace a GPU as well: {CPU_FIX})"
+            return f"it is of the CPU alone (fix: {CPU_FIX}; of a CPU: profkit profile)"
         return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
 
     def _facts(self) -> Iterator[tuple[str, str]]:

@@ -7,9 +7,7 @@ refused, a valgrind that is there may crash, a counter that is there may count n
 from __future__ import annotations
 
 import os
-import platform
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -58,7 +56,6 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
         CheckGroup("noise", noise_checks),
         CheckGroup("machine", machine_checks),
         CheckGroup("storage", storage_checks),
-        CheckGroup("python", python_checks),
         *{group.title: group for group in groups}.values(),
     )
 
@@ -98,17 +95,8 @@ _TABLE = Path(__file__).with_name("checks.yaml")
 
 
 def storage_checks(output: Path = Path("reports")) -> Iterator[Check]:
-    """The folder that runs are written to (or will be made in), and the temporary folder."""
-    yield from folder_check(
-        "output folder", output, "profkit profile --output DIR, with a folder you may write"
-    )
-    temporary = Path(tempfile.gettempdir())
-    yield from folder_check("temporary folder", temporary, "export TMPDIR=DIR, with a folder you may write")
-
-
-def folder_check(name: str, folder: Path, fix: str) -> Iterator[Check]:
-    """Write a small file into `folder` (or where it would be made) and look at the space left."""
-    place = folder.absolute()
+    """Whether a file can be written to the folder that runs are written to, or will be made in."""
+    place = output.absolute()
     while not place.is_dir() and place != place.parent:
         place = place.parent
     free, reason = 0, None
@@ -120,7 +108,7 @@ def folder_check(name: str, folder: Path, fix: str) -> Iterator[Check]:
         free = shutil.disk_usage(place).free
     except OSError as error:
         reason = error.strerror or str(error)
-    found = {"name": name, "path": place, "reason": reason, "free": free, "gib": free / GIB, "fix": fix}
+    found = {"path": place, "reason": reason, "free": free, "gib": free / GIB}
     return judge_rows(_TABLE, "folder", found)
 
 
@@ -145,12 +133,3 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
 def _format_cache(cache: Cache) -> str:
     size = f"{cache.size // MIB} MiB" if cache.size % MIB == 0 else f"{cache.size // KIB} KiB"
     return f"{size} {cache.ways}-way{' (assumed)' if cache.source == 'assumed' else ''}"
-
-
-OLDEST = (3, 10)
-
-
-def python_checks() -> Iterator[Check]:
-    """The interpreter."""
-    ours = {"path": sys.executable, "version": platform.python_version(), "old": sys.version_info < OLDEST}
-    return judge_rows(_TABLE, "python", ours, {"name": platform.python_implementation()})

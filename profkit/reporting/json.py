@@ -116,9 +116,9 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
 def scrubbed(
     source: str, output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]
 ) -> str:
-    """Schema "profkit.scrub/2"."""
+    """Schema "profkit.scrub/3"."""
     body = {"source": source, "output": output, "removed": tuple(removed), "left_out": tuple(left_out)}
-    return _text("profkit.scrub/2", body)
+    return _text("profkit.scrub/3", body)
 
 
 def _fields(value: object) -> dict[str, Json]:

@@ -14,7 +14,7 @@ from profkit.core import tables
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows, load_yaml
 from profkit.core.types import Check, Counter, Gpu
-from profkit.hardware.conditions import MachineConditions, judge_conditions
+from profkit.hardware.conditions import judge_noise
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
@@ -68,9 +68,8 @@ def test_a_table_that_asks_for_what_nobody_found_out_does_not_pass(
 
 GPU = Gpu("GPU", 0, "9.0", "GH100", 132, 150 << 30, driver="580")
 ABLE = (Path("/tool"), "1", True)
-SEEN = MachineConditions(8, 1.0, 0.1, 0.1, 0.1, 0.1, "x", 1)
 JUDGES: tuple[Callable[[], Any], ...] = (
-    lambda: judge_conditions(SEEN),
+    lambda: judge_noise(0.1, "x", 1.0, 8),
     lambda: perf.judge_perf(
         perf.PerfAbility("/perf", "6", True, census=(Counter("cycles", 1.0, "measured"),))
     ),
@@ -83,7 +82,6 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: xctrace.judge_xctrace(ToolAbility(*ABLE)),
     doctor.storage_checks,
     doctor.machine_checks,
-    doctor.python_checks,
 )
 
 

@@ -31,6 +31,7 @@ NOT_RUN = {
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
+    r"^pytest --profkit": "needs a suite; tests/fronts/test_pytest_plugin.py has one",
     r"--pid \d": "needs a program that runs; tests/profiling/test_attach.py has one",
     r"^profkit gate ": "writes into a repository; tests/fronts has one",
     r"--base ": "needs a repository with two versions; tests/regression/paired has one",

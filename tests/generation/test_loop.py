@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from profkit.kernels.evaluation.sources.files import open_source
+from profkit.kernels.evaluation.sources.source import make_source_request
 from tests.cli_runner import Said, profkit
 from tests.generation.model_server import ModelServer, Reply, Request, failed, needs_packages, rate_limited
 
@@ -16,21 +18,6 @@ NO_CODE = "I would clamp it at zero."
 UNFINISHED = "```python\nimport torch\n\ndef relu_kernel_impl(x):\n    return torch.where(x > 0,"
 NO_PYTHON = "```python\nimport torch\n\ndef relu_kernel_impl(x:\n    return x\n```"
 WRONG = "```python\nimport torch\n\ndef relu_kernel_impl(x):\n    return x * (x > 0.5)\n```"
-# Right as long as it is looked at: the second of two equal shapes gets the first one's result.
-CHEATS = """```python
-import torch
-
-_kept = {}
-
-
-def relu_kernel_impl(x):
-    key = (tuple(x.shape), tuple(x.stride()))
-    if x.numel() > 10_000:
-        if key not in _kept:
-            _kept[key] = torch.clamp(x, min=0)
-        return _kept[key].clone()
-    return torch.clamp(x, min=0)
-```"""
 # A kernel that looks for the key wherever it may read, and shows what it has.
 SPIES = """```python
 import glob
@@ -59,7 +46,6 @@ SCRIPT: tuple[Reply | str, ...] = (
     NO_PYTHON,
     WRONG,
     WRONG,
-    CHEATS,
     SPIES,
     Reply("I cannot help with that.", ending="refused"),
     RIGHT,
@@ -70,7 +56,6 @@ STATUSES = [
     "load-error",
     "incorrect",
     "repeated",
-    "incorrect",
     "incorrect",
     "no-answer",
     "passed",
@@ -123,11 +108,10 @@ FEEDBACK = (
     (4, "times what rounding explains"),
     (4, "speed counts only when all tests pass"),
     (5, "same file as attempt 4"),
-    (6, "right in a first call, and wrong in a second one with other values"),
-    (7, '->   15      raise RuntimeError(f"secrets: {secrets}")'),
-    (7, "RuntimeError: secrets: []"),
-    (8, "declined"),
-    (9, "**Correct: all 2 tests passed.**"),
+    (6, '->   15      raise RuntimeError(f"secrets: {secrets}")'),
+    (6, "RuntimeError: secrets: []"),
+    (7, "declined"),
+    (8, "**Correct: all 2 tests passed.**"),
 )
 
 
@@ -136,7 +120,7 @@ def test_each_kind_of_answer_has_its_status_and_its_feedback_and_the_loop_goes_o
     with ModelServer(SCRIPT) as server:
         # In a process of its own: a key in its environment is what a kernel looks for.
         said = generate(
-            *(*options(server, tmp_path), "--max-attempts", "9", "--format", "json"),
+            *(*options(server, tmp_path), "--max-attempts", "8", "--format", "json"),
             cwd=tmp_path,
             process=True,
         )
@@ -144,7 +128,7 @@ def test_each_kind_of_answer_has_its_status_and_its_feedback_and_the_loop_goes_o
     assert [attempt["status"] for attempt in done.attempts] == STATUSES
     assert said.code == 0
     (operation,) = said.json()["operations"]
-    assert (operation["best"], operation["stopped"]) == (9, "attempts")
+    assert (operation["best"], operation["stopped"]) == (8, "attempts")
     for number, words in FEEDBACK:
         assert words in done.feedback(number)
     check_requests(done)
@@ -173,20 +157,18 @@ def check_secrets(done: Generated) -> None:
     """The key is in no file, and no kernel can read it."""
     assert done.requests[0].headers["authorization"] == f"Bearer {KEY}"  # it was there to be found
     files = [path for path in done.folder.rglob("*") if path.is_file()]
-    assert len(files) > 25
+    assert len(files) > 20
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert KEY not in done.said.out + done.said.err
 
 
 def check_folder(done: Generated) -> None:
-    """It is a folder of kernels, whose best attempt is evaluated; resumed with one more attempt it asks once more."""
-    words = ("--backend", "directory", "--kernels", done.folder, "--ops", "relu", "--correctness-only")
+    """It is a folder of kernels, whose best attempt is taken; resumed with one more attempt it asks once more."""
     where = done.folder.parent.parent
-    said = profkit("evaluate", *words, *calls(where), "--format", "json", "--quiet", cwd=where)
-    assert said.code == 0
-    assert {test["status"] for test in said.json()["tests"]} == {"passed"}
+    source = open_source(make_source_request("directory", done.folder))
+    assert source.where("relu.default") == str(done.folder / "relu" / "relu_attempt_8.py")
     with ModelServer([RIGHT.replace("It clamps.", "Again.")]) as server:
-        options = ("--max-attempts", "10", "--base-url", server.openai_url, "--format", "json")
+        options = ("--max-attempts", "9", "--base-url", server.openai_url, "--format", "json")
         said = generate("--resume", str(done.folder), *options, cwd=where)
     (operation,) = said.json()["operations"]
     assert [attempt["status"] for attempt in operation["attempts"]] == [*STATUSES, "repeated"]
@@ -215,7 +197,7 @@ def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_p
     )
 
 
-def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_profile(tmp_path: Path) -> None:
+def test_an_agent_is_asked_by_files_and_its_last_attempt_has_no_profile(tmp_path: Path) -> None:
     agent = tmp_path / "my agent.py"
     agent.write_text(
         "import sys\nprompt = open(sys.argv[1]).read()\nassert 'relu_kernel_impl' in prompt\n"
@@ -223,14 +205,14 @@ def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_pr
     )
     said = generate(
         *("--command", f"python '{agent}' {{prompt}} {{output}}", "--ops", "relu", *calls(tmp_path)),
-        *("--budget", "0.2", "--max-attempts", "3", "--until", "correct", "--format", "json"),
+        *("--budget", "0.2", "--max-attempts", "1", "--format", "json"),
         cwd=tmp_path,
     )
     document = said.json()
     assert said.code == 0, said.err
     (operation,) = document["operations"]
     (attempt,) = operation["attempts"]
-    assert (operation["stopped"], attempt["profile"]) == ("correct", "")
+    assert (operation["stopped"], attempt["profile"]) == ("attempts", "")
     assert (document["provider"], document["operations"][0]["best"]) == ("command", 1)
 
 

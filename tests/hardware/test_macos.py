@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.conditions import read_conditions, read_moment
 from profkit.hardware.machine import read_machine
 from profkit.hardware.macos import chip_table, find_chip, parse_ioreg, read_apple_gpus
 from tests.mac_stand_in import IOREG, M3_MAX, accelerator, ioreg, programs
@@ -46,15 +45,6 @@ def test_a_guest_and_a_python_under_rosetta_say_so(on_a_mac, monkeypatch: pytest
 def test_where_nothing_answers_nothing_is_told(on_a_mac) -> None:  # type: ignore[no-untyped-def]
     on_a_mac()
     assert read_apple_gpus() == ()
-
-
-def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
-    on_a_mac()
-    seen = read_conditions(window=0.01)
-    assert seen.governor is None
-    assert seen.memory is not None
-    assert seen.load is not None
-    assert read_moment(devices=True).throttled is None
 
 
 def test_an_apple_gpu_has_the_specification_of_its_chip_and_its_cores(on_a_mac) -> None:  # type: ignore[no-untyped-def]

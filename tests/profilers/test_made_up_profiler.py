@@ -77,8 +77,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setitem(PROFILERS, "ticks", TICK_PROFILER)
     for slow in ("perf", "valgrind"):
         monkeypatch.delitem(PROFILERS, slow)
-    for slow in ("hardware.conditions.noise", "profiling.doctor.python"):
-        monkeypatch.setattr(f"profkit.{slow}_checks", tuple)
+    monkeypatch.setattr("profkit.hardware.conditions.noise_checks", tuple)
     return lambda line: call_in_process(line.split(), tmp_path, ENVIRONMENT)
 
 

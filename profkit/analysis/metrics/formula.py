@@ -12,13 +12,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
 from profkit.core.tables import load_yaml
 
-_NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?\Z")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:\-]*\Z")
+_FACTOR = r"(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_][A-Za-z0-9_.:\-]*)"
+_TERM = rf"{_FACTOR}(?:\*{_FACTOR})*"
+_SUM = re.compile(rf"(?:- )?{_TERM}(?: [+-] {_TERM})*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -104,44 +106,23 @@ def _divisor(part: Sum) -> str:
 
 
 def parse_sum(text: str) -> Sum:
-    """Read one sum. Raises ValueError naming what could not be read."""
-    tokens = text.split()
-    if not tokens:
-        raise ValueError("an empty formula")
+    """Read one sum. Raises ValueError for what is none, or names no counter."""
+    text = " ".join(text.split())
+    if _SUM.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no sum of products")
     terms: list[Term] = []
     sign = 1.0
-    wants_term = True
-    for place, token in enumerate(tokens):
+    for token in text.split():
         if token in ("+", "-"):
-            if wants_term and not (place == 0 and token == "-"):
-                raise ValueError(f"{text!r}: a term is missing before {token!r}")
             sign = -1.0 if token == "-" else 1.0
-            wants_term = True
-            continue
-        if not wants_term:
-            raise ValueError(f"{text!r}: a sign is missing before {token!r}")
-        terms.append(_parse_term(token, sign, text))
-        wants_term = False
-    if wants_term:
-        raise ValueError(f"{text!r}: ends in a sign")
+        else:
+            factors = token.split("*")
+            numbers = [float(factor) for factor in factors if factor[0].isdigit()]
+            names = (factor for factor in factors if not factor[0].isdigit())
+            terms.append(Term(sign * prod(numbers), tuple(names)))
     if not any(term.names for term in terms):
         raise ValueError(f"{text!r} names no counter")
-    return Sum(" ".join(tokens), tuple(terms))
-
-
-def _parse_term(token: str, sign: float, text: str) -> Term:
-    coefficient = sign
-    names: list[str] = []
-    for factor in token.split("*"):
-        if _NUMBER.match(factor):
-            coefficient *= float(factor)
-        elif _NAME.match(factor):
-            names.append(factor)
-        else:
-            raise ValueError(f"{text!r}: {factor!r} is neither a number nor a counter's name")
-    if not names and "*" in token:
-        raise ValueError(f"{text!r}: {token!r} names no counter")
-    return Term(coefficient, tuple(names))
+    return Sum(text, tuple(terms))
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,7 @@ def summarize_mps(document: RunDocument) -> list[Summary]:
 
 def trace_concern(document: RunDocument) -> list[Summary]:
     """Of a run without samples why there are none."""
-    sampled = any(map(host.is_sampled, document.profiles))
-    if document.plan is None or sampled or any(one.kind == "operations" for one in document.profiles):
+    if document.plan is None or any(map(host.is_sampled, document.profiles)):
         return []
     missing = absent_reading(document, "time.cpu", "trace", main_scopes(document)[-1])
     return [Summary("trace", (missing,))]

@@ -91,7 +91,7 @@ def is_sampled(profile: Profile) -> bool:
 
 
 # What the cProfile reader tells; times in seconds.
-CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "cumulative-time", "calls", "imports")
+CPROFILE_KINDS: tuple[ProfileKind, ...] = ("own-time", "imports")
 
 
 def has_samples(profiles: Sequence[Profile]) -> bool:

@@ -1,4 +1,4 @@
-"""Sets of time: unions of intervals, what two of them share, the gaps between, and how many intervals are open at once.
+"""Sets of time: unions of intervals, what two of them share, and what of an interval lies in one.
 
 A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
 intervals it is the union of.
@@ -7,15 +7,12 @@ intervals it is the union of.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-_FOLD = 1 << 18  # stretches that wait before they are merged
 
 
 @dataclass(frozen=True)
@@ -93,42 +90,6 @@ def union(starts: Any, ends: Any) -> Spans:
     reached = np.maximum.accumulate(ends)
     first = np.flatnonzero(np.r_[True, starts[1:] > reached[:-1]])
     return Spans(starts[first], np.r_[reached[first[1:] - 1], reached[-1]])
-
-
-@dataclass
-class Union:
-    """The union of intervals that come in blocks. Memory is that of the stretches, not of the intervals."""
-
-    _waiting: list[Spans] = field(default_factory=list)
-    _size: int = 0
-
-    def add(self, starts: Any, ends: Any) -> None:
-        """Columns of ns, in any order; blocks that are in order cost no sorting."""
-        added = union(starts, ends)
-        self._waiting.append(added)
-        self._size += len(added)
-        if self._size > _FOLD:
-            whole = self.spans()
-            # What was merged counts as none, so that merging again waits for as much news.
-            self._waiting, self._size = [whole], 0
-
-    def spans(self) -> Spans:
-        """The set so far."""
-        import numpy as np
-
-        if not self._waiting:
-            return empty_spans()
-        if len(self._waiting) == 1:
-            return self._waiting[0]
-        return union(
-            np.concatenate([spans.begins for spans in self._waiting]),
-            np.concatenate([spans.ends for spans in self._waiting]),
-        )
-
-
-def gaps(busy: Spans, within: Spans) -> Spans:
-    """What of `within` is not in `busy`: a gap goes on over the end of a stretch of `within` only where that does."""
-    return within - busy
 
 
 def longest_span(spans: Spans) -> int:

@@ -35,7 +35,7 @@ Bound = Literal[
 # What the functions of a profile are and what they were measured by.
 ProfileKind = Literal[
     "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines", "raises",
-    "own-time", "cumulative-time", "calls", "imports", "operations",
+    "own-time", "imports",
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
     "recompilations",  # functions that torch.compile compiles again

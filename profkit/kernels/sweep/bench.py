@@ -50,7 +50,7 @@ class MeasuringWorker:
     def open(self, settings: dict[str, Any]) -> Json:
         """What the device is, and where this is the first worker what it can do at most."""
         timing = TimingOptions(**settings["timing"])
-        self._bench = Bench(self._device, timing, float(settings.get("share", 1.0)))
+        self._bench = Bench(self._device, timing)
         device = self._bench.device
         roofs = codec.to_plain_data(measure_ceilings(device)) if settings["first"] else None
         return {**describe_device(device), "roofs": roofs}
@@ -74,8 +74,8 @@ class _Point:
 class Bench:
     """One device, its clock, and the point that was asked last, whose inputs and reference are there."""
 
-    def __init__(self, device: str, timing: TimingOptions, share: float = 1.0) -> None:
-        self.device, self._timing, self._share = torch.device(device), timing, share
+    def __init__(self, device: str, timing: TimingOptions) -> None:
+        self.device, self._timing = torch.device(device), timing
         self._timer: Any = None
         self._point: _Point | None = None
         if timing.threads:
@@ -107,7 +107,7 @@ class Bench:
         if self._point is None or self._point.problem.point != point:
             self._point = None
             if self.device.type == "cpu":
-                limit_memory(free_memory(self.device), self._share)
+                limit_memory(free_memory(self.device))
             problem = make_problem(point, self.device)
             expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
@@ -133,7 +133,8 @@ class Bench:
             result = replace(result, first=perf_counter() - begin)
             result = replace(result, error=check_result(problem, result_tensors(value), expected))
             del value
-            result = replace(result, memory=self._memory(call, problem))
+            inputs = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
+            result = replace(result, memory=call_memory(call, inputs, self.device, self._wait))
             result = self._time_call(call, result)
             at.second.ask(problem, call, self._wait)
             return result
@@ -184,10 +185,6 @@ class Bench:
 
         with ProcessorWatch() as calls.watch:
             return time_calls(calls, precision=timing.precision, budget=timing.budget)
-
-    def _memory(self, call: Call, problem: Problem) -> int | None:
-        inputs = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
-        return call_memory(call, inputs, self.device, self._wait)
 
     def _clock(self) -> Any:
         if self._timer is None:

@@ -60,11 +60,6 @@ def write_results(
     return write_sweep_reports(folder, document)
 
 
-def load_reports() -> None:
-    """Load what renders while there is time: it takes up to a second, and is needed when nothing else is left to do."""
-    from profkit.reporting import report_files, terminal  # noqa: F401
-
-
 def check_writable(path: Path) -> None:
     """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
     if path.is_dir() or not path.name:

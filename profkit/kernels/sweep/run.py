@@ -25,7 +25,7 @@ from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
-from profkit.kernels.sweep.outputs import load_reports, write_results
+from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.request import (
     FORMAT,
     LOG,
@@ -84,7 +84,7 @@ def _measure(
         elsewhere,
         gpus=request.gpus if request.device == "cuda" else None,
         timeout=request.timeout,
-        settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
+        settings={"timing": asdict(request.timing)},
         check=check_device,
     )
     _open_device(request, campaign, pool)
@@ -122,29 +122,17 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
     """Start the workers and measure what the device can do. Raises UsageError where the sweep began on another one."""
     progress = campaign.progress
     progress.begin("device", "its name, and its bandwidth and arithmetic measured")
-    about = campaign.open_workers(pool, meanwhile=load_reports)
+    about = campaign.open_workers(pool)
     for word in ("device", "versions"):
-        before = campaign.about.get(word, about[word])
-        if before != about[word]:
-            raise UsageError(
-                f"the sweep in {request.folder} began with {word} {_version_text(before)}, and here it is "
-                f"{_version_text(about[word])}: its cases could not be compared",
-                "--output FOLDER begins a new one",
-            )
+        if (before := campaign.about.get(word, about[word])) != about[word]:
+            said = f"the sweep in {request.folder} began with {word} {before}, and here it is {about[word]}"
+            raise UsageError(f"{said}: its cases could not be compared", "--output FOLDER begins a new one")
     if "device" not in campaign.about:
         campaign.journal.note(**{word: about[word] for word in ("device", "versions", "roofs")})
     roofs = codec.from_plain_data(MeasuredCeilings, campaign.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
     devices = f", {pool.serving} of them" if pool.serving > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")
-
-
-def _version_text(value: Any) -> str:
-    return (
-        ", ".join(f"{name} {version}" for name, version in value.items())
-        if isinstance(value, dict)
-        else str(value)
-    )
 
 
 def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
@@ -219,7 +207,7 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
     """
     if request.device != "cuda":
-        return [{"CUDA_VISIBLE_DEVICES": ""} for _ in request.gpus or ("",)]
+        return [{"CUDA_VISIBLE_DEVICES": ""}]
     home = Path(os.environ.get("TRITON_HOME") or "~").expanduser()
     cache = os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")
     names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics import formula_table
 from profkit.core.tables import load_yaml
 from profkit.core.types import KernelPlan
 
@@ -188,7 +187,6 @@ _DISCRETE = "dram__"
 class ChipTable:
     """`passes[chip][set]`, `capabilities[chip]` and, by base name of a metric, the chips that lack it."""
 
-    library: str
     passes: Mapping[str, Mapping[str, int]]
     capabilities: Mapping[str, str]
     lacks: Mapping[str, frozenset[str]]
@@ -199,7 +197,6 @@ def chip_table() -> ChipTable:
     """The table; it is read once."""
     content = load_yaml(Path(__file__).with_name("chips.yaml"))
     return ChipTable(
-        library=content["library"],
         passes={name: row["passes"] for name, row in content["chips"].items()},
         capabilities={
             name: row["capability"] for name, row in content["chips"].items() if "capability" in row
@@ -232,26 +229,6 @@ def has_metric(chip: str | None, metric: str) -> bool:
 def planned_passes(chip: str | None, name: str) -> int | None:
     """Replay passes that NVIDIA's library plans for the counter set `name`; None for an unknown chip."""
     return chip_table().passes.get(chip, {}).get(name) if chip is not None else None
-
-
-def lacking_metrics(chip: str | None, collected: Collection[str]) -> dict[str, str]:
-    """Metrics that the readings of every kernel rest on, where `chip` has none that would do, each with the reason.
-
-    `collected` are names in lower case; what a report has all the same is not lacking.
-    """
-    known = find_chip(chip)
-    if known is None:
-        return {}
-    formulas = formula_table("ncu")
-    reasons: dict[str, str] = {}
-    for metric, ways in formulas.formulas.items():
-        if metric in formulas.optional or any(set(way.names) <= set(collected) for way in ways):
-            continue
-        gaps = [next((n for n in way.names if not has_metric(known, n)), None) for way in ways]
-        if gaps and gaps[0] is not None and None not in gaps:
-            system = ": its memory is the system's" if gaps[0].startswith(_DISCRETE) else ""
-            reasons[gaps[0]] = f"{known} has no {gaps[0]}{system}"
-    return reasons
 
 
 # Passes that ncu takes beyond those that NVIDIA's library plans. Where there are several, one more: so in seven
@@ -319,10 +296,9 @@ def _expected_replays(depth_name: str, chip: str | None, sections: tuple[str, ..
 def _note(depth_name: str, known: str | None, chip: str | None, replays: int | None) -> str:
     says = str(_load_sets()[depth_name]["says"])
     if replays is None:
-        whose = f"{chip}, which is not in NVIDIA's tables here" if chip else "a chip that is not known"
-        return f"{says}; how many replay passes that is on {whose}, the report will tell"
+        return f"{says}; how many replay passes that is on {chip or 'this chip'}, the report will tell"
     word = "1 replay pass" if replays == 1 else f"about {replays} replay passes"
-    return f"{says}; {word} on {known} by NVIDIA's tables (libnvperf_host of {chip_table().library})"
+    return f"{says}; {word} on {known}"
 
 
 @lru_cache(maxsize=1)

@@ -14,9 +14,9 @@ from datetime import datetime, timezone
 
 from profkit.core.formatting import plural
 from profkit.core.process import without_wrapper
-from profkit.core.types import Counter, Fact, Gpu, GpuTrace, Report
+from profkit.core.types import Gpu, GpuTrace, Report
 from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
-from profkit.profilers.ncu.command import chip_name, lacking_metrics
+from profkit.profilers.ncu.command import chip_name
 from profkit.profilers.ncu.launches import (
     PASSES,
     LaunchGroup,
@@ -232,7 +232,7 @@ def report_of(
         format=format,
         version=session.version,
         facts=facts_of(session, totals),
-        counters=tuple(counter for group in groups for counter in _counters(group, devices)),
+        counters=tuple(counter for group in groups for counter in group.counters()),
         trace=trace,
         gpus=devices,
         warnings=(*warnings, *_report_warnings(totals, groups, empty)),
@@ -247,16 +247,6 @@ def _counted_launches(launches: Iterable[LaunchResult], empty: list[str]) -> Ite
             empty.append(launch.kernel.name)
         else:
             yield launch
-
-
-def _counters(group: LaunchGroup, devices: Sequence[Gpu]) -> Iterable[Counter]:
-    """What was counted, and what readings need that this chip cannot count."""
-    counters = tuple(group.counters())
-    yield from counters
-    chips = {gpu.chip or gpu.capability for gpu in devices}
-    if len(chips) == 1:
-        for name, why in lacking_metrics(chips.pop(), {counter.name.lower() for counter in counters}).items():
-            yield Counter(name, None, "not-supported", scope=group.scope, reason=Fact.message(why))
 
 
 def _report_warnings(

@@ -5,7 +5,6 @@ And what it says of the session: devices, versions, the command, and what went w
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sqlite3
@@ -140,7 +139,6 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
         f"{number(table, 'cuDevice', -1)} FROM {table} LIMIT 1024"
     )
     environment = _environment(database)
-    mig = _mig(environment.get("GpuInfo"))
     gpus = {}
     for row in database.rows(query):
         index, name, major, minor, chip, multiprocessors, memory, l2, bandwidth, cuda = row
@@ -155,7 +153,6 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
             l2 or None,
             float(bandwidth) if bandwidth > 0 else None,
             _driver(environment),
-            mig.get(row[0]),
         )
     chosen = [gpus[index] for index in sorted(gpus) if index in used]
     return tuple(chosen or gpus.values())
@@ -266,12 +263,3 @@ def _command(capture: Mapping[str, str]) -> str | None:
         if key.startswith(prefix) and key.removeprefix(prefix).isdigit()
     )
     return shlex.join(without_wrapper([program, *(value for _, value in numbered)]))
-
-
-def _mig(text: str | None) -> dict[int, bool]:
-    """By device whether it is cut into instances, from the description that nsys keeps as JSON."""
-    try:
-        described = json.loads(text or "{}")["Gpus"]
-        return {int(gpu["Id"]): bool(gpu["MigEnabled"]) for gpu in described if "MigEnabled" in gpu}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return {}

@@ -229,13 +229,14 @@ def recorded_pids(path: Path) -> frozenset[int]:
 _LEFTOVER = re.compile(r"(?:perf|jit|jitted)-(\d{1,10})(?:\.map|\.dump|-\d+\.so)")
 
 
-def find_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> tuple[Path, ...]:
-    """The dumps, maps and images of `pids` written since `since` (seconds of the epoch), owned by this user.
+def remove_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> int:
+    """Remove the dumps, maps and images of `pids` written since `since` (seconds of the epoch), owned by this user.
 
-    The process numbers come from the recording (data.recorded_pids): another profiler may be at work on the
-    same machine, and its files have the same form. The time keeps an older file of a reused number.
+    Returns how many; one that cannot be removed stays. The process numbers come from the recording (`recorded_pids`):
+    another profiler may be at work on the same machine, and its files have the same form. The time keeps an older file
+    of a reused number.
     """
-    paths = []
+    removed = 0
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             match = _LEFTOVER.fullmatch(entry.name)
@@ -243,24 +244,9 @@ def find_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_
                 continue
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
+                own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
                 # Whole seconds: the clock of the file system is coarser than the one `since` was read from.
-                if (
-                    stat.S_ISREG(status.st_mode)
-                    and status.st_uid == os.geteuid()
-                    and status.st_mtime >= since - 1
-                ):
-                    paths.append(Path(entry.path))
-    return tuple(sorted(paths))
-
-
-def remove_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> int:
-    """Remove those files of `pids` that are younger than `since` (seconds since the epoch); how many were removed.
-
-    One that cannot be removed stays: nothing depends on it.
-    """
-    removed = 0
-    for path in find_leftovers(pids, since, folder):
-        with contextlib.suppress(OSError):
-            path.unlink()
-            removed += 1
+                if own and status.st_mtime >= since - 1:
+                    os.unlink(entry.path)
+                    removed += 1
     return removed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from profkit.analysis.hot_spots import DOES
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import HotSpot, RunDocument
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Section
@@ -75,7 +75,8 @@ def _does(spot: HotSpot) -> str:
     elif spot.calls and spot.calls > 1:
         text += f", called {least}{spot.calls:,} times"
     if spot.processes:
-        text += f", in {spot.processes + 1 if spot.kind == 'import' else spot.processes} processes"
+        count = spot.processes + 1 if spot.kind == "import" else spot.processes
+        text += f", in {plural(count, 'process', 'processes')}"
     elif spot.threads > 1:
         text += f", in {spot.threads} threads"
     return text

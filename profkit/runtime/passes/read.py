@@ -6,11 +6,11 @@ import glob
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from profkit.core import statistics
+from profkit.core.codec import check_schema, from_plain_data, read_document
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
@@ -33,13 +33,7 @@ MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
 
 def read_record(path: Path) -> RegionRecord:
     """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
-    try:
-        text = read_bounded_text(path, MOST_BYTES)
-    except OSError as error:
-        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UnreadableReport(f"{path.name} is not a region record: it is not text") from error
-    return decode_record(text, path.name)
+    return read_document(path, decode_record, MOST_BYTES)
 
 
 def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
@@ -115,20 +109,42 @@ MOST_POINTS = 200  # the slope takes time in the square of these
 LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
 
 
+@dataclass(frozen=True)
+class _RegionPeak:
+    peak: int
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What the pass writes: sizes in bytes; `points` are (iteration, held after it)."""
+
+    peak: int
+    points: tuple[tuple[int, ...], ...]
+    top: tuple[AllocationLine, ...]
+    growth: tuple[AllocationLine, ...]
+    notes: tuple[str, ...]
+    region: _RegionPeak | None = None
+
+    def __post_init__(self) -> None:
+        if any(len(point) != 2 for point in self.points) or min(self.peak, *map(min, self.points), 0) < 0:
+            raise ValueError("a size that is none")
+
+
 def read_tracemalloc(path: Path) -> Allocations:
     """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
-    try:
-        data = json.loads(read_bounded_text(path, MOST_RESULT_BYTES))
-    except OSError as error:
-        raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UnreadableReport(f"{path.name} is not a tracemalloc result: {error}") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise UnreadableReport(f"{path.name} is not a tracemalloc result: it does not say {SCHEMA}")
-    try:
-        return _parse_allocations(data)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
+    result = read_document(path, _decode_result, MOST_RESULT_BYTES)
+    return Allocations(
+        peak=result.peak,
+        region_peak=result.region.peak if result.region is not None else None,
+        growth=judge_growth([(iteration, held) for iteration, held in result.points]),
+        top=result.top,
+        growing=result.growth,
+        notes=result.notes,
+    )
+
+
+def _decode_result(data: object) -> _Result:
+    return from_plain_data(_Result, check_schema(data, SCHEMA, "a tracemalloc result"))
 
 
 def read_raises(path: Path) -> Profile | None:
@@ -148,19 +164,6 @@ def read_raises(path: Path) -> Profile | None:
         return None
     total = sum(spot.own for spot in spots)
     return Profile("raised exceptions", "exceptions", total, spots, "raises") if total > 0 else None
-
-
-def _parse_allocations(data: dict[str, Any]) -> Allocations:
-    region = data["region"]
-    points = tuple((_check_size(x), _check_size(y)) for x, y in data["points"])
-    return Allocations(
-        peak=_check_size(data["peak"]),
-        region_peak=_check_size(region["peak"]) if region else None,
-        growth=judge_growth(points),
-        top=tuple(_parse_line(entry) for entry in data["top"]),
-        growing=tuple(_parse_line(entry) for entry in data["growth"]),
-        notes=tuple(str(note) for note in data["notes"]),
-    )
 
 
 def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
@@ -187,13 +190,3 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     leak = low > LEAST_LEAK
     seen = settled[-1][0] - settled[0][0] + 1
     return MemoryGrowth(value, low, high, seen, leak, Fact("keeps-growing" if leak else "keeps-its-size"))
-
-
-def _parse_line(entry: dict[str, Any]) -> AllocationLine:
-    return AllocationLine(str(entry["file"]), int(entry["line"]), int(entry["size"]), int(entry["count"]))
-
-
-def _check_size(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} where a size belongs")
-    return value

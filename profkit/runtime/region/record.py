@@ -64,20 +64,15 @@ def encode_record(record: RegionRecord) -> str:
     return json.dumps({"schema": SCHEMA, **data}, allow_nan=False)
 
 
-def decode_record(text: str, origin: str = "region record") -> RegionRecord:
-    """The record in `text`; raises UnreadableReport with `origin` in the sentence when it is none."""
+def decode_record(data: object) -> RegionRecord:
+    """The record that was written so; raises UnreadableReport."""
     from profkit.core import codec  # only the reading side pays for it
 
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableReport(f"{origin} is not a region record: {error}") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise UnreadableReport(f"{origin} is not a region record: it does not say {SCHEMA}")
-    record = codec.from_plain_data(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
+    plain = codec.check_schema(data, SCHEMA, "a region record")
+    record = codec.from_plain_data(RegionRecord, {**plain, "pass_name": plain.get("pass")})
     wrong = any(not t >= 0 for region in record.regions for t in region.seconds) or not record.precision > 0
     if wrong or any(len(span) != 2 or not 0 <= span[0] <= span[1] for span in record.spans):
-        raise UnreadableReport(f"{origin} is damaged: a time that is no time")
+        raise UnreadableReport("a time that is no time")
     return record
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.timeline import spans as spans_module
 from profkit.analysis.timeline.spans import (
     Spans,
-    Union,
-    gaps,
     longest_span,
     overlap_lengths,
     spans_of,
@@ -63,26 +59,6 @@ def test_sets_are_combined_as_sets(one: Pairs, other: Pairs) -> None:
         assert well_formed(made)
 
 
-@given(st.lists(intervals, max_size=5))
-def test_blocks_in_any_order_give_the_union_of_all(blocks: list[Pairs]) -> None:
-    book = Union()
-    for block in blocks:
-        book.add(*columns(block))
-    whole = book.spans()
-    assert moments_of(whole) == moments([pair for block in blocks for pair in block])
-    assert well_formed(whole)
-
-
-def test_waiting_stretches_are_merged_before_they_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans_module, "_FOLD", 8)
-    book = Union()
-    for at in range(0, 1000, 2):
-        book.add(*columns([(at, at + 1), (at, at + 2)]))
-        assert len(book._waiting) <= 10
-    assert book.spans().extent == (0, 1000)
-    assert len(book.spans()) == 1
-
-
 @given(intervals, intervals)
 def test_an_interval_is_cut_at_the_edges_of_what_counts(pairs: Pairs, bounds: Pairs) -> None:
     within = moments(bounds)
@@ -92,8 +68,8 @@ def test_an_interval_is_cut_at_the_edges_of_what_counts(pairs: Pairs, bounds: Pa
 
 def test_gaps_end_with_what_counts() -> None:
     busy, within = spans_of([(0, 2), (5, 6), (90, 95)]), spans_of([(1, 10), (20, 30)])
-    assert moments_of(gaps(busy, within)) == {*range(2, 5), *range(6, 10), *range(20, 30)}
-    assert longest_span(gaps(busy, within)) == 10
+    assert moments_of(within - busy) == {*range(2, 5), *range(6, 10), *range(20, 30)}
+    assert longest_span(within - busy) == 10
     assert longest_span(spans_of([])) == 0
 
 

@@ -17,15 +17,14 @@ from tests.spoken import spoken
 
 
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
-    with judge_of("crashes.py", tmp_path, timeout=1.0, operations=("ceil",)) as judge:
+    with judge_of("crashes.py", tmp_path, timeout=1.0, operations=("ceil",), correctness_only=True) as judge:
         found = {
             name: judge_operation(judge, f"{name}.default")
-            for name in ("relu", "sigmoid", "tanh", "exp", "sin", "cos", "sign", "sqrt", "ceil", "abs")
+            for name in ("relu", "sigmoid", "exp", "sin", "cos", "sign", "sqrt", "ceil", "abs")
         }
     assert {name: result.status for name, result in found.items()} == {
         "relu": "crashed",
         "sigmoid": "timeout",
-        "tanh": "crashed",
         "exp": "incorrect",
         "sin": "incorrect",
         "cos": "out-of-memory",
@@ -48,7 +47,7 @@ def test_a_kernel_of_triton_without_a_gpu_is_not_run_and_what_only_looks_like_on
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("triton")
-    with judge_of("triton_cuda.py", tmp_path) as judge:
+    with judge_of("triton_cuda.py", tmp_path, correctness_only=True) as judge:
         found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "abs")}
     assert (found["relu"].status, found["relu"].reason) == ("not-run", Fact("needs-gpu"))
     assert (found["relu"].fault, found["relu"].traceback) == (None, "")

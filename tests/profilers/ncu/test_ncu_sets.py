@@ -10,7 +10,6 @@ from profkit.profilers.ncu.command import (
     counter_set,
     find_chip,
     has_metric,
-    lacking_metrics,
     planned_passes,
 )
 
@@ -73,8 +72,3 @@ def test_a_chip_is_known_by_its_name_or_its_compute_capability():
     for told, _, chip in (word.partition("=") for word in TOLD.split()):
         assert find_chip(told) == (chip or None)
     assert find_chip(None) is None
-
-
-@pytest.mark.parametrize("chip", CHIPS)
-def test_only_a_chip_without_memory_of_its_own_lacks_what_every_kernel_is_asked_for(chip):
-    assert bool(lacking_metrics(chip, set())) == (chip in SOC)

@@ -60,12 +60,11 @@ def test_the_gated_mlp_has_its_two_configurations_and_its_region(fixtures: Path)
         "13.0",
     )
     (gpu,) = report.gpus
-    assert (gpu.name, gpu.chip, gpu.capability, gpu.multiprocessors, gpu.mig) == (
+    assert (gpu.name, gpu.chip, gpu.capability, gpu.multiprocessors) == (
         "NVIDIA H200",
         "GH100",
         "9.0",
         132,
-        False,
     )
     assert gpu.bandwidth == pytest.approx(4.814e12, rel=1e-3)
 

@@ -14,7 +14,6 @@ import pytest
 from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.perf.command import (
-    find_leftovers,
     inject_argv,
     python_frames,
     record_argv,
@@ -73,7 +72,6 @@ def test_only_files_of_the_recorded_processes_of_this_recording_are_cleaned_up(t
     (tmp_path / "jitted-7-5.so").write_text("of an older process of that number")
     os.utime(tmp_path / "jitted-7-5.so", (1, 1))
     since = time.time() - 5
-    assert [path.name for path in find_leftovers({7}, since, tmp_path)] == sorted(mine)
     assert remove_leftovers({7}, since, tmp_path) == 4
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {*others, "jitted-7-3.so", "jitted-7-4.so", "jitted-7-5.so"}
@@ -186,7 +184,5 @@ def test_python_frames_are_what_is_promised_and_nothing_is_left_behind(tmp_path:
         assert python_share["outer"] >= python_share["inner"]
     pids = recorded_pids(data)
     assert len(pids) == 1
-    found = find_leftovers(pids, since)
-    assert any(path.suffix == (".dump" if frames.inject else ".map") for path in found)
-    assert remove_leftovers(pids, since) == len(found)
-    assert find_leftovers(pids, since) == ()
+    assert remove_leftovers(pids, since) >= 1
+    assert remove_leftovers(pids, since) == 0

@@ -18,7 +18,6 @@ from profkit.profiling.doctor import (
     GIB,
     blocking_reason,
     diagnose,
-    folder_check,
     storage_checks,
 )
 
@@ -88,7 +87,7 @@ def test_what_blocks_a_backend_is_told_in_words() -> None:
 def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
     found = {check.name: check for check in diagnose("cuda")}
     assert (blocking_reason("cuda", tuple(found.values())) is None) == bool(read_gpus())
-    assert {"processor", "caches", "free memory", "output folder", "python"} <= set(found)
+    assert {"processor", "caches", "quiet machine", "output folder"} <= set(found)
     assert all(check.fix or check.detail for check in found.values() if check.state != "ok")
 
 
@@ -98,7 +97,7 @@ Usage = namedtuple("Usage", "total used free")
 
 
 def test_a_folder_that_is_not_there_yet_is_tried_where_it_would_be_made(tmp_path: Path) -> None:
-    [check] = folder_check("output folder", tmp_path / "a" / "b", "fix")
+    [check] = storage_checks(tmp_path / "a" / "b")
     assert (check.state, check.path, check.fix) == ("ok", str(tmp_path), None)
     assert list(tmp_path.iterdir()) == []
 
@@ -108,7 +107,7 @@ def test_a_disk_that_is_nearly_full_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(GIB, GIB, free))
-    assert next(folder_check("output folder", tmp_path, "fix")).state == state
+    assert next(storage_checks(tmp_path)).state == state
 
 
 def test_a_full_disk_is_a_refusal_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,5 +116,5 @@ def test_a_full_disk_is_a_refusal_and_no_traceback(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(os, "fsync", full)
     found = list(storage_checks(tmp_path / "runs"))
-    assert [check.state for check in found] == ["refused", "refused"]
+    assert [check.state for check in found] == ["refused"]
     assert "No space left" in found[0].detail

@@ -57,11 +57,11 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    titles = {backend: [s.title for s in groups_for(backend)][4:] for backend in ("cpu", "mps", "all")}
+    titles = {backend: [s.title for s in groups_for(backend)][3:] for backend in ("cpu", "mps", "all")}
     assert titles == {
         "cpu": ["xctrace"],
         "mps": ["xctrace", "mps"],
-        "all": ["xctrace", "cuda", "mps"],
+        "all": ["xctrace", "cuda", "mps", "py-spy"],
     }
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    assert [s.title for s in groups_for("all")][4:] == ["perf", "valgrind", "cuda", "mps"]
+    assert [s.title for s in groups_for("all")][3:] == ["perf", "valgrind", "cuda", "mps", "py-spy"]

@@ -125,18 +125,23 @@ def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_pa
 def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:
     code = f"""{BURN}
 import profkit
+import gc
 def outside():
     burn(0.1)
+    for _ in range(30):
+        gc.collect()
 def inside():
     burn(0.2)
 outside()
 with profkit.region("work"):
     inside()
+outside()
 """
     report = sampled(tmp_path, code, path=str(ROOT))
     assert spot(of(report, "sampled-functions"), "burn").own == pytest.approx(0.2, abs=0.09)
     assert not [one for one in of(report, "sampled-functions").hotspots if one.function == "outside"]
     assert report.sampled is not None
+    assert report.sampled.collecting < 0.02
     assert not [line for line in report.sampled.lines if "profkit" in (line.file or "")]
 
 

@@ -342,14 +342,6 @@ class KernelProcess:
             self.kill()
             raise WorkerEnded(JobStatus.crash, "the GPU has stopped before all calls were done")
 
-    def read(self, address: int, count: int) -> Tensor | None:
-        """`count` bytes of its memory; None where there is nothing at that address."""
-        return self.memory.read(address, count)
-
-    def address_of(self, storage: Tensor) -> tuple[int, int]:
-        """Where the bytes of a storage of its arguments lie in its own address space: begin and end."""
-        return self.memory.address_of(storage)
-
     def kill(self) -> None:
         """End it; the next request starts it again."""
         self._child.kill()

@@ -37,7 +37,7 @@ class CallCheck:
     ) -> None:
         self._operation, self._process, self._reference = operation, process, reference
         self._slot, self._arguments = slot, arguments
-        self._bases = [process.address_of(storage) for storage in slot]
+        self._bases = [process.memory.address_of(storage) for storage in slot]
 
     def check(self, value: Any) -> Errors:
         """The errors of the call whose value is described by `value`. Raises Incorrect."""
@@ -77,7 +77,7 @@ class CallCheck:
         try:
             for address, place, output in outputs:
                 known = torch.empty(0, dtype=torch.uint8, device=output.device).set_(output.untyped_storage())
-                now = self._process.read(address, known.numel())
+                now = self._process.memory.read(address, known.numel())
                 if now is None or not torch.equal(now, known):
                     raise Incorrect("aliasing", Fact.of("shares-memory", place=place))
         finally:
@@ -106,7 +106,7 @@ class CallCheck:
         if room < count:
             raise Incorrect("stride", Fact.of("beyond-memory", place=place))
         self._check_aliasing(native, address, count, place)
-        data = self._process.read(address, count)
+        data = self._process.memory.read(address, count)
         if data is None:
             raise Incorrect("type", Fact.of("no-memory", place=place))
         return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))

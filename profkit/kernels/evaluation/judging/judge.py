@@ -47,7 +47,7 @@ from profkit.kernels.evaluation.judging.trial import (
     start_alike,
     use_threads,
 )
-from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
+from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, PairOptions, note_asked
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
@@ -135,12 +135,19 @@ class Judge:
             about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
-    def use(self, suite: Any, source: SourceRequest, function: FunctionOperation | None = None) -> None:
+    def use(
+        self,
+        suite: Any,
+        source: SourceRequest,
+        function: FunctionOperation | None = None,
+        timing: PairOptions | None = None,
+    ) -> None:
         """Judge the tests of another suite, and other kernels where the source is another one; after `open`.
 
         `function` is the reference in place of PyTorch's own operations.
         """
         self._suite = suite
+        self._settings = replace(self._settings, timing=timing or self._settings.timing)
         before, request = self._function and self._function.request, function and function.request
         self._function = function
         if request != before:

@@ -130,21 +130,18 @@ _OF_TRACES = ("torchbench", "traced")
 
 
 def find_suite(name: str, path: Path | None = None, *, device: str = "cpu") -> Suite:
-    """The suite called so, for kernels on the device: cpu or cuda; or the calls of the trace of that name.
+    """The suite called so, for kernels on the device: cpu or cuda.
 
     `path` is a trace for `traced`, and for `torchbench` in place of its own table. Raises UsageError where there is no
     such suite.
     """
-    file = path if path is not None and name in _OF_TRACES else Path(name)
-    if name not in _SUITES and not file.exists():
-        known = "|".join((*_SUITES, "TRACE.txt"))
-        raise UsageError(f"there is no suite called {name!r}", f"--suite {known}")
+    if name not in _SUITES:
+        raise UsageError(f"there is no suite called {name!r}", f"--suite {'|'.join(_SUITES)}")
     if path is not None and name not in _OF_TRACES:
         raise UsageError(
             f"the suite {name} takes no trace", f"--suite {'|'.join(_OF_TRACES)} --traces {path}"
         )
-    module, maker = _SUITES.get(name, _SUITES["traced"])
+    module, maker = _SUITES[name]
     make = getattr(import_module(f"{_PACKAGE}.{module}"), maker)
-    trace = path if name in _SUITES else file
-    suite: Any = replace(make(trace) if maker in _OF_TRACES else make(), device=device)
+    suite: Any = replace(make(path) if name in _OF_TRACES else make(), device=device)
     return suite  # type: ignore[no-any-return]

@@ -313,13 +313,6 @@ def short_name(name: str) -> str:
     return shorten(name, 40)
 
 
-def case_line(result: CaseResult, document: SweepDocument) -> str:
-    """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
-    share = efficiency(result, document.roofs)
-    line = f"{short_name(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
-    return line + (f", {percent(share)} of its roofline" if share is not None else "")
-
-
 def cases_section(document: SweepDocument) -> Iterator[Section]:
     """One table that sorts and filters; nothing where no case was settled."""
     results = document.results

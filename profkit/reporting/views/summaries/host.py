@@ -59,8 +59,6 @@ def trace_text(facts: ConcernFacts) -> SummaryText | None:
     """Hottest functions and libraries; None where nothing was sampled and nobody says why."""
     kinds = {profile.kind for profile in facts.document.profiles}
     what = "Where time goes in native code"
-    if "operations" in kinds:  # timed one by one, not sampled
-        return _profiles_text("trace", what, facts, ("operations",))
     # Python's own summary has its functions, of all processes.
     python: tuple[ProfileKind, ...] = () if "sampled-functions" in kinds else ("python-functions",)
     sampled = next((p for p in facts.document.profiles if is_sampled(p) and p.unit == "samples"), None)

@@ -23,7 +23,7 @@ from .waits import block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
@@ -98,6 +98,9 @@ class _ThreadState:
 class StackSampler:
     """The switch of the stacks pass, in one process."""
 
+    task: object = None  # of the part of an event loop that is sampled, and all that there were
+    tasks_before: Container[object] = ()
+
     def __init__(self, out: str) -> None:
         self._out = out
         self._generation: object = None
@@ -155,6 +158,8 @@ class StackSampler:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """What is sampled from here is inside a region."""
+        if not self._entries:  # what was collected before it is no part of it
+            self._collecting = 0.0
         self._depth += 1
         self._entries += 1
 
@@ -166,7 +171,7 @@ class StackSampler:
         """The garbage collector begins or ends: called by it."""
         if phase == "start":
             self._collector_begun = perf_counter()
-        elif self._collector_begun:
+        elif self._collector_begun and (self._depth > 0 or not self._entries):
             self._collecting += perf_counter() - self._collector_begun
 
     # ------------------------------------------------------------ the thread
@@ -285,9 +290,8 @@ class StackSampler:
         tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
         if tasks is not None:
             known = sys.modules.get("asyncio.tasks")
-            frames, alone = awaited_frames(
-                getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
-            )
+            scheduled = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
+            frames, alone = awaited_frames(scheduled, self.task, self.tasks_before)
             if frames:
                 coroutine = self._node_of_frames(frames), alone
                 self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
@@ -424,7 +428,7 @@ class StackSampler:
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
-        line |= {"collecting": round(self._collecting, 6)} if self._collecting else {}
+        line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
