@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.python_code import is_users_code
@@ -88,14 +89,14 @@ def program_file(workload: Workload) -> Path | None:
 
 def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodePlace]:
     """Function, file and line of symbols with offsets, as far as binutils and the program's own tables tell."""
-    nm, addr2line = shutil.which("nm"), shutil.which("addr2line")
+    addr2line = shutil.which("addr2line")
     wanted = {symbol for symbol, _ in keys if symbol != UNKNOWN}
-    if nm is None or addr2line is None or not wanted:
+    if addr2line is None or not wanted:
         return {}
     try:
-        starts = _starts(nm, program, wanted)
+        starts = _starts(program, wanted)
         known = [key for key in keys if key[0] in starts]
-        addresses = [f"{starts[symbol] + offset:#x}" for symbol, offset in known]
+        addresses = [f"{_at(starts[symbol], offset):#x}" for symbol, offset in known]
         if not known:
             return {}
         text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
@@ -110,23 +111,43 @@ def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, Co
 
 def address_of(program: Path, place: str) -> int | None:
     """The address in the program's file of `symbol+0x10`; None where its table does not have it."""
-    nm, (symbol, _, offset) = shutil.which("nm"), place.rpartition("+")
-    if nm is None or symbol == UNKNOWN:
+    symbol, _, offset = place.rpartition("+")
+    if symbol == UNKNOWN:
         return None
     try:
-        start = _starts(nm, program, {symbol}).get(symbol)
+        starts = _starts(program, {symbol}).get(symbol)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return start + int(offset, 16) if start is not None else None
+    return _at(starts, int(offset, 16)) if starts is not None else None
 
 
-def _starts(nm: str, program: Path, wanted: set[str]) -> dict[str, int]:
-    starts: dict[str, int] = {}
-    for row in _output([nm, "-C", "--defined-only", str(program)]).splitlines():
-        words = row.split(maxsplit=2)
-        if len(words) == 3 and words[1] in "tTwWiu" and words[2] in wanted:
-            starts.setdefault(words[2], int(words[0], 16))
-    return starts
+_Extent: TypeAlias = "tuple[int, int]"  # start and size of a symbol
+
+
+def _starts(program: Path, wanted: set[str]) -> dict[str, list[_Extent]]:
+    """The symbols of these names; perf leaves out the parameters of C++, so that several may have one name."""
+    nm, filt = shutil.which("nm"), shutil.which("c++filt")
+    if nm is None:
+        return {}
+    rows = [row.split(maxsplit=3) for row in _output([nm, "-S", "--defined-only", str(program)]).splitlines()]
+    # Of a large program only those are asked for whose names can be meant.
+    longest = {max(re.findall(r"\w+", name) or [name], key=len) for name in wanted}
+    meant = re.compile("|".join(map(re.escape, longest)))
+    symbols = [row for row in rows if len(row) == 4 and row[2] in "tTwWiu" and meant.search(row[3])]
+    mangled = "\n".join(row[3] for row in symbols)
+    names = [mangled, *(_output([filt, *how], mangled) for how in ((), ("-p",)) if filt is not None)]
+    found: dict[str, list[_Extent]] = {}
+    for texts in names:
+        for row, name in zip(symbols, texts.splitlines(), strict=False):
+            extent = int(row[0], 16), int(row[1], 16)
+            if name in wanted and extent not in found.setdefault(name, []):
+                found[name].append(extent)
+    return found
+
+
+def _at(symbols: Sequence[_Extent], offset: int) -> int:
+    """The address of an offset into a symbol: the first of its name that is long enough."""
+    return next((start for start, size in symbols if offset < size), symbols[0][0]) + offset
 
 
 def _outer_place(block: str) -> CodePlace | None:
@@ -140,8 +161,8 @@ def _outer_place(block: str) -> CodePlace | None:
     return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
 
 
-def _output(argv: list[str]) -> str:
+def _output(argv: list[str], given: str = "") -> str:
     done = subprocess.run(
-        argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
+        argv, input=given, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
     )
     return done.stdout

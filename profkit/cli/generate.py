@@ -49,10 +49,6 @@ def generate(
     ] = "",
     tests: options.TestChoice = options.TESTED,
     chosen: options.ModelChoice = options.ANY_MODEL,
-    until: Annotated[
-        str,
-        option(LIMITS, "When an operation is done: correct, faster (than PyTorch), bound (of the hardware)."),
-    ] = "bound",
     max_tokens: Annotated[int | None, option(LIMITS, "Tokens of all of it at most, in and out.")] = None,
     answer_tokens: Annotated[int, option(LIMITS, "Tokens of one answer at most.")] = 16384,
     budget: options.BudgetOption = 2.0,

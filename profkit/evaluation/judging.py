@@ -231,8 +231,8 @@ class MultiprocessingEvaluator:
 
     def start_evaluation(self) -> None:
         """Do all tasks that have not been done; it returns when they are done."""
-        for task in self._tasks[len(self._results) :]:
-            self._results.append(self._do(len(self._results), task))
+        for number, task in [*enumerate(self._tasks)][len(self._results) :]:
+            self._results.append(self._do(number, task))
 
     def get_results(self) -> list[EvalResult]:
         """A result for every task, in the order they were submitted; those that were not started are done first.

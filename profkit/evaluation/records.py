@@ -33,9 +33,6 @@ class CorrectnessTestResult:
     max_rel_error: float = -inf
     test_type: str = "correctness"
     status: str = ""  # the judge's word: passed, incorrect, crashed, ...
-    fault: str = ""  # what of an incorrect result is wrong: values, shape, dtype, ...
-    allowed_share: float | None = None  # the largest error as a share of what rounding explains
-    last_line: str = ""  # that its process printed before it crashed
     # all of it; None: made by hand
     result: TestResult | None = field(default=None, repr=False, compare=False)
 
@@ -60,7 +57,6 @@ class PerformanceTestResult:
     low: float = nan
     high: float = nan
     status: str = ""
-    bound_ms: float = nan  # the least time that the hardware allows
     result: TestResult | None = field(default=None, repr=False, compare=False)
 
 
@@ -163,9 +159,6 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
         -inf if result.max_abs_error is None else result.max_abs_error,
         -inf if result.max_rel_error is None else result.max_rel_error,
         status=result.status,
-        fault=result.fault or "",
-        allowed_share=result.allowed_share,
-        last_line=result.last_line,
         result=result,
     )
 
@@ -179,7 +172,6 @@ def performance_record(result: TestResult) -> PerformanceTestResult:
         reference_time_ms=_milliseconds(result.reference_seconds),
         error_msg=error_message(result),
         status=result.status,
-        bound_ms=_milliseconds(result.bound_seconds),
         result=result,
     )
     if speedup is None:

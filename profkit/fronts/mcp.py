@@ -33,6 +33,7 @@ from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Comparison, Depth
 from profkit.fronts import answers
 from profkit.fronts.answers import PARTS, CompareAnswer, DoctorAnswer, RunAnswer
+from profkit.fronts.child import verb
 from profkit.profiling.api import Run, load
 from profkit.profiling.doctor import diagnose
 from profkit.profiling.summarize import summarize_report
@@ -45,7 +46,6 @@ INSTRUCTIONS = """Find out where a program spends its time, and whether a change
 1. profile(command) runs it: where the time goes (hot_spots), what to change (insights, with file and line).
 2. Change that line. 3. compare(command) runs the last commit and the files as they are in turn: improved, same,
 regressed, ambiguous. Answers are short: summarize(id, part) has the rest."""
-_PROFKIT = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
 _TICK = 2.0  # seconds between two messages of progress
 _LAST_WORDS = 30.0  # seconds that a child may take beyond its measurements
 _EXAMPLE = 'command: ["python", "bench.py"]'
@@ -123,8 +123,7 @@ class Tools:
         def work(tick: Callable[[float], None], end: threading.Event) -> Comparison:
             with TemporaryFolder("compare") as name:
                 printed, limit = Path(name) / "printed", 2 * budget + _LAST_WORDS
-                line = [sys.executable, "-c", _PROFKIT, str(Path(__file__).parents[2])]
-                line += ["compare", "--format", "json", "--quiet", *words]
+                line = verb("compare", "--format", "json", "--quiet", *words)
                 process.run(line, cwd=folder, timeout=limit, tick=tick, cancel=end, printed=printed)
                 document = json.loads(
                     read_bounded_text(printed) or '{"error": {"message": "no end", "fix": null}}'

@@ -76,9 +76,11 @@ def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampl
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
     if (count := int(report.facts.get("samples", 0))) < FEW:
         seconds = format_quantity(recording.seconds, "s")
-        few = f"Only {plural(count, 'sample')} in {seconds}, so shares are rough: repeat what is short in a loop."
+        few = (
+            f"Only {plural(count, 'sample')} in {seconds}: shares are rough, repeat what is short in a loop."
+        )
         document = replace(document, notes=(few,))
-    if sampled is not None and (count >= LEAST or recording.seconds >= SHORT):
+    if sampled is not None and (count >= FEW or recording.seconds >= SHORT):
         document = replace(document, sampled=(sampled,))
     return _added(document, report, recording, "stacks", None, (STACKS, FLAMES))
 

@@ -6,6 +6,7 @@ is started but a thread, and nothing is read here.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import linecache
 import os
@@ -47,6 +48,9 @@ class PartSampler(StackSampler):
         """Sample from here, also in a child that was forked just now."""
         self._first = self._looked = time.perf_counter()
         self._before = _seconds_used()
+        with contextlib.suppress(RuntimeError):  # no loop runs
+            if (asyncio := sys.modules.get("asyncio")) is not None:
+                self.task, self.tasks_before = asyncio.current_task(), asyncio.all_tasks()
         super().begin()
         # A forked child ends without `end`; in the process itself multiprocessing would keep this object to its exit.
         self._finalizer = os.getpid() == self._owner
@@ -59,6 +63,7 @@ class PartSampler(StackSampler):
                 FIRST_PAUSE
             )  # one call into native code kept the interpreter from the beginning to here
         super().finish()
+        self.task, self.tasks_before = None, ()
         gc.callbacks[:] = [one for one in gc.callbacks if one != self._collected]
         self._look()
 

@@ -27,7 +27,7 @@ from profkit.core.types import (
 from profkit.generation.judging import AttemptJudge, KernelFile, NoProfile, profile_attempt
 from profkit.generation.model import BudgetSpent, ChatMessage, Model, ModelFailed
 from profkit.generation.prompt import FoundCode, KernelTask, find_code, first_messages
-from profkit.generation.request import GenerationRequest, Until, attempt_id, attempts_of, note_stop
+from profkit.generation.request import GenerationRequest, attempt_id, attempts_of, note_stop
 from profkit.kernels.campaign import Campaign
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.reporting.feedback import (
@@ -98,7 +98,7 @@ class OperationLoop:
 
     def _reason_to_stop(self, *judged: Attempt) -> StopReason:
         """By the attempts that are stored, and those that are `judged` and not stored yet."""
-        return reason_to_stop([*self._attempts, *judged], self._tools.request.until, self._limits.attempts)
+        return reason_to_stop([*self._attempts, *judged], self._limits.attempts)
 
     # ---------------------------------------------------------------- one attempt
 
@@ -240,14 +240,12 @@ class OperationLoop:
         return path
 
 
-def reason_to_stop(attempts: Sequence[Attempt], until: Until, most: int) -> StopReason:
+def reason_to_stop(attempts: Sequence[Attempt], most: int) -> StopReason:
     """Why there is no further attempt after these, of `most`; empty where one follows."""
     best = best_attempt(attempts)
     if best is not None:
-        if best.speedup is None or until == "correct":
+        if best.speedup is None:
             return "correct"
-        if until == "faster" and best.speedup.word == "FASTER":
-            return "reached"
         if best.bound_share is not None and best.bound_share >= AT_BOUND:
             return "bound"
     if [attempt.status for attempt in attempts[-MOST_REPEATED:]] == ["repeated"] * MOST_REPEATED:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, get_args
 
 from profkit.analysis.generation import best_attempt
 from profkit.core import codec
@@ -23,11 +23,9 @@ from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.request import SEED_BITS, JudgeSettings
 
 DEFAULT_FOLDER = Path("generated_kernels")
-Until = Literal["correct", "faster", "bound"]
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "--language": tuple(LANGUAGES),
     "--profile-depth": ("none", "gate", "standard", "full"),
-    "--until": get_args(Until),
 }
 MOST_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
@@ -44,7 +42,6 @@ class GenerationOptions:
     """The options of a new generation, as they were typed, beside those of its judge; empty for the default."""
 
     language: str = ""
-    until: str = "bound"
     profile_depth: str = ""
     at_once: int = 4
     limits: GenerationLimits = field(default_factory=GenerationLimits)
@@ -62,7 +59,6 @@ class GenerationRequest:
     settings: JudgeSettings
     folder: Path
     language: str
-    until: Until = "bound"
     profile_depth: str = "standard"
     at_once: int = 4
     limits: GenerationLimits = field(default_factory=GenerationLimits)
@@ -107,7 +103,6 @@ def make_request(
         replace(settings, device=device, describe=True, seed=secrets.randbits(SEED_BITS)),
         options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}"),
         options.language or _usual_language(kind),
-        cast("Until", options.until),
         options.profile_depth or ("standard" if kind == "cuda" else "gate"),
         options.at_once,
         options.limits,
@@ -124,7 +119,7 @@ def make_request(
 
 def check_request(request: GenerationRequest) -> None:
     """Raises UsageError for what makes no sense: of options, or out of somebody's folder."""
-    values = request.language, request.profile_depth, request.until
+    values = request.language, request.profile_depth
     for (option, known), value in zip(_WORDS.items(), values, strict=True):
         if value not in known:
             raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")

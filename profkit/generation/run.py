@@ -324,18 +324,6 @@ def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
     }
 
 
-def _kept_text(kept: Attempt | None) -> str:
-    if kept is None:
-        return "none is correct"
-    return f"attempt {kept.number}, {PurePosixPath(kept.file).name}, {_speed_text(kept)}"
-
-
-def _speed_text(attempt: Attempt) -> str:
-    if attempt.speedup is None:
-        return "not timed"
-    return f"{speedup_text(attempt.speedup)} as fast as PyTorch"
-
-
 def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:
     """Lines of `name: value`."""
     kept = kept_attempt(operation)
@@ -373,9 +361,12 @@ def _overall_summary(document: GenerationDocument) -> str:
     ]
     width = max((len(operation.operation) for operation in document.operations), default=0)
     for operation in document.operations:
-        kept = _kept_text(kept_attempt(operation))
+        told, kept = "none is correct", kept_attempt(operation)
+        if kept is not None:
+            file = PurePosixPath(kept.file).name
+            told = f"attempt {kept.number}, {file}, {speedup_text(kept.speedup)}"
         lines.append(
-            f"  {operation.operation:<{width}}  {kept}; {plural(len(operation.attempts), 'attempt')}; "
+            f"  {operation.operation:<{width}}  {told}; {plural(len(operation.attempts), 'attempt')}; "
             f"{word_of('stop', operation.stopped)}"
         )
     return "\n".join(lines) + "\n"

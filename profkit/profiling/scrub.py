@@ -82,13 +82,18 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
             f"{folder} is a table of kernels: only runs and reports are scrubbed",
             f"profkit scrub {folder / 'profiles'}/RUN, or copy its numbers: profkit report {folder} --format markdown",
         )
-    redactor = Redactor()
-    # it was made here, most often, and errors may name this machine
-    redactor.learn_name(platform.node(), HOST)
-    redactor.learn_name(_user(), USER)
+    redactor = own_redactor()  # it was made here, most often, and errors may name this machine
     with copied_to(output) as copy:
         left_out = _copy_run(folder, run, copy, redactor)
     return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
+
+
+def own_redactor() -> Redactor:
+    """One that knows the names of this machine and its user."""
+    redactor = Redactor()
+    redactor.learn_name(platform.node(), HOST)
+    redactor.learn_name(_user(), USER)
+    return redactor
 
 
 def _user() -> str | None:

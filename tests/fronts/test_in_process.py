@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,6 +67,31 @@ def test_one_call_that_never_lets_the_sampler_in_is_a_place_too() -> None:
         sum(range(20_000_000))
     assert run.hot_spots[0].where.file == __file__
     assert run.hot_spots[0].share > 0.9
+
+
+@pytest.mark.timed
+def test_what_a_loop_that_is_not_the_programs_awaits_is_its_place() -> None:
+    """As a notebook's kernel runs a cell: nothing of the program is on the stack of the loop."""
+    runs: list[Run] = []
+
+    async def other() -> None:
+        await asyncio.sleep(2)
+
+    async def part() -> None:
+        task = asyncio.get_running_loop().create_task(other())
+        await asyncio.sleep(0)
+        with profkit.profile(show=False) as run:
+            for _ in range(4):
+                await asyncio.sleep(0.15)  # awaited
+        task.cancel()
+        runs.append(run)
+
+    thread = threading.Thread(target=asyncio.run, args=(part(),))
+    thread.start()
+    thread.join()
+    spot = runs[0].hot_spots[0]
+    assert (spot.kind, LINES[(spot.where.line or 0) - 1].endswith("# awaited")) == ("await", True)
+    assert spot.share > 0.5
 
 
 def test_nothing_is_left_behind() -> None:

@@ -113,7 +113,6 @@ def test_report_shows_a_generation_in_each_form(folder: Path) -> None:
         ("summarize", "spring"),
         ("history", "add", "spring"),
         ("scrub", "spring"),
-        ("report", "spring", "spring"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

@@ -167,9 +167,7 @@ def _by_spots(
     counted = [one for one in ranked if one.rule not in _OF_THE_PROGRAM and one.rule in COUNTER_RULES]
     if document.hot_spots:
         counted = [
-            replace(one, where=spots.place_of(first))
-            for one in counted
-            if first is not None and _is_at(first, one)
+            replace(one, where=first.where) for one in counted if first is not None and _is_at(first, one)
         ]
     others = [one for one in ranked if one not in program and one.rule not in COUNTER_RULES]
     alone = on_spots[:1] if on_spots and on_spots[0].rule == "hot-spot" else ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, idle_share, percent_text
-from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone, place_of
+from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.core.types import Gain, GpuTrace, HotSpot, Insight, LineSamples
 
 _LOADER = "/torch/utils/data/"
@@ -55,7 +55,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             f"{text}; it runs in the process that trains",
             "Make it faster first (whole arrays or tensors instead of single elements, work that is done once and "
             "kept), then DataLoader(num_workers=4, persistent_workers=True) prepares batches meanwhile.",
-            place_of(spot),
+            spot.where,
             gain,
         )
     return None

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Construct, Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
+from profkit.core.types import Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
@@ -39,11 +39,13 @@ _KEEPABLE = re.compile(
     r"json\.(loads|dumps)|re\.compile|yaml\.\w*load\w*|pickle\.loads|ast\.parse|tomllib\.loads|zlib\.\w+|hashlib\.\w+"
     r"|xml\.\w+\.\w+\.(fromstring|parse)|datetime\.datetime\.strptime|copy\.deepcopy"
 )
+_TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 _COSTLY = {
     "deepcopy": "copy only what changes (dict(state), list(row)), or keep what does not change outside of it",
-    "strptime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
-    "_strptime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
-    "_strptime_datetime": "datetime.fromisoformat where the text is of that form; else take the fields by their places",
+    **dict.fromkeys(
+        ("strptime", "_strptime", "_strptime_datetime"),
+        "datetime.fromisoformat where the text is of that form; else take the fields by their places",
+    ),
     "inspect.stack": "inspect.currentframe, or pass what is wanted as an argument: inspect.stack reads source files",
     "getframeinfo": "pass what is wanted as an argument: inspect reads source files",
     "loads": "parse it once and pass the result on; for large texts orjson",
@@ -68,11 +70,6 @@ def count_text(number: int, word: str = "") -> str:
     return f"{number:,}" + (f" {word}{'' if number == 1 else 's'}" if word else "")
 
 
-def place_of(spot: HotSpot) -> Place:
-    """The spot as a place."""
-    return spot.where
-
-
 def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | None = None) -> Insight:
     """An insight on a spot: its share and its source line come first in the evidence."""
     text = f"{percent_text(100 * spot.share)} of the time"
@@ -84,7 +81,7 @@ def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | No
         said.title,
         f"{text}: {said.evidence}" if said.evidence else text,
         said.change,
-        where or place_of(spot),
+        where or spot.where,
         Gain(min(1.0, won), "the run's time", ""),
     )
 
@@ -114,15 +111,11 @@ def calls_text(spot: HotSpot) -> str:
 # ------------------------------------------------------------ what the line works on
 
 
-def _variable(spot: HotSpot, construct: Construct) -> Variable | None:
-    return spot.variables.get(construct.name)
-
-
 def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A list that is searched or shifted element by element."""
     for kind in ("contains", "shift"):
         for one in spot.code.find(kind) if spot.code is not None else ():
-            held = _variable(spot, one)
+            held = spot.variables.get(one.name)
             if held is None or held.type not in ("list", "tuple") or (held.length or 0) < LONG:
                 continue
             size = count_text(held.length or 0)
@@ -144,10 +137,25 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return None
 
 
+def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A list or a set that is made for a single search."""
+    made = spot.code.find("contains-made") if spot.code is not None else ()
+    if not made:
+        return None
+    is_list = made[0].name in ("list", "tuple", "sorted")
+    said = Said(
+        "linear-search" if is_list else "repeated-work",
+        f"{made[0].how} is made for each single search",
+        f"all of it is copied{' and then searched' if is_list else ''} each time",
+        f"make it once, before the loop{', as a set' if is_list else ''}",
+    )
+    return say(spot, said)
+
+
 def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A text or an array that is copied to add to it."""
     for one in spot.code.find("grow") if spot.code is not None else ():
-        held = _variable(spot, one)
+        held = spot.variables.get(one.name)
         if (
             held is None and one.how == "text"
         ):  # a literal in the sum proves its type, the share what it costs
@@ -182,7 +190,7 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     if code is None or code.loop is None or spot.kind not in ("python", "library"):
         return None
     for one in code.find("element"):
-        held = _variable(spot, one)
+        held = spot.variables.get(one.name)
         kind = held.type if held is not None else ""
         known = kind.startswith(_ARRAYS) and (one.how != "['']" or kind == "pandas.Series")
         item = one.how == "item" and any(v.type.startswith(_ARRAYS) for v in spot.variables.values())
@@ -229,7 +237,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
                 "step needs",
             ),
-            where=replace(place_of(spot), line=int(recursion.how)),
+            where=replace(spot.where, line=int(recursion.how)),
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
@@ -341,12 +349,10 @@ def _is_unused(code: LineCode) -> bool:
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Reads and writes of a few bytes: the kernel is entered for each."""
     split = document.time_split
-    names = [one.name.rpartition(".")[2] for one in spot.code.find("call")] if spot.code is not None else []
-    if (
-        split is None
-        or not split.io_calls
-        or not {"read", "write", "recv", "send", "readline", "flush"} & {*names}
-    ):
+    names = (
+        {one.name.rpartition(".")[2] for one in spot.code.find("call")} if spot.code is not None else set()
+    )
+    if split is None or not split.io_calls or names.isdisjoint(_TRANSFERS):
         return None
     each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
     if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
@@ -421,20 +427,15 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A function that raises and catches so often that this is what takes its time."""
     raised = next((one for one in document.profiles if one.kind == "raises"), None)
-    here = [
-        one
-        for one in (raised.hotspots if raised is not None else ())
-        if (one.function, one.file) == (spot.where.function, spot.where.file)
-        and one.calls
-        and one.callee is not None
-    ]
+    place = spot.where.function, spot.where.file
+    raises = raised.hotspots if raised is not None else ()
+    here = [one for one in raises if (one.function, one.file) == place and one.calls and one.callee]
     if not here or spot.kind not in ("python", "library"):
         return None
     rate = sum(one.own for one in here) / (here[0].calls or 1)
     count = rate * (spot.calls or here[0].calls or 0)
-    split = (
-        document.time_split
-    )  # a program that waits for a free processor takes longer, and its exceptions do not
+    # A program that waits for a free processor takes longer, and its exceptions do not.
+    split = document.time_split
     running = split.cpu / split.wall if split is not None and split.cpu and split.wall > 0 else 1.0
     share = spot.share * min(1.0, count * EACH_RAISE / max(spot.seconds * min(1.0, running), 1e-9))
     if share < RAISING * spot.share:
@@ -448,7 +449,7 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
         "one and to catch it costs about as much as ten tests",
         "test first (in, get with a default, isdigit), and leave exceptions for what is rare",
     )
-    return say(spot, said, share, replace(place_of(spot), line=first.line))
+    return say(spot, said, share, replace(spot.where, line=first.line))
 
 
 PATTERNS: tuple[Find, ...] = (
@@ -456,6 +457,7 @@ PATTERNS: tuple[Find, ...] = (
     useless_cache,
     exceptions,
     linear_search,
+    made_for_search,
     growing_copy,
     element_wise,
     backtracking,

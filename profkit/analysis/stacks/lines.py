@@ -100,15 +100,18 @@ class LineTally:
 
     def move_wait(self, awaited: PythonSample, seconds: float, *, alone: bool) -> None:
         """What an event loop waited belongs to the line of its first coroutine; `alone`: it had no other to run."""
-        waiting = sorted(self._lines.values(), key=lambda line: -line.waits.get("input", 0.0))
         places = places_of(awaited, "main")
         found = _line_in(places)
-        if not waiting or found is None:
+        if found is None:
             return
-        source = waiting[0]
+        source = max(self._lines.values(), key=lambda line: line.waits.get("input", 0.0), default=_Line())
         moved = min(seconds, source.main_wall, source.waits.get("input", 0.0))
-        source.main_wall -= moved
-        source.waits["input"] -= moved
+        if moved > 0:
+            source.main_wall -= moved
+            source.waits["input"] -= moved
+        else:  # the loop is not started by the program: that of a notebook
+            moved = min(seconds, self._rest_wall - self._rest_cpu)
+            self._rest_wall -= moved
         line = self._lines.setdefault(found[0], _Line())
         line.main_wall += moved
         kind = "await" if alone else "input"

@@ -27,6 +27,7 @@ _GROWS = frozenset(
     }
 )  # fmt: skip
 _ELEMENTS = frozenset({"item", "iterrows", "itertuples", "tolist"})
+_CONTAINERS = ("list", "tuple", "sorted", "set", "frozenset", "dict")
 _INDEXERS = frozenset({"at", "iat", "loc", "iloc"})
 _MATCHES = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
 _PURE = frozenset(
@@ -155,8 +156,12 @@ class _Source:
     def _of_node(self, node: ast.AST, function: ast.AST | None, in_loop: bool) -> Iterator[Construct]:
         if isinstance(node, ast.Compare):
             for operator, right in zip(node.ops, node.comparators, strict=True):
-                if isinstance(operator, (ast.In, ast.NotIn)) and (name := _dotted(right)):
+                if not isinstance(operator, (ast.In, ast.NotIn)):
+                    continue
+                if name := _dotted(right):
                     yield Construct("contains", name)
+                elif isinstance(right, ast.Call) and (kind := _dotted(right.func)) in _CONTAINERS:
+                    yield Construct("contains-made", kind, ast.unparse(right)[:60])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from self._import(node)
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):

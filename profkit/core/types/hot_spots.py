@@ -30,6 +30,7 @@ SpotKind = Literal[
 # about, `how` what is done with it.
 ConstructKind = Literal[
     "contains",  # `x in name`
+    "contains-made",  # `x in list(...)`
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x)
     "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
     "element",  # name[i], name.at[...], name.item(): one element at a time

@@ -230,8 +230,7 @@ AttemptStatus = Literal[
 # Why an operation has no further attempt.
 StopReason = Literal[
     "bound",  # correct, and at the least time that the hardware allows
-    "correct",  # as --until asks, or where nothing is timed
-    "reached",  # as fast as --until asks for
+    "correct",  # and nothing is timed
     "attempts",
     "repeated",  # the model gives the same code again and again
     "budget",  # of tokens

@@ -108,7 +108,8 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
     )
     tests = _open(request, campaign, pool)
     left = _left(campaign.journal, tests)
-    campaign.begin("evaluate", _describe(request, left, tests), len(left))
+    known = f"; {len(tests) - len(left)} known already" if len(left) < len(tests) else ""
+    campaign.begin("evaluate", plural(len(left), "test") + known, len(left))
     ceilings = campaign.about.get("ceilings")
     groups = [
         [Job(test.id, {"test": codec.to_plain_data(test), "ceilings": ceilings}) for test in group]
@@ -214,17 +215,6 @@ def _write(
     for why in write(request.folder, document):
         progress.note(why)
     return document
-
-
-def _describe(
-    request: EvaluationRequest, left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]
-) -> str:
-    """`48 tests, 11 of them timed; 20 known already`."""
-    known, timed = len(tests) - len(left), sum(test.timed for test in left)
-    text = plural(len(left), "test")
-    if not request.settings.correctness_only:
-        text += f", {timed} of them timed"
-    return text + (f"; {known} known already" if known else "")
 
 
 # ---------------------------------------------------------------- the judge's process

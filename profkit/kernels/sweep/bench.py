@@ -133,7 +133,8 @@ class Bench:
             result = replace(result, first=perf_counter() - begin)
             result = replace(result, error=check_result(problem, result_tensors(value), expected))
             del value
-            result = replace(result, memory=self._memory(call, problem))
+            inputs = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
+            result = replace(result, memory=call_memory(call, inputs, self.device, self._wait))
             result = self._time_call(call, result)
             at.second.ask(problem, call, self._wait)
             return result
@@ -184,10 +185,6 @@ class Bench:
 
         with ProcessorWatch() as calls.watch:
             return time_calls(calls, precision=timing.precision, budget=timing.budget)
-
-    def _memory(self, call: Call, problem: Problem) -> int | None:
-        inputs = [*problem.inputs, *([problem.above] if problem.above is not None else [])]
-        return call_memory(call, inputs, self.device, self._wait)
 
     def _clock(self) -> Any:
         if self._timer is None:

@@ -247,24 +247,20 @@ def read_sweep(folder: Path) -> SweepDocument:
     """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
     contents = journals.read_journal(folder, FORMAT)
     try:
-        return sweep_document(_stored_request(folder, contents), contents, contents.seconds)
+        request = journals.read_request(folder, FORMAT, SweepRequest, contents)
+        return sweep_document(request, contents, contents.seconds)
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {folder / FILE}: {error.message}", error.fix) from error
 
 
-def read_request(
-    folder: Path,
-    *,
-    again: bool = False,
-    named: Sequence[Path] = (),
-) -> SweepRequest:
+def read_request(folder: Path, *, again: bool = False, named: Sequence[Path] = ()) -> SweepRequest:
     """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
 
     Files of users run where the caller has `named` them, for what is left. Raises UnreadableReport where it holds none,
     UsageError where a file is not named, or cannot be run.
     """
     contents = journals.read_journal(folder, FORMAT)
-    request = _stored_request(folder, contents, again=again)
+    request = journals.read_request(folder, FORMAT, SweepRequest, contents, again=again)
     settled = sum(result.state == "measured" or not again for result in contents.outcomes.values())
     is_whole = settled >= _planned(request, contents)  # then it is shown wherever it was copied to
     line = f"profkit sweep --resume {shlex.quote(str(folder))}{' --again' if again else ''}"
@@ -272,12 +268,6 @@ def read_request(
     if not is_whole:
         register_files([Path(file) for file in request.files])
     return request
-
-
-def _stored_request(
-    folder: Path, contents: JournalContents[CaseResult], *, again: bool = False
-) -> SweepRequest:
-    return journals.read_request(folder, FORMAT, SweepRequest, contents, again=again)
 
 
 def _planned(request: SweepRequest, contents: JournalContents[CaseResult]) -> int:

@@ -124,27 +124,15 @@ def _open_device(request: SweepRequest, campaign: Campaign[CaseResult], pool: Wo
     progress.begin("device", "its name, and its bandwidth and arithmetic measured")
     about = campaign.open_workers(pool)
     for word in ("device", "versions"):
-        before = campaign.about.get(word, about[word])
-        if before != about[word]:
-            raise UsageError(
-                f"the sweep in {request.folder} began with {word} {_version_text(before)}, and here it is "
-                f"{_version_text(about[word])}: its cases could not be compared",
-                "--output FOLDER begins a new one",
-            )
+        if (before := campaign.about.get(word, about[word])) != about[word]:
+            said = f"the sweep in {request.folder} began with {word} {before}, and here it is {about[word]}"
+            raise UsageError(f"{said}: its cases could not be compared", "--output FOLDER begins a new one")
     if "device" not in campaign.about:
         campaign.journal.note(**{word: about[word] for word in ("device", "versions", "roofs")})
     roofs = codec.from_plain_data(MeasuredCeilings, campaign.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
     devices = f", {pool.serving} of them" if pool.serving > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")
-
-
-def _version_text(value: Any) -> str:
-    return (
-        ", ".join(f"{name} {version}" for name, version in value.items())
-        if isinstance(value, dict)
-        else str(value)
-    )
 
 
 def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:

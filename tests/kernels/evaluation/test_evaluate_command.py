@@ -60,7 +60,7 @@ def test_run_is_evaluate_by_the_names_of_the_guide_and_says_so(tmp_path: Path, o
     done = call_in_process(words, tmp_path, ENVIRONMENT)
     assert done.code == 2
     assert "profkit run is profkit evaluate here" in done.err
-    assert "error: K is not there" in done.err
+    assert "error: K cannot be read" in done.err
     assert "│ run " not in call_in_process(["--help"], tmp_path, ENVIRONMENT).out
 
 

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -245,11 +245,12 @@ class CudaJudgeMemory(JudgeMemory):
             self._driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(segment.mapped))
 
 
-class _Segment:
+class _Segment(NamedTuple):
     """An allocation of the process that is open here."""
 
-    def __init__(self, mapped: int, size: int, handle: str) -> None:
-        self.mapped, self.size, self.handle = mapped, size, handle
+    mapped: int
+    size: int
+    handle: str
 
 
 class CudaKernelMemory(KernelMemory):

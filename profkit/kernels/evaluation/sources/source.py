@@ -202,14 +202,10 @@ def make_source_request(
 
 def _check_file(file: Path) -> Path:
     """Raises UsageError for a file that cannot be read, or has no kernel."""
-    if file.is_dir():
-        raise UsageError(f"{file} is a folder", f"--backend directory --kernels {file}")
-    if not file.exists():
-        raise UsageError(f"{file} is not there", "profkit evaluate FILE.py")
     try:
         text = read_text(file)
     except LoadError as error:
-        raise UsageError(str(error), f"python {file}") from error
+        raise UsageError(str(error), "profkit evaluate FILE.py, or --kernels FOLDER") from error
     if not text.kernels and not text.implementations():
         raise UsageError(
             f"{file} has no kernel whose name is written out",
@@ -219,16 +215,13 @@ def _check_file(file: Path) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Raises UsageError for a folder that is not there, or without a kernel in it."""
-    if not folder.exists():
-        raise UsageError(f"{folder} is not there", "--kernels FOLDER, which has a folder for each operation")
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", f"profkit evaluate {folder}")
+    """Raises UsageError for a folder that cannot be read, or has no kernel in it."""
     try:
         if any(map(kernel_files, kernel_folders(folder))):
             return folder.absolute()
     except OSError as error:
-        raise UsageError(f"{folder} cannot be read: {error.strerror or error}", "chmod +rx FOLDER") from error
+        said = f"{folder} cannot be read: {error.strerror or error}"
+        raise UsageError(said, "--kernels FOLDER, which has a folder for each operation") from error
     raise UsageError(
         f"nothing in {folder} is named like an operation",
         "--kernels FOLDER, with relu/relu.py in it, or add__Tensor/add__Tensor_implementation_v1.py",

@@ -23,7 +23,7 @@ from .waits import block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
@@ -97,6 +97,9 @@ class _ThreadState:
 
 class StackSampler:
     """The switch of the stacks pass, in one process."""
+
+    task: object = None  # of the part of an event loop that is sampled, and all that there were
+    tasks_before: Container[object] = ()
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -287,9 +290,8 @@ class StackSampler:
         tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
         if tasks is not None:
             known = sys.modules.get("asyncio.tasks")
-            frames, alone = awaited_frames(
-                getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
-            )
+            scheduled = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
+            frames, alone = awaited_frames(scheduled, self.task, self.tasks_before)
             if frames:
                 coroutine = self._node_of_frames(frames), alone
                 self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall

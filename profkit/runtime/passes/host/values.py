@@ -10,8 +10,9 @@ import sys
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from types import CodeType, FrameType
+    from typing import Any
 
 MOST_LOOKS = 400  # at the arguments of a function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
@@ -119,17 +120,23 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
     return found
 
 
-def awaited_frames(loop_tasks: object) -> tuple[list[FrameType], bool]:
+def awaited_frames(
+    loop_tasks: object, own: Any = None, before: Container[object] = ()
+) -> tuple[list[FrameType], bool]:
     """The frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
 
     Of several it is the one that the loop was started with. `loop_tasks` is asyncio's own set of its tasks
-    (`_all_tasks`, or `_scheduled_tasks` from 3.12 on).
+    (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the task `own`
+    while that is suspended, and tasks that were there `before` do not count.
     """
     references = list(getattr(loop_tasks, "data", ()))[:MOST_TASKS]
-    pending = [task for task in [one() for one in references] if task is not None and not task.done()]
+    tasks = [task for task in [one() for one in references] if task is not None and not task.done()]
+    pending = [task for task in tasks if task is own or task not in before]
     alone = len(pending) == 1
-    first = [task for task in pending if alone or task.get_name() == "Task-1"]
-    if len(first) != 1:
+    first = [
+        task for task in pending if task is own or (own is None and (alone or task.get_name() == "Task-1"))
+    ]
+    if len(first) != 1 or (own is not None and getattr(own.get_coro(), "cr_running", True)):
         return [], False
     frames: list[FrameType] = []
     waits = first[0].get_coro()

@@ -354,7 +354,7 @@ def test_a_wrong_folder_is_refused_with_how_one_looks(tmp_path: Path) -> None:
     for name, message in (
         ("generated", "named like an operation"),
         ("empty", "named like an operation"),
-        ("absent", "is not there"),
+        ("absent", "cannot be read: No such file"),
     ):
         with pytest.raises(UsageError, match=message) as raised:
             make_source_request("directory", tmp_path / name)
