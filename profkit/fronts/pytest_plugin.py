@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from profkit.analysis.stacks.python_code import PythonSample
-    from profkit.core.types import Frame
+    from profkit.core.types import Frame, RunState
     from profkit.fronts.recording import PartSampler
 
 FILE = "PROFKIT_PYTEST_FILE"  # variable: where workers add their samples
@@ -117,7 +117,7 @@ class _Suite:
         if hasattr(self, "_sampler"):
             self._sampler.finish()
 
-    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
         """Print where the time went."""
         if hasattr(self, "_sampler"):
             return
@@ -132,10 +132,11 @@ class _Suite:
 
         terminalreporter.write_sep("=", "profkit")
         try:
-            run = stop(self._recording)
+            state: RunState = "interrupted" if exitstatus == pytest.ExitCode.INTERRUPTED else "complete"
+            run = stop(self._recording, state)
             if config.pluginmanager.hasplugin(
                 "dsession"
-            ):  # this process waited: that is not the suite's split
+            ):  # this process waited: that is no split of the suite
                 run.document = replace(run.document, time_split=None)
             page = io.StringIO()
             run.show(page)
@@ -168,16 +169,16 @@ class _Suite:
         yield f"{format_quantity(whole, 's')} of pytest's processes: {', '.join(shares)}"
         yield "Slowest tests, with their fixtures"
         for test, seconds in slow:
-            lines = tallies[self._functions[test]].sampled({}, 0.0, 0)
-            hot = ""
-            if self._calls[test] < seconds / 2:
-                hot = f"\n{'':11}{format_quantity(seconds - self._calls[test], 's')} of it in its fixtures"
-            elif lines.lines and lines.wall > 0:
-                line = lines.lines[0]
+            yield f"  {format_quantity(seconds, 's'):>7}  {test}"
+            fixtures = seconds - self._calls[test]
+            if fixtures > seconds / 2:
+                yield f"{'':11}{format_quantity(fixtures, 's')} of it in its fixtures"
+                continue
+            tally = tallies[self._functions[test]]
+            for line in tally.sampled({}, 0.0, 0).lines[:1]:
                 text = linecache.getline(line.file or "", line.line or 0).strip()
-                share = format_percent(100 * line.main_wall / lines.wall)
-                hot = f"\n{'':11}{share} % at {os.path.relpath(line.file or '', self._root)}:{line.line}  {text}"
-            yield f"  {format_quantity(seconds, 's'):>7}  {test}{hot}"
+                place = f"{os.path.relpath(line.file or '', self._root)}:{line.line}"
+                yield f"{'':11}{format_percent(100 * line.main_wall / tally.wall)} % at {place}  {text}"
 
 
 def _worker_sampler(file: str) -> PartSampler:

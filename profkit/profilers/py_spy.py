@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from profkit.core.errors import Fault, UnreadableReport
+from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.profilers.files import reading
 from profkit.profilers.stacks import IMPORT, SCHEMA
@@ -49,15 +49,6 @@ def record_argv(pid: int, output: Path, seconds: float, *, idle: bool, program: 
 def dump_argv(pid: int, program: str) -> tuple[str, ...]:
     """Print where each thread of one process is, as `waiting_threads` reads it."""
     return (program, "dump", "--pid", str(pid), "--nonblocking", "--json")
-
-
-def explain(text: str, returncode: int) -> Fault | None:  # noqa: ARG001
-    """The fault that py-spy printed; None where it is not known."""
-    if re.search(r"permission denied|operation not permitted", text, re.IGNORECASE):
-        return Fault("it may not read that process's memory", "docker run --cap-add SYS_PTRACE")
-    if "python version" in text:
-        return Fault("it does not know the Python of that process", "pip install --upgrade py-spy")
-    return None
 
 
 def waiting_threads(text: bytes) -> Iterator[tuple[int, Place]]:

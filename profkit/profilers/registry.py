@@ -120,7 +120,6 @@ PERF = Profiler(
     _lazy("perf.command.explain"),
     _lazy("perf.probe.perf_checks"),
 )  # fmt: skip
-PY_SPY = Profiler("py-spy", (), explain=_lazy("py_spy.explain"))
 STACKS = Profiler(
     "stacks",
     (
@@ -187,7 +186,7 @@ XCTRACE = Profiler(
 # In the order in which a file is compared with their formats.
 PROFILERS = {
     profiler.name: profiler
-    for profiler in (CPROFILE, NCU, NSYS, PERF, PY_SPY, STACKS, TORCH_PROFILER, VALGRIND, XCTRACE)
+    for profiler in (CPROFILE, NCU, NSYS, PERF, STACKS, TORCH_PROFILER, VALGRIND, XCTRACE)
 }
 
 

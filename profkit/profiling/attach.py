@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.analysis.summaries.host import time_split
-from profkit.backends import DEFAULT, RunContext
+from profkit.backends import DEFAULT, PassFindings, RunContext
 from profkit.backends.attached import attach, is_python
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.formatting import format_quantity
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import RUN, Reading, RunDocument, Source, Workload
+from profkit.core.types import RUN, Fact, PassResult, Reading, RunDocument, RunState, Source, Workload
 from profkit.hardware.machine import read_machine
 from profkit.hardware.nvml import NvmlError, nvml_session
+from profkit.profilers.programs import last_line
 from profkit.profiling.profile import write_reports
 from profkit.profiling.run_passes import run_pass
 from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name
-from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.secrets import mask_command
 
 if TYPE_CHECKING:
@@ -57,10 +58,8 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     """
     watch = _Watch(_find(options))
     workload, hidden = _describe(watch.root, options)
-    attached, targets = (
-        attach(options.pid, options.seconds),
-        targets_for(DEFAULT, options.targets, workload.name),
-    )
+    attached = attach(options.pid, options.seconds)
+    targets = targets_for(DEFAULT, options.targets, workload.name)
     folder = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
     context = RunContext(workload, read_machine(), folder, "standard", None, 0.01, 0.0, hidden=hidden)
     begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -74,51 +73,58 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
             attached.look(watch.look(gone))
         progress.tick(gone)
 
-    result = None
+    done = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
     with raise_on_signals(), contextlib.suppress(KeyboardInterrupt, Interrupted):
-        result = run_pass(plan, RunSettings(folder, "/", options.seconds + PATIENCE, look))
+        done = run_pass(plan, RunSettings(folder, "/", options.seconds + PATIENCE, look)).result
     with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
         try:
-            if result is not None and result.result.state == "failed":
-                raise MachineError(f"{plan.tool}: {fact_text(result.result.reason)}", result.result.fix)
-            seconds = watch.usage[-1][0] if watch.usage else 0.0
-            findings = attached.read(context, seconds, watch.cpu)
+            if done.state == "failed":
+                said = last_line((folder / str(done.log)).read_text(errors="replace"))
+                raise MachineError(f"{plan.tool} failed: {said}", f"less {short_path(folder)}/{done.log}")
+            findings = attached.read(context, watch.seconds, watch.cpu)
         except ProfkitError as fault:
             progress.end("failed")
             write_run(folder, replace(document, state="failed", failure=fault.message))
             fault.run = folder
             raise
-        progress.end("done" if result is not None else "interrupted; what was seen is kept")
-        end = "goes on" if watch.root.is_running() else "has ended"
-        seen = f"Process {options.pid} was looked at for {seconds:.1f} s, with its children, and {end}."
+        state: RunState = "interrupted" if done.state == "interrupted" else "complete"
+        progress.end("done" if state == "complete" else "interrupted; what was seen is kept")
         document = replace(
-            document,
-            state="complete" if result is not None else "interrupted",
-            tools={str(plan.tool): attached.version},
-            passes=(replace(result.result, artifacts=findings.artifacts),) if result is not None else (),
-            readings=watch.readings(),
-            time_split=time_split(watch.usage, None, watch.use),
-            profiles=findings.profiles,
-            sampled=(findings.sampled,) if findings.sampled is not None else (),
-            facts=findings.facts,
-            notes=(seen, *findings.notes, *watch.device_notes()),
+            document, state=state, tools={str(plan.tool): attached.version}, facts=findings.facts
         )
-        document = judge_document(document, targets)
+        document = judge_document(_with_findings(document, watch, findings, done), targets)
         if (why := write_reports(document, folder)) is not None:
             progress.note(why)
+        chown_to_sudo_user(folder)
     return document, Path(short_path(folder))
+
+
+def _with_findings(
+    document: RunDocument, watch: _Watch, findings: PassFindings, done: PassResult
+) -> RunDocument:
+    end = "goes on" if watch.root.is_running() else "has ended"
+    seen = f"Process {watch.root.pid} was looked at for {watch.seconds:.1f} s, with its children, and {end}."
+    return replace(
+        document,
+        passes=(replace(done, artifacts=findings.artifacts),),
+        readings=watch.readings(),
+        time_split=time_split(watch.usage, None, watch.use),
+        profiles=findings.profiles,
+        sampled=(findings.sampled,) if findings.sampled is not None else (),
+        notes=(seen, *findings.notes, *watch.device_notes()),
+    )
 
 
 def _find(options: AttachOptions) -> psutil.Process:
     """The process, which may be looked into. Raises UsageError and MachineError."""
     import psutil
 
-    pid = options.pid
+    pid, scope = options.pid, Path("/proc/sys/kernel/yama/ptrace_scope")
     if not 1 <= options.seconds <= 86_400:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 s and a day", "--seconds 20")
     try:
         found = psutil.Process(pid)
-        owner = found.username()
+        other = None if os.geteuid() in (0, found.uids().real) else found.username()
         if found.status() == psutil.STATUS_ZOMBIE or pid == os.getpid():
             raise ValueError
     except (psutil.NoSuchProcess, ValueError, OverflowError):
@@ -129,20 +135,20 @@ def _find(options: AttachOptions) -> psutil.Process:
     except FileNotFoundError:
         raise MachineError("--pid reads /proc, which only Linux has") from None
     except (PermissionError, ProcessLookupError):
-        ours = os.geteuid() in (0, found.uids().real)
-        raise MachineError(*why_refused(pid, None if ours else owner, _ptrace_scope())) from None
+        limit = int(scope.read_text()) if os.geteuid() != 0 and scope.exists() else 0
+        raise MachineError(*why_refused(pid, other, limit)) from None
     return found
 
 
 def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:
     """Why the system lets us not look into a process, and the line that changes it.
 
-    `other`: the user whose it is, where it is not ours. `scope`: Yama's ptrace_scope, 0 where nothing limits.
+    `other`: the user whose it is, where it is not ours. `scope`: Yama's ptrace_scope, 0 where it does not limit us.
     """
     if other is not None:
         again = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
         return f"process {pid} is {other}'s: another user may not look into it", again
-    if scope > 0 and os.geteuid() != 0:
+    if scope > 0:
         reason = f"kernel.yama.ptrace_scope is {scope}: only its parent and root may look into a process"
         return (
             reason,
@@ -150,13 +156,6 @@ def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:
         )
     reason = f"this container has no right to look into process {pid} (CAP_SYS_PTRACE)"
     return reason, "docker run --cap-add SYS_PTRACE   (Kubernetes: securityContext.capabilities.add)"
-
-
-def _ptrace_scope() -> int:
-    try:
-        return int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
-    except (OSError, ValueError):
-        return 0
 
 
 def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, tuple[str, ...]]:
@@ -200,6 +199,8 @@ class _Watch:
                 now = (times.user + times.system, seconds_queued(pid), *counts)
                 self._seen.setdefault(pid, [(0.0,) * 5 if self.usage else now, now])[1] = now
                 resident, threads = resident + one.memory_info().rss, threads + one.num_threads()
+        if not self._seen:
+            return self.root.pid  # it has ended
         since = {
             pid: [last - first for first, last in zip(*looks, strict=True)]
             for pid, looks in self._seen.items()
@@ -218,6 +219,11 @@ class _Watch:
                     self._gpu.setdefault(number, []).append((size, min(100, busy)))
         return alive[len(self.usage) % len(alive)]
 
+    @property
+    def seconds(self) -> float:
+        """Until the last look."""
+        return self.usage[-1][0] if self.usage else 0.0
+
     def device_notes(self) -> list[str]:
         """What they used of each GPU, in words."""
         notes = []
@@ -231,11 +237,10 @@ class _Watch:
 
     def readings(self) -> tuple[Reading, ...]:
         """The largest resident set (B) and the cores kept busy (%) of all processes together."""
-        seconds, cpu, _ = self.usage[-1] if self.usage else (0.0, 0.0, 0.0)
         source = Source(
             "psutil", formula="100 * (user + system CPU seconds) / wall seconds, of all processes"
         )
-        busy = 100 * cpu / seconds if seconds > 0 else 0.0
+        busy = 100 * self.usage[-1][1] / self.seconds if self.seconds > 0 else 0.0
         return (
             Reading("memory.rss_peak", float(self.peak), "B", "measured", RUN, Source("psutil", "rss")),
             Reading("cpu.utilization", busy, "%", "measured", RUN, source),

@@ -30,7 +30,7 @@ def test_every_format_in_the_list_has_a_sniffer_and_a_reader(candidate: Format, 
 def test_every_profiler_is_loaded_by_its_name_and_its_formats_are_its_own(name: str) -> None:
     profiler = PROFILERS[name]
     assert profiler.name == name
-    assert {form.tool for form in profiler.formats} <= {name}
+    assert {form.tool for form in profiler.formats} == {name}
 
 
 def test_the_help_of_record_names_every_profiler_that_records() -> None:

@@ -87,9 +87,15 @@ def document_in(folder: Path) -> RunDocument:
 
 
 @needs_py_spy
-def test_a_running_program_with_its_children_is_a_run_like_any_other(server: Running) -> None:
-    said = server.profkit("--seconds", "2").communicate()[0]
+def test_a_running_program_with_its_children_is_a_run_like_any_other_also_after_ctrl_c(
+    server: Running,
+) -> None:
+    looking = server.profkit("--seconds", "30")
+    time.sleep(1.5)
+    looking.send_signal(signal.SIGINT)
+    said = looking.communicate()[0]
     document = document_in(server.folder)
+    assert (looking.returncode, document.state) == (130, "interrupted")
     places = {spot.where.function: spot.kind for spot in document.hot_spots}
     assert next(iter(places.items())) in (("count_up", "python"), ("count_up.<locals>.<genexpr>", "python"))
     sleeping = {line.function: line.other_waits for line in document.sampled[0].lines}["doze"]
@@ -115,17 +121,6 @@ def test_a_killed_profkit_leaves_the_program_as_it_was(server: Running) -> None:
     looking.communicate()
     assert server.answers()
     assert psutil.Process(server.process.pid).children()[0].status() != psutil.STATUS_STOPPED
-
-
-@needs_py_spy
-def test_ctrl_c_keeps_what_was_seen(server: Running) -> None:
-    looking = server.profkit("--seconds", "30")
-    looking.send_signal(signal.SIGINT)
-    said = looking.communicate()[0]
-    assert looking.returncode == 130
-    assert document_in(server.folder).state == "interrupted"
-    assert "count_up server.py" in said
-    assert server.answers()
 
 
 @pytest.mark.perf
@@ -166,6 +161,18 @@ def test_what_cannot_be_looked_at_is_said(
     assert expected in said.err
 
 
+def test_what_py_spy_says_is_the_reason_of_a_failure(server: Running) -> None:
+    program = server.folder / "refuses"
+    program.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo py-spy 0 && exit\necho 'Unsupported Python' >&2\nexit 1\n"
+    )
+    program.chmod(0o755)
+    words = ("profile", "--pid", str(server.process.pid), "--seconds", "1")
+    said = profkit(*words, cwd=server.folder, env={"PROFKIT_PY_SPY": str(program)})
+    assert (said.code, "py-spy failed: Unsupported Python" in said.err) == (3, True)
+    assert document_in(server.folder).state == "failed"
+
+
 @pytest.mark.parametrize(
     ("other", "scope", "fix"),
     [
@@ -175,10 +182,7 @@ def test_what_cannot_be_looked_at_is_said(
         (None, 3, "reboot"),
     ],
 )
-def test_a_refusal_has_the_line_that_changes_it(
-    monkeypatch: pytest.MonkeyPatch, other: str | None, scope: int, fix: str
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+def test_a_refusal_has_the_line_that_changes_it(other: str | None, scope: int, fix: str) -> None:
     assert fix in why_refused(7, other, scope)[1]
 
 

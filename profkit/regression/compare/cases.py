@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, inf, log, sqrt
 from typing import TypeVar
 
-from profkit.analysis.evaluation.scores import FAILED
-from profkit.analysis.evaluation.speedups import log_interval, summed_interval
+from profkit.analysis.evaluation.scores import FAILED, log_interval, summed_interval
 from profkit.analysis.ranking import FRAMEWORK
 from profkit.core.formatting import plural
 from profkit.core.inference import BETWEEN, Ratio
@@ -291,10 +290,8 @@ def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
     mended = [p for p in pairs if p.baseline.status in FAILED and p.candidate.status == "passed"]
     if not broken and not mended:
         return None
-    before, after = (
-        float(sum(result.status in FAILED for result in side))
-        for side in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
-    )
+    before = float(sum(pair.baseline.status in FAILED for pair in pairs))
+    after = float(sum(pair.candidate.status in FAILED for pair in pairs))
     named = ", ".join(f"{pair.candidate.test.id} ({pair.candidate.status})" for pair in broken[:_NAMED])
     return Change(
         _FAILED_TESTS,
