@@ -7,7 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from profkit.analysis.evaluation.speedups import speed_word
+from profkit.analysis.evaluation.scores import speed_word
 from profkit.core.types import (
     STATUSES,
     EvaluationDocument,

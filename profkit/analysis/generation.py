@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from profkit.analysis.evaluation.speedups import MeanSpeedup, mean_of_speedups
+from profkit.analysis.evaluation.scores import MeanSpeedup, mean_of_speedups
 from profkit.analysis.evaluation.witnesses import DECOY_SHARE
 from profkit.core.types import (
     Attempt,

@@ -83,9 +83,9 @@ def plan_gate(folder: Path, forge: Forge | None, command: Sequence[str], source:
     values = {"SUITE": suite, "PROFKIT": source or "", "SETUP": _set_up(root, names, found)}
     if forge == "github":
         files[".github/actions/profkit/action.yml"] = _recipe("action.yml", values)
-        files[".github/workflows/performance.yml"] = _recipe("github.yml", values)
-        files[".github/workflows/performance-comment.yml"] = _recipe("github-comment.yml", values)
-        notes.append("comments begin once performance-comment.yml is on the default branch")
+        files[".github/workflows/profkit.yml"] = _recipe("github.yml", values)
+        files[".github/workflows/profkit-comment.yml"] = _recipe("github-comment.yml", values)
+        notes.append("comments begin once profkit-comment.yml is on the default branch")
     else:
         files[".gitlab/profkit.yml"] = _recipe("gitlab.yml", values)
         if not (root / ".gitlab-ci.yml").exists():

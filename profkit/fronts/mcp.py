@@ -6,6 +6,7 @@ Whatever runs is a child process: it can be ended, and what it prints is no part
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import shlex
@@ -247,7 +248,9 @@ def serve(folder: Path, budget: float) -> None:
     server = MCPServer("profkit", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
     for tool in (tools.profile, tools.compare, tools.summarize, tools.check, tools.doctor):
         runs = tool in (tools.profile, tools.compare)
-        server.add_tool(tool, annotations=ToolAnnotations(read_only_hint=not runs))
+        server.add_tool(
+            tool, description=inspect.getdoc(tool), annotations=ToolAnnotations(read_only_hint=not runs)
+        )
     try:
         server.run("stdio")
     except KeyboardInterrupt:

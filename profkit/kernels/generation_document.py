@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import cast
 
-from profkit.analysis.evaluation.speedups import MeanSpeedup
+from profkit.analysis.evaluation.scores import MeanSpeedup
 from profkit.analysis.generation import GenerationScores, generation_scores
 from profkit.core.codec import check_schema, from_plain_data, json_text, read_document, to_plain_data
 from profkit.core.files.regular import read_start

@@ -81,9 +81,9 @@ class Run:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """What IPython and notebooks show: the terminal's page, and the page of the run in a frame."""
-        from profkit.reporting.charts.of_run import read_extras
         from profkit.reporting.html import page
         from profkit.reporting.views.run import view
+        from profkit.reporting.views.run_about import read_extras
 
         shown = page.render(view(self.document, extras=read_extras(self.path)))
         frame = f'<iframe srcdoc="{html.escape(shown)}" sandbox="allow-scripts" style="{FRAME}"></iframe>'

@@ -144,9 +144,9 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
 
     Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
     """
-    from profkit.reporting.charts.of_run import read_extras
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
+    from profkit.reporting.views.run_about import read_extras
 
     source = options.source
     folder = source.parent if source.name == FILE_NAME else source

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.evaluation.speedups import slowness
+from profkit.analysis.evaluation.scores import slowness
 from profkit.analysis.evaluation.witnesses import DECOY_SHARE
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import UNDECIDED, Fact, Insight, Speedup, TestResult

@@ -11,11 +11,11 @@ from pathlib import Path
 from profkit.core.files.safe_folder import write_whole
 from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
 from profkit.reporting import junit, markdown
-from profkit.reporting.charts.of_run import PAGE, read_extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
 from profkit.reporting.views import run
 from profkit.reporting.views.kernels import evaluation, generation, sweep
+from profkit.reporting.views.run_about import PAGE, read_extras
 
 COMPARISON = ("comparison.json", "report.md", PAGE, "junit.xml")
 COMMENT_LIMIT = 60_000  # bytes; GitHub takes a comment of 65,536 characters, and GitLab a note of 1,000,000

@@ -102,7 +102,7 @@ def steps(folder: Path) -> list[dict[str, Any]]:
 def compare(folder: Path, budget: str = "120", **env: str) -> subprocess.CompletedProcess[str]:
     """The step that compares, with what its workflow gives it."""
     (line,) = [one["run"] for one in steps(folder) if one["name"] == "Compare"]
-    given = document(folder / ".github/workflows/performance.yml")["jobs"]["compare"]["steps"][-1]
+    given = document(folder / ".github/workflows/profkit.yml")["jobs"]["compare"]["steps"][-1]
     assert given["uses"] == "./.github/actions/profkit"
     variables = {"SUITE": given["with"]["suite"], "BASE": "HEAD^1", "BUDGET": budget}
     quick = line.replace("--output", "--no-cause --output")
@@ -124,7 +124,7 @@ def test_each_kind_of_benchmark_becomes_a_workload_and_nothing_is_written_before
         each["command"] for each in shown["workloads"]
     ]
     assert suite.pairs.setup[-1].endswith("cmake --build build -j2")  # the baseline is built, too
-    setup = document(project / ".github/workflows/performance.yml")["jobs"]["compare"]["steps"][2]["run"]
+    setup = document(project / ".github/workflows/profkit.yml")["jobs"]["compare"]["steps"][2]["run"]
     assert setup.splitlines()[:2] == [
         "python -m pip install --quiet .",
         "python -m pip install --quiet pytest pytest-benchmark",
@@ -175,7 +175,7 @@ def test_a_runner_installs_what_this_profkit_was_installed_from(
             write_gate(plan, force=False)
         assert not (project / "profkit.yaml").exists()
     else:
-        assert f'profkit: "{installs}"' in plan.files[".github/workflows/performance.yml"]
+        assert f'profkit: "{installs}"' in plan.files[".github/workflows/profkit.yml"]
 
 
 def test_the_comparison_of_github_runs_on_the_merge_and_fills_the_folder_that_is_kept(
@@ -201,8 +201,7 @@ def test_what_is_not_decided_is_a_warning_and_no_red_job(checkout: Path) -> None
 
 def test_code_of_the_pull_request_has_no_token_that_writes_and_every_action_is_pinned(checkout: Path) -> None:
     flow, told = (
-        document(checkout / ".github/workflows" / name)
-        for name in ("performance.yml", "performance-comment.yml")
+        document(checkout / ".github/workflows" / name) for name in ("profkit.yml", "profkit-comment.yml")
     )
     assert flow["permissions"] == told["permissions"] == {}
     assert flow["jobs"]["compare"]["permissions"] == {"contents": "read"}
@@ -219,7 +218,7 @@ def test_code_of_the_pull_request_has_no_token_that_writes_and_every_action_is_p
 
 
 def test_the_comment_goes_to_the_request_that_github_names_and_is_written_anew(checkout: Path) -> None:
-    line = document(checkout / ".github/workflows/performance-comment.yml")["jobs"]["tell"]["steps"][1]["run"]
+    line = document(checkout / ".github/workflows/profkit-comment.yml")["jobs"]["tell"]["steps"][1]["run"]
     (checkout / "profkit-report").mkdir()
     (checkout / "profkit-report/report.md").write_text("## slower\n")
     stand_in(checkout, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from profkit.analysis.evaluation.speedups import speed_word
+from profkit.analysis.evaluation.scores import speed_word
 from profkit.core.types import (
     Attempt,
     AttemptStatus,

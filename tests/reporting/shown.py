@@ -9,12 +9,12 @@ from pathlib import Path
 from profkit.core.types import Comparison, Night, Reading, RunDocument, Summary
 from profkit.profiling.summarize import enrich_document, summarize_document
 from profkit.reporting import junit, markdown, terminal
-from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.forges import annotation_lines
 from profkit.reporting.html import page
 from profkit.reporting.view import DataTable, View, plain_text
 from profkit.reporting.views import night, run
 from profkit.reporting.views.comparison import view as comparison
+from profkit.reporting.views.run_about import Extras
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents

@@ -20,7 +20,6 @@ from profkit.analysis.insights import (
     gpu_units,
     host_memory,
     host_native,
-    host_threads,
     spot_waits,
     spots,
 )
@@ -28,8 +27,8 @@ from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence
 from profkit.core.types import Gain, HotSpot, Insight, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
-    Rule("spinning-threads", host_threads.spinning_threads),
-    Rule("lock-contention", host_threads.native_locks),
+    Rule("spinning-threads", host_native.spinning_threads),
+    Rule("lock-contention", host_native.native_locks),
     Rule("unoptimised-build", host_memory.unoptimised_build),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("strided-access", host_memory.wasted_lines),

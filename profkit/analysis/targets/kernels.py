@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
-from profkit.analysis.summaries.gpu_time import NO_KERNEL
+from profkit.analysis.summaries.gpu import NO_KERNEL
 from profkit.analysis.summaries.readings import absent_reading, unavailable_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, TargetContext, surest_reading, threshold_of

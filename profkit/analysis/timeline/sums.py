@@ -14,8 +14,7 @@ from profkit.analysis.timeline.device_time import (
     common_windows,
     host_pauses,
 )
-from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
-from profkit.analysis.timeline.line_sums import LineSums
+from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, LineSums, Medians
 from profkit.analysis.timeline.origins import (
     LaunchOrigin,
     RangePaths,

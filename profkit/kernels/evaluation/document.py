@@ -10,12 +10,13 @@ from typing import Any, cast
 
 from profkit.analysis.evaluation.scores import (
     EvaluationScores,
+    MeanSpeedup,
     OperationResult,
+    combined_score,
     fast_p,
     operation_results,
     scores_of,
 )
-from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import (
     check_schema,
     from_plain_data,

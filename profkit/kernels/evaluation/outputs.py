@@ -20,13 +20,14 @@ from typing import Any
 from profkit.analysis.evaluation.scores import (
     FAILED,
     EvaluationScores,
+    MeanSpeedup,
     OperationResult,
+    combined_score,
     counts,
     fast_p,
     operation_results,
     scores_of,
 )
-from profkit.analysis.evaluation.speedups import MeanSpeedup, combined_score
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import writing
 from profkit.core.files.safe_folder import write_whole

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, inf, log, sqrt
 from typing import TypeVar
 
-from profkit.analysis.evaluation.scores import FAILED
-from profkit.analysis.evaluation.speedups import log_interval, summed_interval
+from profkit.analysis.evaluation.scores import FAILED, log_interval, summed_interval
 from profkit.analysis.ranking import FRAMEWORK
 from profkit.core.formatting import plural
 from profkit.core.inference import BETWEEN, Ratio

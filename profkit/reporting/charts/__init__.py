@@ -1,1 +1,1 @@
-"""Charts: `marks` says what they are, `of_run`, `trend` and `series` make them, the others draw them."""
+"""Charts: `marks` says what they are, `trend` makes them, `draw` draws them."""

@@ -10,7 +10,6 @@ from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
 from profkit.core.formatting import format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
-from profkit.reporting.charts.of_run import Extras, flame_section
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
@@ -35,9 +34,8 @@ from profkit.reporting.view import (
     strong,
 )
 from profkit.reporting.views import run_about
-from profkit.reporting.views.hot_spots import spots_section
-from profkit.reporting.views.run_about import kernel_table, kernels_of
-from profkit.reporting.views.run_insights import more_on_screen, time_split_text, to_do_section
+from profkit.reporting.views.run_about import Extras, flame_section, kernel_table, kernels_of
+from profkit.reporting.views.run_insights import more_on_screen, spots_section, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
     VERDICTS,
     command_line,

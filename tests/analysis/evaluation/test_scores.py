@@ -9,10 +9,11 @@ import pytest
 
 from profkit.analysis.evaluation.scores import (
     fast_p,
+    mean_speedup,
     operation_results,
     scores_of,
+    speed_word,
 )
-from profkit.analysis.evaluation.speedups import mean_speedup, speed_word
 from profkit.core.types import Speedup
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
 

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.core.types import RunDocument
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.charts.of_run import Extras
+from profkit.reporting.views.run_about import Extras
 from tests.browser import Visit, visit
 from tests.conftest import ROOT
 from tests.reporting.shown import run_page as render

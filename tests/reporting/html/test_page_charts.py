@@ -10,10 +10,10 @@ import pytest
 
 from profkit.core.types import ChangePoint, Frame, HistoryPoint, Series, SeriesKey, Stacks, Trend
 from profkit.reporting.charts.marks import Charts
-from profkit.reporting.charts.of_run import Extras
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.page import render
 from profkit.reporting.view import View
+from profkit.reporting.views.run_about import Extras
 from tests import documents
 from tests.browser import visit
 

@@ -12,9 +12,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from profkit.reporting.charts.of_run import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.report_files import write_page
+from profkit.reporting.views.run_about import read_extras
 from tests import documents
 from tests.conftest import ROOT
 
@@ -90,7 +90,7 @@ def test_the_wheel_holds_what_a_page_is_made_of(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
     copy = tmp_path / "source"
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "profkit"):
+    for name in ("pyproject.toml", "README.md", "profkit", "setup"):
         (copy / name).symlink_to(ROOT / name)
     done = subprocess.run([*pip, "-w", str(tmp_path), str(copy)], capture_output=True, text=True)
     if "setuptools" in done.stderr and done.returncode:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summaries.gpu_time import trace_readings
+from profkit.analysis.summaries.gpu import trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline import place_kernel
 from profkit.backends.cuda import CUDA

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import torch
 
-from profkit.analysis.evaluation.speedups import doubted, speed_word
+from profkit.analysis.evaluation.scores import doubted, speed_word
 from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
 from profkit.core.types import Fact, Speedup

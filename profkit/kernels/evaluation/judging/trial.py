@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from profkit.analysis.evaluation.speedups import doubted
+from profkit.analysis.evaluation.scores import doubted
 from profkit.core.statistics import median
 from profkit.core.types import EvaluationTest, Fact, Speedup
 from profkit.execution.child import WorkerEnded

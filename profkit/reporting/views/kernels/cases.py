@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.evaluation.speedups import MeanSpeedup
+from profkit.analysis.evaluation.scores import MeanSpeedup
 from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
 from profkit.reporting.facts import fact_text

@@ -13,7 +13,6 @@ from profkit.analysis.generation import (
 )
 from profkit.core.formatting import format_duration, joined, plural, shorten
 from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
-from profkit.reporting.charts.of_run import PAGE
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.view import (
@@ -40,6 +39,7 @@ from profkit.reporting.views.kernels.cases import (
     limited,
     speedup_text,
 )
+from profkit.reporting.views.run_about import PAGE
 
 _FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
 _FEW, _MANY = 20, 400  # rows of a screen, and of a page

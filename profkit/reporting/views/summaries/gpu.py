@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.summaries.gpu_time import has_only_copies, lacks_timeline
+from profkit.analysis.summaries.gpu import has_only_copies, lacks_timeline
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import GpuTrace, Transfer
 from profkit.reporting.view import DataTable

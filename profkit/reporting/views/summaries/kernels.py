@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path, PurePath
 
 from profkit.analysis.metrics import metric
-from profkit.analysis.summaries.gpu_time import lacks_timeline
+from profkit.analysis.summaries.gpu import lacks_timeline
 from profkit.analysis.summaries.kernels import (
     FULL,
     KernelRow,
