@@ -27,7 +27,7 @@ from profkit.runtime.passes.host.samples import FIRST_PAUSE, StackSampler
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
-PATIENCE = 0.05  # seconds, for the first sample
+PATIENCE = 0.05  # seconds, for the first sample of what took longer than that
 LOOKS = 0.25  # seconds between two looks at the process: memory, processor time, time in a queue
 _UNDER_WAY = "not sampled: {} already. End that one, or leave this one out"
 _lock = threading.Lock()
@@ -46,6 +46,9 @@ class PartSampler(StackSampler):
 
     def begin(self) -> None:
         """Sample from here, also in a child that was forked just now."""
+        import psutil
+
+        self._process = psutil.Process()
         self._first = self._looked = time.perf_counter()
         self._before = _seconds_used()
         with contextlib.suppress(RuntimeError):  # no loop runs
@@ -57,8 +60,10 @@ class PartSampler(StackSampler):
 
     def finish(self) -> None:
         """Sample no more, and leave the interpreter as it was."""
-        until = time.perf_counter() + PATIENCE
-        while not any(one.node for one in self._threads.values()) and time.perf_counter() < until:
+        until = (end := time.perf_counter()) + PATIENCE
+        while end - self._first > PATIENCE and time.perf_counter() < until:
+            if any(one.node for one in self._threads.values()):
+                break
             time.sleep(
                 FIRST_PAUSE
             )  # one call into native code kept the interpreter from the beginning to here
@@ -73,10 +78,8 @@ class PartSampler(StackSampler):
             self._look()
 
     def _look(self) -> None:
-        import psutil
-
         self._looked = time.perf_counter()
-        self.peak = max(self.peak, psutil.Process().memory_info().rss)
+        self.peak = max(self.peak, self._process.memory_info().rss)
         cpu, queued = (max(0.0, now - then) for now, then in zip(_seconds_used(), self._before, strict=True))
         self.usage.append((self._looked - self._first, cpu, queued))
 
