@@ -13,7 +13,7 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import find_chip, read_apple_gpus
 from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
-from profkit.profilers.nsys.probe import judge_nsys, probe_nsys, reader_checks
+from profkit.profilers.nsys.probe import judge_nsys, probe_nsys
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.xctrace.command import COUNTERS_FIX
 from profkit.profilers.xctrace.export import probe_xctrace
@@ -37,7 +37,6 @@ def cuda_checks() -> Iterator[Check]:
     gpus = read_gpus()
     if not gpus:
         yield from device_missing(driver_fault())
-        yield from reader_checks()
         return
     yield from judge_cuda(gpus, probe_ncu(), probe_nsys())
 

@@ -6,6 +6,7 @@ And the kernel in its answer: one code block of it, or what is wrong with the an
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -190,11 +191,7 @@ def _split_blocks(answer: str) -> list[_Block]:
 
 def _dedented(lines: list[str]) -> str:
     """A block in a list is indented as a whole."""
-    first = next((line for line in lines if line.strip()), "")
-    indent = first[: len(first) - len(first.lstrip())]
-    if indent and all(line.startswith(indent) or not line.strip() for line in lines):
-        lines = [line[len(indent) :] for line in lines]
-    return "\n".join(lines).strip("\n") + "\n"
+    return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
 
 
 def _defines(text: str, function: str) -> bool:

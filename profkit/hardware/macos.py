@@ -86,11 +86,12 @@ _NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.
 
 @dataclass(frozen=True)
 class AppleChip:
-    """The memory bandwidth of one chip as it is sold, in bytes/s; where it is None, `reason` says why.
+    """The memory bandwidth of the chip `name` as it is sold, in bytes/s; where it is None, `reason` says why.
 
     `checked` False: it is one report's, or derived from a similar chip, so what is made of it is an estimate.
     """
 
+    name: str
     bandwidth: float | None = None
     checked: bool = False
     reason: str | None = None
@@ -113,14 +114,14 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip:
     known = f"Apple {match[1].upper()}" + (f" {match[2].capitalize()}" if match[2] else "") if match else ""
     row = chip_table().get(known)
     if row is None:
-        return AppleChip(reason=f"{known or words} is not in profkit's table of Apple's chips")
+        return AppleChip(words, reason=f"{known or words} is not in profkit's table of Apple's chips")
     sold = {int(kind["cores"]): float(kind["bandwidth"]) for kind in row["configurations"]}
     checked = bool(row["checked"]) and (cores is None or cores in sold)
     if cores in sold or len(set(sold.values())) == 1:
-        return AppleChip(sold.get(cores or 0, max(sold.values())), checked)
+        return AppleChip(words, sold.get(cores or 0, max(sold.values())), checked)
     told = "how many this one has is not told" if cores is None else f"this one tells {cores}"
     kinds = " and ".join(map(str, sold))
-    return AppleChip(checked=checked, reason=f"{known} is sold with {kinds} GPU cores, and {told}")
+    return AppleChip(words, checked=checked, reason=f"{known} is sold with {kinds} GPU cores, and {told}")
 
 
 # ------------------------------------------------------------ GPUs

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from profkit.core.process_tree import TreeUse
 
+CLOSELY = 3  # processes at each look: some 15 ms for each
 PATIENCE = 60.0  # seconds for a tool to write its file when its time is over
 
 
@@ -70,7 +71,8 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
 
     def look(gone: float) -> None:
         if gone < options.seconds:
-            attached.look(watch.look(gone))
+            for pid in watch.look(gone):
+                attached.look(pid)
         progress.tick(gone)
 
     done = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
@@ -182,8 +184,8 @@ class _Watch:
     )  # the first and the last look at each
     _gpu: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
-    def look(self, gone: float) -> int:
-        """Look at all; the process whose turn it is to be looked at closely."""
+    def look(self, gone: float) -> list[int]:
+        """Look at all; the processes whose turn it is to be looked at closely."""
         import psutil
 
         from profkit.core.process_tree import TreeUse, seconds_queued
@@ -200,7 +202,7 @@ class _Watch:
                 self._seen.setdefault(pid, [(0.0,) * 5 if self.usage else now, now])[1] = now
                 resident, threads = resident + one.memory_info().rss, threads + one.num_threads()
         if not self._seen:
-            return self.root.pid  # it has ended
+            return []  # it has ended
         since = {
             pid: [last - first for first, last in zip(*looks, strict=True)]
             for pid, looks in self._seen.items()
@@ -217,7 +219,8 @@ class _Watch:
                 if found := [use for pid, use in nvml.processes(device).items() if pid in alive]:
                     size, busy = (sum(column) for column in zip(*found, strict=True))
                     self._gpu.setdefault(number, []).append((size, min(100, busy)))
-        return alive[len(self.usage) % len(alive)]
+        count = len(alive)
+        return [alive[(CLOSELY * len(self.usage) + turn) % count] for turn in range(min(CLOSELY, count))]
 
     @property
     def seconds(self) -> float:

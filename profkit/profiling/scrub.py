@@ -34,7 +34,7 @@ from profkit.reporting.views import run as run_view
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OWN_FILES = re.compile(
     r"artifacts/(?:[\w.-]+\.(?:status|switch|speedscope\.json|collapsed\.txt)|[\w.-]*region\.[\w.]+\.json|"
-    r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json|[\w.-]+/left-out\.json)"
+    r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json)"
 )
 _REPORTS = ("report.md", "report.html")  # they are made again, of the scrubbed document
 

@@ -73,8 +73,7 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
             point = inside[change.index]
             index = change.index + segment.first
             changes.append(replace(change, index=index, started=point.started, commit=point.commit))
-    noise, correlation = findings.noise, findings.autocorrelation
-    return Trend(series, segments, tuple(changes), noise, autocorrelation=correlation)
+    return Trend(series, segments, tuple(changes), findings.noise, findings.autocorrelation)
 
 
 def trend_of_file(path: Path) -> Trend:
@@ -92,8 +91,9 @@ def trend_of_file(path: Path) -> Trend:
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
     """By the name of a workload, which may hold colons, its usual metric; else whatever the pattern fits."""
-    of_workload = [series for series in known if fnmatchcase(series.key.workload, pattern)]
-    of_workload = [series for series in known if series.key.workload == pattern] or of_workload
+    of_workload = [series for series in known if series.key.workload == pattern]
+    if ":" not in pattern:
+        of_workload = of_workload or [s for s in known if fnmatchcase(s.key.workload, pattern)]
     if of_workload:
         measured = {(series.key.workload, series.key.metric) for series in of_workload}
         usual = {

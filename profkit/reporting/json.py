@@ -106,7 +106,6 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
         "epochs": to_plain_data(trend.epochs),
         "points": [{k: v for k, v in _fields(p).items() if k != "groups"} for p in series.points],
         "noise": to_plain_data(trend.noise),
-        "detectable": to_plain_data(trend.detectable),
         "autocorrelation": to_plain_data(trend.autocorrelation),
     }
 

@@ -97,6 +97,21 @@ def test_a_trend_as_json_has_the_indices(year: Path, tmp_path: Path) -> None:
     assert found["time.p95"]["change_points"] == []
 
 
+def test_a_pattern_names_workloads_and_metrics_of_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    with open_history(path) as history:
+        for number, name in enumerate(("a:b", "c")):
+            history.add(entry(number, value(workload=name), value("ipc", 2.0, workload=name), workload=name))
+
+    def found(pattern: str) -> set[tuple[str, str]]:
+        words = ("history", "trend", pattern, "--history", path, "--format", "json")
+        return {(one["workload"], one["metric"]) for one in profkit(*words, cwd=tmp_path).json()["trends"]}
+
+    assert found("a:b") == {("a:b", "time.median")}
+    assert found("c:ipc") == {("c", "ipc")}
+    assert len(found("*:*")) == 4
+
+
 def test_an_accepted_change_is_no_change_any_more(year: Path, tmp_path: Path) -> None:
     because = ("--because", "new <driver>", "--since", "2026-02-10", "--by", "anna")
     said = profkit("history", "accept", "mlp", *because, "--history", year, cwd=tmp_path)

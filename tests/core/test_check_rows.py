@@ -16,7 +16,6 @@ from profkit.core.tables import judge_rows, load_yaml
 from profkit.core.types import Check, Counter, Gpu
 from profkit.hardware.conditions import judge_noise
 from profkit.profilers.ncu.probe import NcuAbility
-from profkit.profilers.nsys.probe import reader_checks
 from profkit.profilers.perf import probe as perf
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.valgrind import probe as valgrind
@@ -76,7 +75,6 @@ JUDGES: tuple[Callable[[], Any], ...] = (
     lambda: valgrind.judge_valgrind(valgrind.ValgrindAbility(*ABLE)),
     lambda: checks.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
     lambda: checks.device_missing(Fault("no GPU")),
-    reader_checks,
     lambda: checks.judge_mps((GPU,), ToolAbility(*ABLE)),
     lambda: checks.mps_checks() if sys.platform != "darwin" else judge_rows(checks._MPS, "elsewhere"),
     lambda: xctrace.judge_xctrace(ToolAbility(*ABLE)),

@@ -60,10 +60,6 @@ def crash(x: Any) -> Any:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def absolute(x: Any) -> Any:
-    return torch.abs(x) + 1
-
-
 def test_a_right_kernel_passes_all_its_tests_and_has_a_speed_up() -> None:
     torch.set_num_threads(2)
     grad = torch.is_grad_enabled()
@@ -111,15 +107,14 @@ def test_a_function_of_python_is_a_reference_like_an_operation() -> None:
     assert speed == pytest.approx(timed.speedup)
     wrong = eval_correctness_test(gated, gated_in_half, test)
     assert wrong.error_msg.startswith("incorrect: output 0")
-    # and after it one of torch's own
-    assert eval_correctness_test(torch.abs, relu, Test((torch.linspace(-1, 1, 5),))).status == "incorrect"
 
 
 def test_a_reference_may_have_the_name_of_an_operation() -> None:
     test = Test((torch.linspace(-1, 1, 5),))
     score, speed, *_ = eval_one_op(relu, torch.ops.aten.relu, [test], [test], budget=0.1)
     assert (score, speed > 0) == (1.0, True)
-    assert eval_correctness_test(relu, absolute, test).status == "incorrect"
+    # and after it one of torch's own
+    assert eval_correctness_test("abs", torch.ops.aten.relu.default, test).status == "incorrect"
 
 
 def test_the_summaries_of_records_in_memory_are_those_of_the_guides() -> None:
@@ -145,16 +140,14 @@ def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
     test = Test((torch.randn(3),))
     with MultiprocessingEvaluator(2, budget=0.1) as evaluator:
         assert evaluator.submit_task("relu", crash, [test]) == 0
-        assert evaluator.submit_task(torch.ops.aten.abs.default, absolute, [test]) == 1
-        assert evaluator.submit_task("neg", torch.neg, [test]) == 2
-        assert evaluator.submit_task("exp", torch.exp, []) == 3
+        assert evaluator.submit_task(torch.ops.aten.neg.default, torch.neg, [test]) == 1
+        assert evaluator.submit_task("exp", torch.exp, []) == 2
         evaluator.start_evaluation()
         results = evaluator.get_results()
-    assert [result.correctness_score for result in results] == [0.0, 0.0, 1.0, 0.0]
-    assert [result.error for result in results] == [None] * 4
+    assert [result.correctness_score for result in results] == [0.0, 1.0, 0.0]
+    assert [result.error for result in results] == [None] * 3
     (row,) = results[0].correctness_results
     assert row.error_msg == "crashed: its process was killed by SIGSEGV"
-    assert results[1].correctness_results[0].error_msg.startswith("incorrect: output 0")
 
 
 def test_what_is_no_operation_and_no_test_is_refused() -> None:

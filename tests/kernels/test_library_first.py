@@ -1,4 +1,4 @@
-"""Sweep, evaluation and the command itself beside a folder on PYTHONPATH that has a file of each library module."""
+"""Workers, kernels' processes and the command itself beside a folder on PYTHONPATH that has library modules' names."""
 
 from __future__ import annotations
 
@@ -32,20 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("evaluate", "kernel.py", "--device", "cpu", "--ops", "relu", "--correctness-only"),
-        (
-            *("sweep", "--device", "cpu", "--operations", "GELU", "--batch", "2", "--sequence", "16"),
-            *("--dimension", "8", "--budget", "0.05", "--implementations", "PyTorch"),
-        ),
-    ],
-)
-def test_workers_take_the_library_of_the_interpreter(
-    folder: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_workers_take_the_library_of_the_interpreter(folder: Path, tmp_path: Path) -> None:
+    """An evaluation has both: a worker, as a sweep has it, and processes of kernels."""
     (tmp_path / "kernel.py").write_text(KERNEL)
+    words = ("evaluate", "kernel.py", "--device", "cpu", "--ops", "relu", "--correctness-only")
     done = profkit(*words, cwd=tmp_path, env={"PYTHONPATH": str(folder)}, process=True)
     assert done.code == 0, done.err
 

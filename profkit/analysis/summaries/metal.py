@@ -11,7 +11,8 @@ of the process's time on the GPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from profkit.analysis.metrics import metal_counter_names
 from profkit.analysis.summaries.metal_readings import (
@@ -39,29 +40,22 @@ from profkit.core.types import (
     Summary,
 )
 
-
-@dataclass(frozen=True)
-class ChipSpecification:
-    """Bandwidth in bytes/s; where it is None, `reason` says why.
-
-    `checked` False: the figure is one report's, or worked out of a neighbour, so what is made of it is an estimate.
-    """
-
-    name: str | None
-    bandwidth: float | None
-    checked: bool = True
-    reason: Fact | None = None
+if TYPE_CHECKING:
+    from profkit.hardware.macos import AppleChip
 
 
-def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
-    """The figures of the GPU that the trace speaks of."""
+def chip_specification(document: RunDocument, metal: MetalTrace) -> AppleChip:
+    """The bandwidth of the GPU that the trace speaks of."""
     from profkit.hardware.macos import find_chip  # with the whole machine, which no other run needs here
 
     gpu = document.gpus[0] if document.gpus else None
     name, known = (gpu.name, gpu.bandwidth) if gpu is not None else (metal.device, None)
     chip = find_chip(name, gpu.cores if gpu is not None else None)
-    reason = Fact.message(chip.reason) if chip.reason is not None else None
-    return ChipSpecification(name, known or chip.bandwidth, chip.checked or chip.bandwidth is None, reason)
+    return chip if chip.bandwidth or not known else replace(chip, bandwidth=known, checked=True)
+
+
+def _no_bandwidth(chip: AppleChip) -> Fact:
+    return Fact.message(chip.reason) if chip.reason is not None else UNSPECIFIED
 
 
 COUNTER_TABLES = (COUNTERS, SAMPLES)
@@ -139,7 +133,7 @@ def _why_unusable(counter: MetalCounter) -> Fact | None:
     return Fact.of("unknown-work", counter=counter.name) if counter.active is None else None
 
 
-def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
+def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: AppleChip) -> list[Reading]:
     """Read, written, both and their share of the chip's; of percentages what they are of the specification."""
     counters = [_usable_counter(metal, name) for name in RATES]
     readings = [_rate_reading(metal, name, one, chip) for name, one in zip(RATES, counters, strict=True)]
@@ -154,7 +148,7 @@ def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
     if len(rates) == len(RATES):
         both = _counted_reading(metal, "bandwidth.gpu", sum(rates), known, formula, quality)
         return [*readings, both, _share_of_peak(metal, both, chip)]
-    why, share = chip.reason or UNSPECIFIED, "bandwidth.gpu.share"
+    why, share = _no_bandwidth(chip), "bandwidth.gpu.share"
     part = missing_reading(metal, share, why, None)
     if units == {"%"}:  # of a peak that is not known here
         whole = sum(counter.active or 0.0 for counter in known)
@@ -162,9 +156,7 @@ def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpec
     return [*readings, missing_reading(metal, "bandwidth.gpu", why, None), part]
 
 
-def _rate_reading(
-    metal: MetalTrace, name: str, counter: MetalCounter | Fact, chip: ChipSpecification
-) -> Reading:
+def _rate_reading(metal: MetalTrace, name: str, counter: MetalCounter | Fact, chip: AppleChip) -> Reading:
     """Bytes per second as counted; of a percentage what it is of the chip's bandwidth, an estimate."""
     if isinstance(counter, Fact):
         return _missing_counter(metal, name, counter)
@@ -174,15 +166,15 @@ def _rate_reading(
     if counter.unit != "%":
         return missing_reading(metal, name, _other_unit(counter), None)
     if not chip.bandwidth:
-        return missing_reading(metal, name, chip.reason or UNSPECIFIED, None)
+        return missing_reading(metal, name, _no_bandwidth(chip), None)
     formula = f"{AT_WORK}, in % of the {chip.name}'s bandwidth"
     return _counted_reading(metal, name, amount / 100 * chip.bandwidth, [counter], formula, "estimated")
 
 
-def _share_of_peak(metal: MetalTrace, rate: Reading, chip: ChipSpecification) -> Reading:
+def _share_of_peak(metal: MetalTrace, rate: Reading, chip: AppleChip) -> Reading:
     """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
     if not chip.bandwidth or rate.value is None:
-        return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, None)
+        return missing_reading(metal, "bandwidth.gpu.share", _no_bandwidth(chip), None)
     value, quality, remark = 100 * rate.value / chip.bandwidth, rate.quality, rate.reason
     formula = f"100 * bandwidth.gpu / {format_quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
     if not chip.checked:
@@ -196,7 +188,7 @@ def _share_of_peak(metal: MetalTrace, rate: Reading, chip: ChipSpecification) ->
 
 
 def _declared_bandwidth(
-    document: RunDocument, metal: MetalTrace, chip: ChipSpecification, uncounted: Fact | None
+    document: RunDocument, metal: MetalTrace, chip: AppleChip, uncounted: Fact | None
 ) -> list[Reading]:
     """From the bytes that the workload declares over the union of its time on the GPU; else why there is none.
 

@@ -210,7 +210,7 @@ class Counting(Pass):
         missed = [c for step in lost for c in _lost_counters(step) if (c.name, c.pmu) not in there]
         counters = (*merged.counters, *dict.fromkeys(missed), *self._choice.refused)
         table = formula_table("perf", table_for(self.context.machine).chip)
-        derived = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift.spread)
+        derived = derive(counters, table, "perf", groups=merged.groups, drift=merged.drift)
         readings = [with_artifact(reading, groups, table) for reading in derived]
         if plan.counters == SOFTWARE:  # the simulation, or nothing, speaks of what needs a PMU
             readings = [r for r in readings if r.value is not None]

@@ -225,7 +225,6 @@ class SkippedCommit:
 
     commit: str
     reason: str
-    fix: str | None = None
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,6 @@ class Trend:
     epochs: tuple[Segment, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
     noise: float | None = None  # relative, from one value to the next
-    detectable: float | None = None  # the smallest relative change that one night could show
     autocorrelation: float | None = None
 
 

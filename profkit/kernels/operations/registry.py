@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +41,6 @@ _OURS = {
     "Triton": ("profkit.kernels.operations.triton", "build"),
     "CUDA": ("profkit.kernels.operations.cuda.launch", "build"),
 }
-LONGEST_NAME = 100  # characters
 _registered: dict[tuple[str, str], Builder] = {}
 
 
@@ -75,12 +75,9 @@ def implementation(operation: str, name: str) -> Callable[[_B], _B]:
 
 def _check_name(name: str) -> None:
     """Raises UsageError for what cannot be told on a command line, and for what means another implementation there."""
-    valid = isinstance(name, str) and name.isprintable() and name == name.strip() and "," not in name
-    if not valid or not 0 < len(name) <= LONGEST_NAME:
-        raise UsageError(
-            f"{ascii(name)[:LONGEST_NAME]} is no name of an implementation",
-            f"a text of 1 to {LONGEST_NAME} printable characters without a comma",
-        )
+    if not re.fullmatch(r"[^\s,]([^,]{0,98}[^\s,])?", name) or not name.isprintable():
+        said = f"{ascii(name)[:100]} is no name of an implementation"
+        raise UsageError(said, "a text of 1 to 100 printable characters without a comma")
     same = next((known for known in implementations() if known.lower() == name.lower()), None)
     if same is not None and (same in _OURS or same != name):
         raise UsageError(f"{name!r} means {same}, which is there already", "give yours another name")

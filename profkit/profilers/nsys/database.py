@@ -187,10 +187,7 @@ def _export(database: Database) -> dict[str, str]:
 
 
 def _driver(environment: Mapping[str, str]) -> str | None:
-    """The driver's version as NVIDIA says it.
-
-    nsys may leave the points out: 51694 is 516.94, of Windows; 4952905 is 495.29.05, and 52510517 is 525.105.17.
-    """
+    """The driver's version as NVIDIA says it: of 52510517, without its points, 525.105.17."""
     version = environment.get("NvDriverVersion")
     if version is not None and (parts := re.fullmatch(r"([3-9]\d\d)(\d\d\d?)??(\d\d)", version)):
         return ".".join(part for part in parts.groups() if part)

@@ -73,11 +73,6 @@ def judge_nsys(nsys: ToolAbility | None = None) -> Iterator[Check]:
     return judge_rows(_TABLE, "nsys", nsys or probe_nsys())
 
 
-def reader_checks() -> Iterator[Check]:
-    """One line where there is an nsys on a machine without a device: it makes its reports readable."""
-    return judge_rows(_TABLE, "reader", {"path": find_nsys()})
-
-
 SECONDS = 1.0  # of region, where the workload uses profkit.benchmark
 
 

@@ -249,47 +249,29 @@ def _pack_groups(needs: Sequence[Sequence[PerfEvent]], limit: int) -> list[tuple
 
 
 @dataclass(frozen=True)
-class AnchorDrift:
-    """How far the anchors of several groups lie apart: `spread` is (largest - smallest) / median, 0..1.
-
-    None where there are not two groups with a usable anchor to compare.
-    """
-
-    spread: float | None = None
-    warning: str | None = None
-
-
-@dataclass(frozen=True)
 class MergedCounters:
     """Several groups as one: each counter once, which were counted together, and how far the runs drifted."""
 
     counters: tuple[Counter, ...]
     groups: tuple[tuple[str, ...], ...]
-    drift: AnchorDrift
+    drift: float | None
     warnings: tuple[str, ...] = ()
 
 
-def check_drift(groups: Sequence[Sequence[Counter]]) -> AnchorDrift:
-    """Compare the anchors of `groups`: retired instructions, and where there are none, cycles.
+def anchor_drift(groups: Sequence[Sequence[Counter]]) -> float | None:
+    """How far the anchors of `groups` lie apart, (largest - smallest) / median: retired instructions, else cycles.
 
     Instructions do not depend on clock or caches, so they tell a different amount of work and nothing else.
-    On a hybrid part the PMUs' instructions are added up for this, since a run may spread differently.
+    On a hybrid part the PMUs' instructions are added up for this, since a run may spread differently. None where there
+    are not two groups to compare.
     """
     for anchor in ("instructions", "cycles"):
         counted = [[c.value for c in group if c.name == anchor and c.value is not None] for group in groups]
         totals = sorted(sum(values) for values in counted if values)
-        if len(totals) < 2:
-            continue
-        middle = totals[len(totals) // 2]
-        spread = (totals[-1] - totals[0]) / middle if middle else 0.0
-        if spread < DRIFT_LIMIT:
-            return AnchorDrift(spread)
-        return AnchorDrift(
-            spread,
-            f"unstable: {anchor} differ by {spread:.1%} between the runs of the counter groups (limit "
-            f"{DRIFT_LIMIT:.0%}), so ratios across groups are estimates",
-        )
-    return AnchorDrift()
+        if len(totals) > 1:
+            middle = totals[len(totals) // 2]
+            return (totals[-1] - totals[0]) / middle if middle else 0.0
+    return None
 
 
 def merge_groups(reports: Sequence[Report]) -> MergedCounters:
@@ -302,10 +284,13 @@ def merge_groups(reports: Sequence[Report]) -> MergedCounters:
     for report in reports:
         for counter in report.counters:
             by_name.setdefault((counter.name, counter.pmu, counter.scope), []).append(counter)
-    drift = check_drift([report.counters for report in reports])
+    drift = anchor_drift([report.counters for report in reports])
     warnings = [warning for report in reports for warning in report.warnings]
-    if drift.warning is not None:
-        warnings.append(drift.warning)
+    if drift is not None and drift >= DRIFT_LIMIT:
+        warnings.append(
+            f"unstable: the work of the counter groups differs by {drift:.1%} (limit {DRIFT_LIMIT:.0%}), so ratios "
+            "across groups are estimates"
+        )
     groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
     return MergedCounters(
         counters=tuple(_median_counter(same) for same in by_name.values()),

@@ -263,16 +263,6 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-# How each state of an event is called on the screen, the good one first.
-_WORDS = {
-    "measured": "real",
-    "multiplexed": "multiplexed",
-    "hard-zero": "hard zero",
-    "not-counted": "not counted",
-    "not-supported": "not supported",
-}
-
-
 def perf_checks() -> Iterator[Check]:
     """Try perf, and tell what came of it; where perf is absent there is one check that says so."""
     if platform.system() != "Linux":
@@ -307,12 +297,11 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
 
 
 def format_census(census: tuple[Counter, ...]) -> str:
-    """`real: cycles, instructions; hard zero: cache-misses`: which event is in which state."""
+    """`measured: cycles, instructions; hard-zero: cache-misses`: which event is in which state."""
     by_state: dict[str, list[str]] = {}
     for counter in census:
         by_state.setdefault(counter.state, []).append(counter.name)
-    known = [state for state in _WORDS if state in by_state]
-    return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
+    return "; ".join(f"{state}: {', '.join(names)}" for state, names in by_state.items())
 
 
 SECONDS = 2.0  # of region, where the workload uses profkit.benchmark

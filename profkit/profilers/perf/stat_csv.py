@@ -33,32 +33,16 @@ _STATES: dict[str, CounterState] = {
 
 
 class RowParser:
-    """Reads lines with one separator. Lines of one file look alike, so the last layout is tried first."""
+    """Reads lines with one separator."""
 
     def __init__(self, separator: str) -> None:
         self.separator = separator
-        self._layouts: dict[int, tuple[int, int]] = {}
-        self._before: list[str] = []
-        self._prefix: tuple[str | None, str | None] = (None, None)
 
     def parse(self, line: str) -> StatRow | None:
         """The row of `line`; None where it is a comment, a metric's continuation or no row at all."""
         fields = line.split(self.separator)
-        count = len(fields)
-        layout = self._layouts.get(count)
-        if layout is not None:
-            row = self._row(fields, *layout)
-            if row is not None:
-                return row
-        if count < 5:
-            return None
-        places = self._layout(fields)
-        if places is None:
-            return None
-        row = self._row(fields, *places)
-        if row is not None:
-            self._layouts[count] = places
-        return row
+        places = self._layout(fields) if len(fields) >= 5 else None
+        return None if places is None else self._row(fields, *places)
 
     def _layout(self, fields: list[str]) -> tuple[int, int] | None:
         """Places of the value and of the run time."""
@@ -102,10 +86,7 @@ class RowParser:
         runtime = float(run_text[:24])
         if value == 0 and runtime == 0:
             value, state = None, "not-counted"  # a count of 0 of an event that never ran
-        before = fields[:value_at]
-        if before != self._before:  # the same for all rows of an interval
-            self._before, self._prefix = before, _parse_prefix(before, self.separator)
-        interval, aggregate = self._prefix
+        interval, aggregate = _parse_prefix(fields[:value_at], self.separator)
         return StatRow(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
 
     def _event(self, parts: list[str]) -> tuple[str, str | None]:
@@ -158,7 +139,6 @@ def _parse_prefix(parts: list[str], separator: str) -> tuple[str | None, str | N
 
 # perf's own longest line is an event with its metrics, some hundred bytes. What is longer is none of perf's.
 LONGEST_LINE = 64 * 1024
-_BLOCK = 64 * 1024  # decoded and split at once, which is five times faster than line by line
 
 
 class TextLine(NamedTuple):
@@ -170,29 +150,14 @@ class TextLine(NamedTuple):
 
 def iter_lines(path: Path) -> Iterator[TextLine]:
     """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
-    rest = b""
     with reading(path), open_regular(path) as file:
-        while block := file.read(_BLOCK):
-            if b"\0" in block:
+        while line := file.readline(LONGEST_LINE + 1):
+            if b"\0" in line:
                 raise UnreadableReport(f"{path.name} is binary, not a text report of perf stat")
-            whole, newline, rest = (rest + block).rpartition(b"\n")
-            if newline:
-                for text in _decode_lines(whole):
-                    if len(text) > LONGEST_LINE:
-                        raise _endless_line(path)
-                    yield TextLine(text, True)
-            if len(rest) > LONGEST_LINE:
-                raise _endless_line(path)
-    if rest:
-        yield TextLine(_decode_lines(rest)[0], False)
-
-
-def _decode_lines(block: bytes) -> list[str]:
-    return block.decode("utf-8", "replace").replace("\r\n", "\n").lstrip("\ufeff").rstrip("\r").split("\n")
-
-
-def _endless_line(path: Path) -> UnreadableReport:
-    return UnreadableReport(f"{path.name}: a line is longer than {LONGEST_LINE // 1024} KiB")
+            if len(line) > LONGEST_LINE:
+                raise UnreadableReport(f"{path.name}: a line is longer than {LONGEST_LINE // 1024} KiB")
+            text = line.decode("utf-8", "replace").lstrip("\ufeff").rstrip("\r\n")
+            yield TextLine(text, line.endswith(b"\n"))
 
 
 def head_lines(head: bytes) -> list[str]:

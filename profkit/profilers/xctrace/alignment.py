@@ -160,15 +160,14 @@ class TraceRecording:
 
     `run` is its entry in the table of contents (None where there is none), `target` the process that was profiled,
     `alignment` the part of it that counts. `exported` are the schemas that were exported with a table, whether it has
-    rows or not; `left_out` those that were to be exported and could not be, with the reason. `pids` are the processes
-    of the workload that said so themselves: what was launched may be a shell, and start them.
+    rows or not. `pids` are the processes of the workload that said so themselves: what was launched may be a shell,
+    and start them.
     """
 
     run: TraceRun | None = None
     target: Process | None = None
     alignment: Alignment = field(default_factory=Alignment)
     exported: frozenset[str] = frozenset()
-    left_out: Mapping[str, str] = field(default_factory=dict)
     pids: frozenset[int] = frozenset()
 
     @property

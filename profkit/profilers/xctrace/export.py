@@ -7,7 +7,6 @@ plan runs after its recording.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -40,7 +39,7 @@ from profkit.profilers.xctrace.command import (
     table_argv,
     toc_argv,
 )
-from profkit.profilers.xctrace.report import UNEXPORTED, copy_notes, read_unexported, wanted_schemas
+from profkit.profilers.xctrace.report import copy_notes, wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT, TraceRun, exit_status, read_toc
 
 
@@ -108,9 +107,10 @@ def collect_report(request: RecordRequest) -> tuple[str, ...]:
         return ()
     if report.suffix != SUFFIX and _has_contents(exports):
         copy_notes(scratch, exports)
-        missing = read_unexported(exports)
         _move(exports, report)
-        return tuple(f"{schema} was not exported: {reason}" for schema, reason in missing.items())
+        log = scratch / "logs" / "record.after0.log"
+        said = read_bounded_text(log, errors="replace") if log.is_file() else ""
+        return tuple(line for line in said.splitlines() if LEFT_OUT in line)
     logs = (scratch / "logs" / name for name in ("record.after0.log", "record.log"))
     text = "\n".join(read_bounded_text(log, errors="replace") for log in logs if log.is_file())
     fault, beside = explain_fault(text, 0), ""
@@ -150,6 +150,7 @@ def _remove(report: Path) -> None:
 
 
 TOC = "toc.xml"
+LEFT_OUT = "left out"  # in the line of a table that was not exported
 MOST_BYTES = 2 << 30  # of one table: GPU counters have 3 to 6 GB for 15 s of recording
 TABLE_SECONDS = 900.0  # what one table may take; to open a large document alone takes half a minute
 _LOOK = 0.1  # seconds between two looks at a table that grows
@@ -173,7 +174,7 @@ def export_document(
     """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`; its last run.
 
     A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace cannot
-    export. The reasons stand in `folder`, too. `tell` gets a line for each table. Raises MachineError where xctrace is
+    export. `tell` gets a line for each table, with the reason. Raises MachineError where xctrace is
     not here or cannot open the document, UnreadableReport for what is no document.
     """
     if not document.is_dir():
@@ -181,7 +182,7 @@ def export_document(
     location = Path(xctrace) if xctrace else locate_xctrace()
     if isinstance(location, Fault):
         raise MachineError(location.reason, location.fix)
-    program, left_out = str(location), dict[str, str]()
+    program = str(location)
     with writing(folder, "choose another folder"):
         folder.mkdir(parents=True, exist_ok=True)
     if (fault := _run_export(toc_argv(document, folder / TOC, xctrace=program), folder / TOC)) is not None:
@@ -199,11 +200,7 @@ def export_document(
             tell(f"{schema}: {target.stat().st_size / 1e6:.1f} MB")
         else:
             target.unlink(missing_ok=True)
-            left_out[schema] = fault.reason
-            tell(f"{schema}: left out, {fault.reason}")
-    (folder / UNEXPORTED).unlink(missing_ok=True)
-    if left_out:
-        (folder / UNEXPORTED).write_text(json.dumps(left_out, indent=1) + "\n", encoding="utf-8")
+            tell(f"{schema}: {LEFT_OUT}, {fault.reason}")
     return run
 
 

@@ -207,10 +207,6 @@ def _explain_absence(
     again = export_line(schema, None if run is None else run.number)
     if schema == COUNTERS and (chosen := settings.get("Counter Set")) in NO_SET:
         return MetalAbsent(schema, Fact.of("no-counter-set", setting=chosen or ""), fix)
-    if schema in recording.left_out:
-        return MetalAbsent(
-            schema, Fact.of("left-out-of-export", table=schema, said=recording.left_out[schema]), again
-        )
     if rows.get(schema):
         return MetalAbsent(schema, Fact("no-rows-that-count"))
     if schema in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import copy_regular, read_bounded_text
+from profkit.core.files.regular import copy_regular
 from profkit.core.types import Report
 from profkit.profilers.files import read_head, reading
 from profkit.profilers.xctrace import alignment
@@ -28,7 +27,6 @@ from profkit.profilers.xctrace.toc import (
 from profkit.runtime.passes.read import read_records
 from profkit.runtime.region.record import RegionRecord
 
-UNEXPORTED = "left-out.json"  # {"schema": "why it was not exported"}
 _TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 NOTE_FILES = "region.*.json"
 MOST_FILES = 10_000
@@ -36,15 +34,6 @@ _NAMED = 5  # files in a sentence
 NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
 APART_FIX = "put the exports of each recording into a folder of its own"
 _CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
-
-
-def read_unexported(folder: Path) -> dict[str, str]:
-    """Why tables were not exported into `folder`; nothing where there is no such note, or none that can be read."""
-    try:
-        content = json.loads(read_bounded_text(folder / UNEXPORTED))
-        return {schema: str(reason) for schema, reason in content.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
 
 
 def copy_notes(scratch: Path, folder: Path) -> None:
@@ -167,7 +156,6 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
         None if run is None else run.target,
         find_alignment(exports, run, records),
         exports.schemas,
-        read_unexported(path),
         frozenset(record.pid for record in records),
     )
     version = run.summary.get("instruments-version") if run is not None else None

@@ -49,7 +49,6 @@ from profkit.regression.bisect.search import (
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
-    NoCheckout,
     Version,
     git_line,
     named_commit,
@@ -160,9 +159,7 @@ class Bisection:
         number = len(self.search.steps) + len(self.search.skipped)
         began, broken = time.monotonic(), self._commit(move.later)
         against = self._name(broken) + (" after its parent" if move.direct else "")
-        self.progress.begin(
-            f"{'confirm' if move.direct else 'step'} {number}", f"{against}; {self._likeliest()}"
-        )
+        self.progress.begin(f"{'confirm' if move.direct else 'step'} {number}", against)
         good = self._good_version(stack) if move.earlier == 0 else None
         try:
             with contextlib.ExitStack() as versions:
@@ -234,10 +231,8 @@ class Bisection:
         if commit in (self.search.good, self.search.commits[-1]):
             raise fault
         lines = [line.strip() for line in fault.message.splitlines()] or [""]
-        reason, fix = " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix
-        if fix is None and isinstance(fault, NoCheckout) and fault.log is not None:
-            fix = shlex.join(["cat", str(fault.log)])
-        self._change(skipped=(*self.search.skipped, SkippedCommit(commit, reason, fix)))
+        reason = " ".join(dict.fromkeys([lines[0], lines[-1]]))
+        self._change(skipped=(*self.search.skipped, SkippedCommit(commit, reason)))
         self._name(commit)
         write_state(self.folder, self.document)
         self.progress.end(f"{commit[:SHORT]} is skipped: {reason}")

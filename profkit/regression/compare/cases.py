@@ -290,10 +290,8 @@ def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
     mended = [p for p in pairs if p.baseline.status in FAILED and p.candidate.status == "passed"]
     if not broken and not mended:
         return None
-    before, after = (
-        float(sum(result.status in FAILED for result in side))
-        for side in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
-    )
+    before = float(sum(pair.baseline.status in FAILED for pair in pairs))
+    after = float(sum(pair.candidate.status in FAILED for pair in pairs))
     named = ", ".join(f"{pair.candidate.test.id} ({pair.candidate.status})" for pair in broken[:_NAMED])
     return Change(
         _FAILED_TESTS,

@@ -7,9 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from profkit.analysis.comparability import program_of
 from profkit.analysis.kernel_names import same_name
-from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference import Interval, decide
 from profkit.core.types import (
@@ -75,20 +73,7 @@ def match_kernels(baseline: RunDocument, candidate: RunDocument) -> MatchedKerne
         before, after = _match_by(before, after, partial(_shaped, name), pairs, reshaped=False)
     for name in names[1:]:
         before, after = _match_by(before, after, name, pairs, reshaped=True)
-    if not pairs and len(before) == len(after) == 1 and _is_rewritten(baseline, candidate):
-        shapes = [(one.kernel.grid, one.kernel.block) for one in (before[0], after[0])]
-        renamed = KernelPair(before[0], after[0], shapes[0] != shapes[1])
-        return MatchedKernels((renamed,), (), ())
     return MatchedKernels(tuple(pairs), tuple(before), tuple(after))
-
-
-def _is_rewritten(baseline: RunDocument, candidate: RunDocument) -> bool:
-    """Whether the only kernel of each run is one of the same program's own, however it is called now."""
-    programs = [program_of(document.workload) for document in (baseline, candidate)]
-    traces = [document.trace for document in (baseline, candidate) if document.trace is not None]
-    own = all(kernel_owner(trace.kernels[0].kernel.name) in OWN_CODE for trace in traces)
-    metal = baseline.metal is not None or candidate.metal is not None
-    return own and not metal and programs[0] is not None and programs[0] == programs[1]
 
 
 def _match_by(

@@ -85,7 +85,6 @@ def decide(series: Series, rule: NightRule, accepted: Sequence[AcceptedChange] =
         epochs=segments_of(whole, accepted),
         change_points=findings.change_points,
         noise=limits.sigma / abs(limits.centre) if limits is not None and limits.centre else None,
-        detectable=outcome.detectable,
         autocorrelation=findings.autocorrelation,
     )
     return replace(outcome, trend=trend)

@@ -113,7 +113,7 @@ def accept_change(
         raise UsageError(f"{history.path} holds no workload {workload!r}", "profkit history list")
     if not word.strip():
         raise UsageError("say why the change is accepted", '--because "WORDS"')
-    if metric is not None and not history.series(HistoryFilter(workload, metric=metric, limit=1)):
+    if metric is not None and not history.series(HistoryFilter(workload, metric=metric)):
         raise UsageError(
             f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
         )

@@ -105,10 +105,6 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
 
 # By the system, and not by what is in the file.
 _REFUSED = ("locked", "full", "readonly", "unable to open", "disk i/o")
-_WHY = {
-    "locked": f"another process has been writing to it for more than {BUSY_SECONDS:.0f} s",
-    "full": "the disk is full; what was stored before is whole",
-}
 
 
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
@@ -118,9 +114,7 @@ def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     if word is None:
         return damage_error(path, message)
     folder = shlex.quote(str(path.parent))
-    return MachineError(
-        f"cannot use the history {path}: {_WHY.get(word, message)}", f"df -h {folder}; ls -l {folder}"
-    )
+    return MachineError(f"cannot use the history {path}: {message}", f"df -h {folder}; ls -l {folder}")
 
 
 def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:

@@ -47,7 +47,7 @@ _NAMED = (
 class HistoryFilter:
     """Which runs and series are asked for; None: any.
 
-    `since` <= started < `until` (ISO 8601). `limit`: only the last so many runs, or points of each series.
+    `since` <= started < `until` (ISO 8601). `limit`: only the last so many runs.
     """
 
     workload: str | None = None
@@ -194,8 +194,8 @@ class History:
                 query = f"SELECT {POINT_COLUMNS} FROM point WHERE series = ?"
                 points = [row for row in self._connection.execute(query, (number,)) if row[1] in order]
                 points.sort(key=lambda row: order[row[1]])
-                if last := points[-chosen.limit if chosen.limit else 0 :]:
-                    values = tuple(points_of(patterns, last))
+                if points:
+                    values = tuple(points_of(patterns, points))
                     found.append(Series(*series_of(tuple(columns)), values))
         return tuple(found)
 

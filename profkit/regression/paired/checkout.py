@@ -357,13 +357,11 @@ def _module_folders(cwd: Path, root: Path) -> list[Path]:
 def named_commit(root: Path, name: str) -> str:
     """The hash of what a user called `name`. Raises NoCheckout where there is no such commit."""
     commit = resolve_commit(root, name)
-    if commit is None and git_line(root, "rev-parse", "--is-shallow-repository") == "true":
-        raise NoCheckout(
-            f"there is no commit {name!r} in {root}, which is a shallow clone",
-            DEEPER,
-        )
     if commit is None:
-        raise NoCheckout(f"there is no commit {name!r} in {root}", f"git -C {root} log --oneline; git fetch")
+        shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
+        clone = ", which is a shallow clone" if shallow else ""
+        fix = DEEPER if shallow else f"git -C {root} log --oneline; git fetch"
+        raise NoCheckout(f"there is no commit {name!r} in {root}{clone}", fix)
     return commit
 
 

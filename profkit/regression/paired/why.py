@@ -134,10 +134,10 @@ def _edges(document: RunDocument, root: Path | None, iterations: int) -> Mapping
     return edges
 
 
-def steady(runs: Sequence[FunctionCalls]) -> FunctionCalls:
-    """The counts on which all runs of one version agree; of their shares the median."""
+def steady(runs: Sequence[FunctionCalls], unsteady: set[Key]) -> FunctionCalls:
+    """The counts of one version without the `unsteady` functions; of their shares the median."""
     first = runs[0]
-    same = {key for key, calls in first.calls.items() if all(run.calls.get(key) == calls for run in runs)}
+    same = first.calls.keys() - unsteady
     return FunctionCalls(
         {key: calls for key, calls in first.calls.items() if key in same},
         {key: median([run.shares[key] for run in runs]) for key in same},
@@ -147,21 +147,18 @@ def steady(runs: Sequence[FunctionCalls]) -> FunctionCalls:
     )
 
 
-def changed_calls(
-    before: FunctionCalls, after: FunctionCalls, unsteady: frozenset[Key], *, worse: bool
-) -> tuple[CallChange, ...]:
+def changed_calls(before: FunctionCalls, after: FunctionCalls, *, worse: bool) -> tuple[CallChange, ...]:
     """The functions whose further calls take a share of the time, the largest first.
 
     Of a version that is slower those that are called more, of a faster one those that are called less: the others
-    explain nothing. Of a chain of calls only the first is named. `unsteady`: functions that a version calls another
-    number of times in each run.
+    explain nothing. Of a chain of calls only the first is named.
     """
     more, less = (after, before) if worse else (before, after)
     found = []
     for key, calls in more.calls.items():
         was = less.calls.get(key, 0.0)
         share = (1 - was / calls) * min(1.0, more.shares[key]) if calls > was else 0.0
-        if share < LEAST_SHARE or key in unsteady:
+        if share < LEAST_SHARE:
             continue
         caller = _caller(key, more, less)
         if caller is None and key in more.libraries:
@@ -375,12 +372,13 @@ def _iterations(result: ProfileResult) -> int | None:
 def _calls_of(
     counted: tuple[list[FunctionCalls], list[FunctionCalls]], *, worse: bool
 ) -> tuple[CallChange, ...]:
-    before, after = steady(counted[0]), steady(counted[1])
+    """Without functions that a version calls another number of times in each run."""
     every = {key for runs in counted for run in runs for key in run.calls}
     unsteady = {
         key for key in every if any(len({run.calls.get(key) for run in runs}) > 1 for runs in counted)
     }
-    return changed_calls(before, after, frozenset(unsteady), worse=worse)
+    before, after = (steady(runs, unsteady) for runs in counted)
+    return changed_calls(before, after, worse=worse)
 
 
 def exact_functions(

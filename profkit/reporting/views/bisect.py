@@ -137,13 +137,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
     if search.steps:
         yield Section("Tested", (_tests(document, search),))
     if search.skipped:
-        items = (
-            Item(
-                _named(document, one.commit),
-                (soft(one.reason), *([soft(f"fix: {one.fix}")] if one.fix else [])),
-            )
-            for one in search.skipped
-        )
+        items = (Item(_named(document, one.commit), (soft(one.reason),)) for one in search.skipped)
         yield Section("Skipped", (Items(tuple(items)),))
     parts = [part for part in search.parts if part.kind == "one"]
     if parts:

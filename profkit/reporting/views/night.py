@@ -264,18 +264,13 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
 
 
 def _annotations(night: Night) -> Iterator[Annotation]:
-    """Each workload that somebody must look at: the reason, the metrics and the fix, a line each."""
+    """Each workload that somebody must look at: the reason, the targets that failed and the fix, a line each."""
     for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
         level = OUTCOMES[workload.outcome].level
         if level is None:
             continue
-        loud = alarming(workload)
-        reason = short_reason(workload_reason(workload, interrupted=night.interrupted))
-        lines = [] if any(metric.gates for metric in loud) else [reason]
-        for metric in loud[:5]:
-            separator = " " if change_of(metric) else ": "
-            lines.append(f"{name_of(metric)}{separator}{why_of(metric, workload.pairs)}")
-        lines += missed_targets(workload)[:5]
+        lines = [short_reason(workload_reason(workload, interrupted=night.interrupted))]
+        lines += missed_targets(workload)[1:5]
         lines += [f"fix: {workload.fix}"] if workload.fix else []
         yield Annotation(
             level,

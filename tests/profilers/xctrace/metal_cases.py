@@ -70,14 +70,13 @@ def run(settings=SETTINGS, process=ME, schemas=(), **summary):
     )
 
 
-def read(tables, *, contents=None, windows=(), pids=(), left_out=None, alignment=None):
+def read(tables, *, contents=None, windows=(), pids=(), alignment=None):
     """The report of tables (schema to rows, or pairs of both) as a recording of ME."""
     pairs = list(tables.items()) if isinstance(tables, dict) else list(tables)
     bounds = tuple((begin * _NS, end * _NS) for begin, end in windows)
     recording = TraceRecording(
         run() if contents is None else contents or None,
         alignment=alignment or Alignment(bounds, len(bounds)),
-        left_out=left_out or {},
         pids=frozenset(pids),
     )
     piece = MetalTableReader(recording)

@@ -16,7 +16,7 @@ from profkit.profilers.xctrace.command import (
     time_limit,
 )
 from profkit.profilers.xctrace.export import export_document
-from profkit.profilers.xctrace.report import read_exports, read_unexported
+from profkit.profilers.xctrace.report import read_exports
 from profkit.profilers.xctrace.toc import TraceRun, exit_status
 from profkit.profiling.scrub import scrub
 from tests.conftest import ROOT
@@ -152,10 +152,12 @@ def test_a_table_that_is_too_much_is_left_out_with_its_reason(
 ) -> None:
     told(tmp_path, monkeypatch, **scenario)
     monkeypatch.setattr("profkit.profilers.xctrace.export.MOST_BYTES", 1_000_000)
-    export_document(document, tmp_path / "out", (GPU, STATES))
+    lines: list[str] = []
+    export_document(document, tmp_path / "out", (GPU, STATES), tell=lines.append)
     assert (tmp_path / "out" / f"{STATES}.xml").exists()
     assert not (tmp_path / "out" / f"{GPU}.xml").exists()
-    assert reason in read_unexported(tmp_path / "out")[GPU]
+    assert lines[0].startswith(f"{GPU}: left out, ")
+    assert reason in lines[0]
 
 
 # ---------------------------------------------------------------- scrubbed

@@ -65,8 +65,6 @@ def test_series_are_found_by_workload_metric_and_time(history: History) -> None:
     begin, end = entry(2).started, entry(5).started
     (between,) = history.series(HistoryFilter(workload="mlp", metric="time.p95", since=begin, until=end))
     assert [point.value for point in between.points] == [2, 3, 4]
-    (last,) = history.series(HistoryFilter(workload="mlp", metric="time.p95", limit=2))
-    assert [point.value for point in last.points] == [8, 9]
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id(history: History) -> None:

@@ -136,7 +136,7 @@ def test_instructions_that_the_pairs_alone_counted_decide_the_night(
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
-def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
+def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path, in_turn: InTurn) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""
     watched = ["dram.bytes", "cache.l1.miss_rate"]
     text = HEAD.replace("budget: 10,", "budget: 4,").replace("python, work.py", "sh, work.sh")

@@ -91,7 +91,7 @@ def counted(
 
 
 def names(before: FunctionCalls, after: FunctionCalls, *, worse: bool = True) -> list[str]:
-    return [change.function[1] for change in changed_calls(before, after, frozenset(), worse=worse)]
+    return [change.function[1] for change in changed_calls(before, after, worse=worse)]
 
 
 def test_on_a_device_one_count_of_calls_is_enough_and_the_trace_of_each_version_has_its_time_alone(

@@ -318,32 +318,21 @@ def write_trace(calls: Iterable[TracedCall]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def record_operations(
-    command: Sequence[str],
-    out: Path,
-    *,
-    cwd: Path | None = None,
-    log: Path | None = None,
-    timeout: float | None = None,
-    tick: Callable[[float], None] | None = None,
-) -> int:
+def record_operations(command: Sequence[str], out: Path, tick: Callable[[float], None] | None = None) -> int:
     """Run the command, and write the trace of all of its Python processes to `out`; how many calls are in it.
 
-    `log` takes what it prints. Raises UsageError where the command starts no Python that can be followed, or calls no
-    operation; WorkloadError where it fails or runs past `timeout` seconds.
+    Raises UsageError where the command starts no Python that can be followed, or calls no operation, and WorkloadError
+    where it fails.
     """
     with TemporaryFolder("calls") as folder:
         environment, reason = start_up_environment(command, "operation-calls", Path(folder))
         if environment is None:
             why = fact_text(Fact.of(reason or "no-command", program=command[0]))
             raise UsageError(f"the program's operations cannot be seen: {why}", "-- python train.py")
-        outcome = run(command, env=environment, cwd=cwd, log=log, timeout=timeout, tick=tick)
+        outcome = run(command, env=environment, tick=tick)
         if not outcome.ok:
             last = next(reversed(outcome.output_tail.strip().splitlines()), "")
-            raise WorkloadError(
-                f"the program {outcome.ending()}{f': {last[:200]}' if last else ''}",
-                "--timeout SECONDS" if outcome.timed_out else None,
-            )
+            raise WorkloadError(f"the program {outcome.ending()}{f': {last[:200]}' if last else ''}")
         if not any(Path(folder).iterdir()):
             raise UsageError("the program called no operation of PyTorch", "-- python train.py")
         calls = read_traces(Path(folder))

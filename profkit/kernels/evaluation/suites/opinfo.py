@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
@@ -59,7 +60,7 @@ def load_entries() -> dict[EntryKey, Any]:
     Importing them takes some seconds, and freezes torch's global flags: that is undone.
     """
     frozen = torch.backends.flags_frozen()
-    stand_in = "expecttest" not in sys.modules and not _can_import("expecttest")
+    stand_in = "expecttest" not in sys.modules and find_spec("expecttest") is None
     if stand_in:  # torch takes no more of it than a base class for its own tests
         module = types.ModuleType("expecttest")
         module.TestCase = unittest.TestCase  # type: ignore[attr-defined]
@@ -74,13 +75,6 @@ def load_entries() -> dict[EntryKey, Any]:
         if not frozen:
             torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
     return {EntryKey(entry.name, entry.variant_test_name): entry for entry in database}
-
-
-def _can_import(name: str) -> bool:
-    with suppress(ImportError):
-        __import__(name)
-        return True
-    return False
 
 
 def _seed_all(seed: int) -> None:

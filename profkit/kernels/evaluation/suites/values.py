@@ -37,12 +37,11 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Values:
-    """Of one argument. `below`: indices are less than it; `least`: and at least this."""
+    """Of one argument. `below`: indices are less than it."""
 
     kind: Kind
     below: int = 0
     dim: int | None = None
-    least: int = 0
 
 
 Named = Mapping[str, Any]  # the arguments of a call by their names in the schema
@@ -330,7 +329,7 @@ class _Maker:
                 drawn[..., 0] = 0
             return drawn.to(dtype)
         if values.kind == "index":
-            return torch.randint(values.least, max(1, values.below), shape, generator=generator, dtype=dtype)
+            return torch.randint(0, max(1, values.below), shape, generator=generator, dtype=dtype)
         if values.kind == "nonzero":
             drawn = torch.randint(1, 10, shape, generator=generator, dtype=dtype)
             if dtype == torch.uint8:
