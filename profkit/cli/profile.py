@@ -55,8 +55,8 @@ def profile(
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Seconds that the whole run may take; what does not fit is left out (default: 10 plain runs and "
-            "20 s, on a GPU 7 and 10 s; no limit where a region is marked, and at full depth)."
+            help="Seconds that the whole run may take; what does not fit is left out (default: 5 plain runs and "
+            "10 s, on a GPU 5 and 20 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
     accept_exit: Annotated[
