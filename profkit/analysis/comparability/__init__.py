@@ -68,9 +68,7 @@ def arguments_of(workload: Workload) -> str | None:
         return None
     script = program[-1] if os.sep in program[-1] else ""
     folders = [folder for folder in (workload.folder, os.path.dirname(script)) if os.path.isabs(folder)]
-    source = (f"< {_relative_path(workload.stdin, folders)}",) if workload.stdin is not None else ()
-    words = shlex.join(_relative_path(word, folders) for word in arguments)
-    return " ".join(filter(None, (words, *source))) or "none"
+    return shlex.join(_relative_path(word, folders) for word in arguments) or "none"
 
 
 def _program_and_arguments(workload: Workload) -> tuple[tuple[str, ...], tuple[str, ...]]:
