@@ -47,7 +47,6 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
     return values
 
 
-_MARKING = ("nsys", "torch_profiler", "xctrace")  # tools that trace a marked region alone
 # Options of the interpreter that take the next word as their value.
 _WITH_VALUE = ("-W", "-X")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
@@ -214,11 +213,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
         "mode.cache": facts.get("cache before each call"),
         "mode.clock": _distinct_values(process.clock for process in samples),
         "mode.timed": _distinct_values(timing.kind for timing in document.timings),
-        "mode.marked": None
-        if trace is None or trace.tool not in _MARKING
-        else "a region"
-        if trace.marked
-        else "the program",
+        "mode.marked": None if trace is None else "a region" if trace.marked else "the program",
         "mode.cache_control": facts.get("cache control"),
         "mode.replay": facts.get("replay"),
         "mode.clock_control": facts.get("clock control") or facts.get("clocks"),
