@@ -55,14 +55,13 @@ def profile(
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Seconds that the whole run may take; what does not fit is left out (default: 10 plain runs and "
-            "20 s, on a GPU 7 and 10 s; no limit where a region is marked, and at full depth)."
+            help="Seconds that the whole run may take; what does not fit is left out (default: 5 plain runs and "
+            "10 s, on a GPU 5 and 20 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
     accept_exit: Annotated[
         str | None, typer.Option(help="Its exit codes that are no failure: 0,1.", metavar="CODES")
     ] = None,
-    stdin: options.StdinOption = None,
     keep_arguments: Annotated[
         bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
     ] = False,

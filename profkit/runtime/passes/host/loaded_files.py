@@ -13,6 +13,7 @@ from types import FrameType
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _STARTS = ("subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system")
+_HERE = os.path.dirname(__file__)
 _READS = ("open", "sqlite3.connect", "os.listdir", "os.scandir")
 
 
@@ -21,8 +22,9 @@ def _writes(flags: object) -> bool:
 
 
 def _is_import(frame: FrameType) -> bool:
-    """The import system lists each folder of the module path."""
-    return frame.f_code.co_filename.startswith("<frozen importlib")
+    """The import system lists each folder of the module path, and so does what measures before it imports."""
+    file = frame.f_code.co_filename
+    return file.startswith("<frozen importlib") or os.path.dirname(file) == _HERE
 
 
 def start(folder: str) -> None:
