@@ -56,7 +56,6 @@ class RunContext:
     timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
-    stdin: str | None = None  # the file that each process of the workload gets as its standard input
     # secrets among the workload's arguments, which nothing that is written shows
     hidden: tuple[str, ...] = ()
 

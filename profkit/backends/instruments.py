@@ -1,20 +1,53 @@
-"""Passes under Instruments, of the CPU and of the GPU; and the run of a Mac's CPU."""
+"""Passes under Instruments: a Mac's CPU by Time Profiler; its GPU by Metal System Trace, and a recording for counters.
+
+What they cost was not measured on a Mac by this project. By notes of others: starting takes 1 to 3 s, saving a Metal
+System Trace of seconds 5 to 70 s on an M1, and saving 4 s of GPU counters 115 s; each export opens the document anew,
+in about a second for one of 50 MB.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.passes import AbsentPass, BackendRun, Pass, leave_stacks, plain_runs
+from profkit.backends.passes import (
+    ALL_PASSES,
+    DEVICE_PASSES,
+    AbsentPass,
+    BackendRun,
+    Pass,
+    PassTable,
+    leave_stacks,
+    plain_runs,
+    start_seconds,
+)
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.types import Directive, Fact, PassName, PassPlan, PassResult, Report, Step, Switch
+from profkit.core.types import (
+    Directive,
+    Fact,
+    MetalAbsent,
+    MetalTrace,
+    PassName,
+    PassPlan,
+    PassResult,
+    Report,
+    Step,
+    Switch,
+)
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.xctrace.command import (
+    COUNTERS_FIX,
     CUT,
     FINISH,
+    FINISH_COUNTERS,
+    GPU_COUNTERS,
+    METAL,
+    POINTS,
     TELL,
     TIME_PROFILER,
     absolute_command,
@@ -22,7 +55,9 @@ from profkit.profilers.xctrace.command import (
     record_argv,
 )
 from profkit.profilers.xctrace.export import TOC, export_argv, probe_xctrace
-from profkit.profilers.xctrace.report import REGION_TABLES, read_exports
+from profkit.profilers.xctrace.metal_tables import COUNTERS
+from profkit.profilers.xctrace.report import REGION_TABLES, read_exports, wanted_schemas
+from profkit.profilers.xctrace.toc import TIME_LIMIT
 from profkit.runtime.passes.read import read_records
 
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
@@ -171,6 +206,162 @@ class MacRun(BackendRun):
             return TimeProfiler(self.context, self._xctrace)
         if name == "counters":
             return AbsentPass(self.context, name, Fact("no-counts-on-a-mac"))
+        return super().make_pass(name)
+
+    @cached_property
+    def _xctrace(self) -> ToolAbility:
+        return probe_xctrace()
+
+
+_NO_EXPLAIN = Fact("no-counters-of-launches")
+_EXPLAIN_FIX = "capture it in Xcode: MTL_CAPTURE_ENABLED=1, then torch.mps.profiler.metal_capture"
+SAVE_SECONDS = 25.0  # start, saving, and a dozen exports
+COUNTERS_SECONDS = 120.0
+LONGEST_RECORDING = 60.0  # seconds that are recorded at most, beside the start of the program: 50 MB take 8 s
+LEAST, MOST = 5, 500  # iterations
+
+
+def recording_limit(state: PlanState) -> float:
+    """Seconds after which a recording ends by itself: a document of more than 2 GB can often not be opened."""
+    return float(round(LONGEST_RECORDING + (state.start_seconds or 0.0)))
+
+
+TRACED_SECONDS = 0.5  # of a benchmark's region: a document of some 10 MB
+WARMUP = 3  # calls before the region: compiling, the first growth of the heap
+# A recording without a set of counters has none, or one that is always 0 in hundreds of thousands of rows.
+COUNTED = "counter"
+COUNTED_SECONDS = 1.0  # of a benchmark's region: 30 counters in 3,000 samples each
+# seconds that are recorded at most, beside the start: 15 s are 3 to 6 GB of XML on an M3
+LONGEST_COUNTED = 20.0
+_FACT = "counter set"
+
+
+class MetalPass(InstrumentsPass):
+    """A recording of the GPU. A benchmark's region takes `seconds` in it, and saving it `saving`."""
+
+    seconds: float
+    saving: float
+
+    def recording(
+        self, state: PlanState, schemas: Sequence[str], limit: float, **more: Any
+    ) -> list[PassPlan]:
+        """The plan of one recording; `more` is what differs of it."""
+        once, iterations, took = state.iteration_seconds, LEAST, start_seconds(state)
+        if once is not None and once > 0:
+            wanted = max(LEAST, int(self.seconds / once))
+            iterations = max(1, min(MOST, wanted, int(LONGEST_RECORDING / once)))
+        if state.benchmark and once is not None:
+            took += iterations * once
+        switch = Switch("signpost") if state.marked else None
+        directive = self.directive(self.name, switch, iterations=iterations, warmup=WARMUP)
+        notes = more.pop("notes", ())
+        step = self.recorded(self.name, directive, schemas, limit=limit, **more)
+        seconds = min(took, recording_limit(state)) + self.saving
+        return self.planned((step,), cost=plain_runs(seconds, state), limit=limit, notes=notes)
+
+    def cut_notes(self, report: Report) -> tuple[str, ...]:
+        """What to remark where the time limit ended the recording before the workload had ended."""
+        if report.facts.get("ended", "").lower() != TIME_LIMIT:
+            return ()
+        ended = "the time limit ended the recording and the workload in it"
+        return (f"{self.name}: {ended}: what came later is not in the trace",)
+
+
+class MetalTracePass(MetalPass):
+    """One recording of the whole process, and as much else of the machine as the template sees."""
+
+    name, seconds, saving = "trace", TRACED_SECONDS, SAVE_SECONDS
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """Metal System Trace."""
+        if not self._xctrace.works:
+            return self.skip(self._xctrace.reason, self._xctrace.fix)
+        schemas = [schema for schema in wanted_schemas() if COUNTED not in schema]
+        return self.recording(state, schemas, recording_limit(state), template=METAL)
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
+        """Work on the GPU, states and hot spots of the host."""
+        report = self.read_step(plan.steps[0])
+        return PassFindings(
+            gpus=report.gpus,
+            trace=report.trace,
+            metal=report.metal,
+            # Of the counters their own pass tells, or nobody; this one is made without.
+            facts={name: value for name, value in report.facts.items() if name != _FACT},
+            profiles=report.profiles,
+            stacks=report.stacks,
+            notes=(*report.warnings, *self.cut_notes(report)),
+            artifacts=leave_stacks(self.context, report.stacks, "trace"),
+        )
+
+
+class MetalCountersPass(MetalPass):
+    """A recording of its own: beside the trace's instruments that of the counters often gives no rows at all."""
+
+    name, seconds, saving = "counters", COUNTED_SECONDS, COUNTERS_SECONDS
+
+    def plan(self, state: PlanState) -> list[PassPlan]:
+        """The instrument of the counters, alone."""
+        if not self._xctrace.works:
+            return self.skip(self._xctrace.reason, self._xctrace.fix)
+        # By the signposts of its regions, since this instrument alone leaves no table of the clock.
+        points = [POINTS] if state.marked else []
+        limit = float(round(min(recording_limit(state), LONGEST_COUNTED + (state.start_seconds or 0.0))))
+        return self.recording(
+            state,
+            wanted_schemas(),
+            limit,
+            instruments=[GPU_COUNTERS, *points],
+            finish=FINISH_COUNTERS,
+            notes=("which counters there are depends on the chip and the Xcode: some give none",),
+        )
+
+    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
+        """The counters, or why there are none."""
+        report = self.read_step(plan.steps[0])
+        metal = report.metal if report.metal is not None else MetalTrace()
+        if not metal.counters:
+            metal = replace(metal, absent=tuple(self._explain_absence(metal)))
+        return PassFindings(
+            gpus=report.gpus,
+            metal=metal,
+            facts={_FACT: report.facts[_FACT]} if _FACT in report.facts and metal.counters else {},
+            notes=(*(f"counters: {note}" for note in report.warnings), *self.cut_notes(report)),
+        )
+
+    def _explain_absence(self, metal: MetalTrace) -> list[MetalAbsent]:
+        """What is absent, the counters with xctrace's own reason where it told one."""
+        fault = explain_fault(log_of(self.context.folder, "counters.log"), 0)
+        told = [absent for absent in metal.absent if COUNTED not in absent.what]
+        if fault is not None and fault.code == "unsupported-counters":
+            return [*told, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
+        return [*told, MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)]
+
+
+class MpsRun(BackendRun):
+    """The passes for one workload. xctrace is asked once, when the first plan is made.
+
+    Timing takes several processes: MPSGraph chooses a kernel anew in each, and in two of five it took one that was two
+    to three times as slow for the same product of matrices (M5, github.com/pytorch/pytorch/issues/182815).
+    """
+
+    name = "mps"
+    passes: ClassVar[PassTable] = {"gate": ("timing", "trace"), "standard": DEVICE_PASSES, "full": ALL_PASSES}
+    switch = Switch("signpost")
+    on_device = True
+
+    def tool_versions(self) -> dict[str, str | None]:
+        """The version of xctrace, where an asked pass uses it."""
+        return {"xctrace": self._xctrace.version} if {"trace", "counters"} & set(self.wanted) else {}
+
+    def make_pass(self, name: PassName) -> Pass | None:
+        """The recordings of Instruments."""
+        if name == "trace":
+            return MetalTracePass(self.context, self._xctrace)
+        if name == "counters":
+            return MetalCountersPass(self.context, self._xctrace)
+        if name == "explain":
+            return AbsentPass(self.context, name, _NO_EXPLAIN, _EXPLAIN_FIX)
         return super().make_pass(name)
 
     @cached_property

@@ -434,7 +434,7 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 def first_mention(workload: Workload, pattern: re.Pattern[str]) -> str | None:
     """Where the text of a script, or the program after `-c`, matches; in words, None where none does."""
-    for word in (*workload.command, workload.stdin or ""):
+    for word in workload.command:
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             match = pattern.search(head_of(path).decode("utf-8", "replace"))

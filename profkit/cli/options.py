@@ -134,7 +134,6 @@ FormatOption = Annotated[
 TargetsOption = Annotated[
     Path | None, option(None, "A YAML file whose targets override or add to the defaults.")
 ]
-StdinOption = Annotated[str | None, option(None, "The workload's standard input (default: empty).", "FILE")]
 StrictOption = Annotated[bool, option(None, "Exit 5 where a verdict is unknown.", None, "--strict")]
 
 

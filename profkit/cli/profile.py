@@ -62,7 +62,6 @@ def profile(
     accept_exit: Annotated[
         str | None, typer.Option(help="Its exit codes that are no failure: 0,1.", metavar="CODES")
     ] = None,
-    stdin: options.StdinOption = None,
     keep_arguments: Annotated[
         bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
     ] = False,

@@ -44,7 +44,6 @@ def record(
     kernel: Annotated[str | None, typer.Option(help="ncu: this kernel alone, or a part of its name.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
-    stdin: options.StdinOption = None,
     where: options.Elsewhere = options.HERE,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,

@@ -92,7 +92,6 @@ def run(
     finish: float = 0.0,
     end_signal: int = signal.SIGINT,
     waits: Callable[[], None] | None = None,
-    stdin: Path | str | None = None,
     hidden: Sequence[str] = (),
     printed: Path | None = None,
 ) -> ProcessOutcome:
@@ -101,9 +100,9 @@ def run(
     `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with `printed`,
     which takes all of stdout, of stderr alone. `tick` is called a few times a second with the seconds gone. `cancel`,
     once set by another thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its
-    files after `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. `stdin` is a file,
-    since a workload runs several times; None: an empty one. `hidden`: secrets that no log and no outcome shows.
-    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt once the tree ended.
+    files after `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. Its standard input is
+    empty. `hidden`: secrets that no log and no outcome shows.
+    Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree
@@ -114,7 +113,7 @@ def run(
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with ProcessTree.starting():
-            child = _start(argv, env, cwd, stdin, printed)
+            child = _start(argv, env, cwd, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log, hidden)
     under_way = _UnderWay(child, tree, start, tick)
@@ -160,22 +159,15 @@ def _start(
     argv: Sequence[str],
     env: Mapping[str, str] | None,
     cwd: Path | str | None,
-    stdin: Path | str | None,
     printed: Path | None,
 ) -> subprocess.Popen[bytes]:
-    try:
-        source = open(os.devnull if stdin is None else stdin, "rb", buffering=0)  # noqa: SIM115
-    except OSError as error:
-        raise UsageError(
-            f"the workload's standard input cannot be read: {error.strerror} ({stdin})", "--stdin FILE"
-        ) from error
     try:
         with printed.open("wb") if printed is not None else contextlib.nullcontext() as stdout:
             return subprocess.Popen(
                 list(argv),
                 env={**os.environ, **(env or {})},
                 cwd=cwd,
-                stdin=source,
+                stdin=subprocess.DEVNULL,
                 stdout=stdout or subprocess.PIPE,
                 stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
                 start_new_session=True,
@@ -185,8 +177,6 @@ def _start(
         raise UsageError(f"cannot start {argv[0]}: {error.strerror}: {error.filename}", fix) from error
     except ValueError as error:  # an embedded null byte
         raise UsageError(f"cannot start {argv[0]!r}: {error}") from error
-    finally:
-        source.close()
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Tools:
         folder, words, budget = self._folder(cwd), tuple(command), self._granted(budget)
         self._check(words, folder)
         request = ProfileRequest(
-            describe_workload(words, None, None).name, words, "auto", depth, cwd=folder,
+            describe_workload(words).name, words, "auto", depth, cwd=folder,
             timeout=budget, limit=budget, budget=2 * budget + _LAST_WORDS,
         )  # fmt: skip
         into = self._root / "reports"

@@ -5,7 +5,6 @@ None needs root, and none starts Metal. Built from others' examples of what thes
 
 from __future__ import annotations
 
-import os
 import platform
 import plistlib
 import re
@@ -16,11 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.tables import load_yaml
-from profkit.core.types import Cache, Gpu, Machine
-from profkit.hardware.processor import USUAL
+from profkit.core.types import Gpu
 from profkit.hardware.system import ask_program
-
-_CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 
 
 def sysctl_text(name: str) -> str | None:
@@ -35,47 +31,6 @@ def sysctl_number(name: str) -> int | None:
     try:
         return int(words) if words else None
     except ValueError:
-        return None
-
-
-def read_machine_macos() -> Machine:
-    """The machine as macOS tells it. It tells no ways of a cache: those are assumed and the cache says so.
-
-    Caches are those of the fastest kind of core (perflevel0), of which `shared` use one L2.
-    """
-    brand = sysctl_text("machdep.cpu.brand_string") or platform.processor() or "unknown"
-    vendor = "Apple" if brand.startswith("Apple") else "unknown"
-    line = sysctl_number("hw.cachelinesize") or 64
-    caches: list[Cache] = []
-    for level, key in _CACHE_KEYS.items():
-        size = sysctl_number(f"hw.perflevel0.{key}") or sysctl_number(f"hw.{key}")
-        if size:
-            shared = (sysctl_number("hw.perflevel0.cpusperl2") or 1) if level == 2 else 1
-            caches.append(Cache(level, size, USUAL[level][1], line, shared, source="assumed"))
-    return Machine(
-        system=platform.system(),
-        release=platform.release(),
-        architecture=platform.machine(),  # x86_64 under Rosetta: such a run is compared with no other
-        cpu=brand,
-        vendor=vendor,
-        family=None,
-        model=None,
-        cores=sysctl_number("hw.logicalcpu") or os.cpu_count() or 1,
-        caches=tuple(caches),
-        memory_bytes=sysctl_number("hw.memsize") or 0,
-        virtual="hypervisor" if sysctl_number("kern.hv_vmm_present") else None,
-        governor=None,
-        max_mhz=None,  # Apple silicon does not tell it
-    )
-
-
-def available_memory_macos() -> int | None:
-    """Bytes that may still be taken: what is free or can be freed at once. None where nobody tells."""
-    try:
-        import psutil  # here: heavy
-
-        return int(psutil.virtual_memory().available)
-    except (ImportError, OSError, RuntimeError):
         return None
 
 

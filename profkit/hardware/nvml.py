@@ -8,7 +8,6 @@ structure of three words. Asking initialises neither CUDA nor a device. Names an
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -39,22 +38,6 @@ class NvmlError(Exception):
 
 class _MemoryInfo(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
-
-
-class _ProcessMemory(ctypes.Structure):
-    _fields_ = (("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instances", ctypes.c_uint * 2))
-
-
-class _ProcessUse(ctypes.Structure):
-    _fields_ = (
-        ("pid", ctypes.c_uint),
-        ("time", ctypes.c_ulonglong),
-        ("busy", ctypes.c_uint),
-        ("_", ctypes.c_uint * 3),
-    )
-
-
-MOST_PROCESSES = 1024  # on one device
 
 
 class Nvml:
@@ -134,22 +117,6 @@ class Nvml:
             if (bits := self.number(name, device, wide=True)) is not None:
                 return bits & sum(REASONS)
         return 0
-
-    def processes(self, device: ctypes.c_void_p) -> dict[int, tuple[int, int]]:
-        """Of each process that computes on a device: bytes of its memory, and per cent of the last second it was busy.
-
-        Numbers of processes are those of the host, also in a container. Empty where the driver does not tell.
-        """
-        held, used = (_ProcessMemory * MOST_PROCESSES)(), (_ProcessUse * MOST_PROCESSES)()
-        holders, users = ctypes.c_uint(MOST_PROCESSES), ctypes.c_uint(MOST_PROCESSES)
-        since = ctypes.c_ulonglong(int((time.time() - 1) * 1e6))
-        if self.call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(holders), held):
-            return {}
-        if self.call("nvmlDeviceGetProcessUtilization", device, used, ctypes.byref(users), since):
-            users.value = 0  # nothing ran
-        busy = {one.pid: int(one.busy) for one in used[: users.value]}
-        unknown = 2**64 - 1  # a size that the driver does not tell
-        return {one.pid: (int(one.used) % unknown, busy.get(one.pid, 0)) for one in held[: holders.value]}
 
     def _handle(self, name: str, *arguments: object) -> ctypes.c_void_p | None:
         handle = ctypes.c_void_p()

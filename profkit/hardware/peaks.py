@@ -31,8 +31,7 @@ from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.types import Machine, Peaks
-from profkit.hardware.machine import available_memory, read_machine
-from profkit.hardware.processor import data_caches
+from profkit.hardware.machine import available_memory, data_caches, read_machine
 
 SCHEMA = "profkit.peaks/1"
 # Of the matrices. At 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained.

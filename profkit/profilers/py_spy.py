@@ -1,8 +1,8 @@
 """py-spy looks at Python programs that run already, from outside: how it is called, and its samples as sampled stacks.
 
 It reads the program's memory and never stops it (`--nonblocking`): whatever becomes of us, the program goes on. One
-recording has the stacks of all threads, a second one of those that can run. The rest waits; for what, a look at the
-threads' system calls tells that is taken at the same time as a `dump` of their stacks.
+recording has the stacks of all threads, a second one of those that can run. The rest waits; for what, looks at the
+threads' system calls tell.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ _ROW = re.compile(
 _FRAME = re.compile(r"(.+) \((.+?)(?::(\d+))?\)")
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 
-Place: TypeAlias = "tuple[str, str, int]"  # function, file and line
-Kinds: TypeAlias = "Mapping[Place, Counter[str]]"
+Kinds: TypeAlias = "Mapping[int, Counter[str]]"  # what a thread waited for, how often
 _Samples: TypeAlias = (
     "Counter[tuple[int, int, str]]"  # process, thread, and frames as a text, outermost first
 )
@@ -46,29 +45,13 @@ def record_argv(pid: int, output: Path, seconds: float, *, idle: bool, program: 
     return (program, *words, *all_threads, *length, "--format", "raw", "--output", str(output))
 
 
-def dump_argv(pid: int, program: str) -> tuple[str, ...]:
-    """Print where each thread of one process is, as `waiting_threads` reads it."""
-    return (program, "dump", "--pid", str(pid), "--nonblocking", "--json")
-
-
-def waiting_threads(text: bytes) -> Iterator[tuple[int, Place]]:
-    """The threads of a dump that wait: their numbers in the system, and the innermost line of each."""
-    try:
-        for thread in json.loads(text):
-            if not thread["active"] and thread["frames"] and thread["os_thread_id"]:
-                leaf = thread["frames"][0]
-                yield int(thread["os_thread_id"]), (leaf["name"], leaf["filename"], int(leaf["line"]))
-    except (ValueError, KeyError, TypeError):
-        return  # it ended meanwhile
-
-
 def sampled_lines(
     everything: Path, running: Path, seconds: float, root: int, cpu: Mapping[int, float], kinds: Kinds
 ) -> Iterator[str]:
     """Two recordings of the same `seconds` as lines that `stacks.read_stacks` takes, one for each process.
 
     `root` is the process that was asked for. `cpu`: processor seconds by process as the system counted them, `kinds`:
-    what threads waited for by innermost line. Raises UnreadableReport where a recording is damaged or holds nothing.
+    what each thread waited for. Raises UnreadableReport where a recording is damaged or holds nothing.
     """
     names: dict[tuple[int, int], str] = {}
     there, able = _read(everything, names), _read(running, names)
@@ -88,12 +71,12 @@ def sampled_lines(
         scale = min(1.0, counted / ran) if counted > LEAST_CPU and ran > 0 else 1.0
         tree, samples, waits = _Tree(), [], []
         for key in (key for key in there | able if key[0] == pid):
-            node, leaf = tree.add(key[2])
+            node = tree.add(key[2])
             runnable = period * able[key]
             wall, place = max(runnable, period * there[key]), (node, threads.index(key[1]))
             samples.append([*place, 0, round(wall * 1e6), round(scale * runnable * 1e6), there[key]])
             if wall > runnable:
-                kind = kinds[leaf].most_common(1)[0][0] if leaf in kinds else "waiting"
+                kind = kinds[key[1]].most_common(1)[0][0] if key[1] in kinds else "waiting"
                 waits.append([*place, kind, round((wall - runnable) * 1e6)])
         line = {
             "schema": SCHEMA,
@@ -127,8 +110,8 @@ class _Tree:
         self.functions: dict[tuple[str, str], int] = {}
         self.nodes: dict[tuple[int, int, int], int] = {}
 
-    def add(self, text: str) -> tuple[int, Place]:
-        """The number of the stack that frames in a row of text are, and its innermost line."""
+    def add(self, text: str) -> int:
+        """The number of the stack that frames in a row of text are."""
         found = [(frame, _FRAME.fullmatch(frame)) for frame in text.split(";")]
         places = [(m[1], m[2], int(m[3] or 0)) if m is not None else (frame, "", 0) for frame, m in found]
         node = 0
@@ -142,4 +125,4 @@ class _Tree:
                 self.functions.setdefault((name, file), len(self.functions) + 2) if not importing else IMPORT
             )
             node = self.nodes.setdefault((node, known, line), len(self.nodes) + 2)
-        return node, places[-1]
+        return node

@@ -65,25 +65,20 @@ class TorchEvents:
     ) -> None:
         name = str(event.get("name"))[:LONGEST_NAME]
         key, device = _whole_number(args.get("correlation"), -1), _whole_number(args.get("device"), 0)
-        stream = _whole_number(args.get("stream"), 0)
         if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
             self.amd |= name.startswith("hip")
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
         elif kind == _KERNEL:
-            self.collected.kernel(
-                _launch_configuration(name, args), start, end, key=key, device=device, stream=stream
-            )
+            self.collected.kernel(_launch_configuration(name, args), start, end, key=key, device=device)
         else:
             direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
             what = "memset" if kind == _FILL else direction
             # `Memcpy HtoD (Pageable -> Device)`
             memory = next((kind for sign, kind in _MEMORY.items() if sign in name), None)
             size = max(_whole_number(args.get("bytes"), 0), 0)
-            self.collected.transfer(
-                TransferKind(what, memory), start, end, size, key=key, device=device, stream=stream
-            )
+            self.collected.transfer(TransferKind(what, memory), start, end, size, key=key, device=device)
 
     def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
         if _STEP.match(name):

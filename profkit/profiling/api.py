@@ -8,16 +8,14 @@ from __future__ import annotations
 import html
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
-from profkit.analysis.kernel_names import short_name
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import FILE_NAME, create_run_folder
-from profkit.core.types import HotSpot, Insight, Reading, RunDocument, Scope, Timing
+from profkit.core.types import HotSpot, Insight, Reading, RunDocument, Scope
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text, without_control_characters
@@ -101,21 +99,6 @@ class Run:
         """
         return [self._run_columns() | _reading_row(reading) for reading in self.document.readings]
 
-    def samples(self) -> list[Row]:
-        """One row for each sample of the timing pass: `seconds` per iteration, in the order in which they were taken.
-
-        `process` counts from 1; `warmup` marks what came before the samples that count.
-        """
-        rows = (row for timing in self.document.timings for row in _sample_rows(timing))
-        return [self._run_columns() | row for row in rows]
-
-    def kernels(self) -> list[Row]:
-        """One row for each launch configuration of a GPU's trace: launches, times, share, and what limits it.
-
-        Of an Apple GPU one for each label of an encoder, which has no grid and no block.
-        """
-        return [self._run_columns() | row for row in _kernel_rows(self.document)]
-
     def verdicts(self) -> list[Row]:
         """One row for each verdict, worst first; `advice` has a line for each thing to try."""
         rows = []
@@ -153,7 +136,7 @@ class Run:
         document = self.document
         parts = [f"{self.name}: {document.name} on {document.backend}", document.state, time_line(document)]
         line = without_control_characters(", ".join(part for part in parts if part))
-        return f"<Run {line}; rows(), samples(), kernels(), verdicts(), .document>"
+        return f"<Run {line}; rows(), verdicts(), .document>"
 
 
 def load(source: str | os.PathLike[str]) -> Run:
@@ -190,50 +173,6 @@ def _reading_row(reading: Reading) -> Row:
 
 def _scope_columns(scope: Scope) -> Row:
     return {"scope_kind": scope.kind, "scope_name": scope.name, "scope_id": scope.id}
-
-
-def _sample_rows(timing: Timing) -> Iterator[Row]:
-    for number, process in enumerate(timing.processes, 1):
-        samples = [(True, seconds) for seconds in process.warmup] + [(False, s) for s in process.seconds]
-        for index, (warmup, seconds) in enumerate(samples):
-            yield {
-                "timing": timing.name,
-                "kind": timing.kind,
-                "process": number,
-                "pid": process.pid,
-                "sample": index,
-                "warmup": warmup,
-                "seconds": float(seconds),
-                "iterations": 1 if warmup else process.loops,
-                "clock": process.clock,
-            }
-
-
-def _kernel_rows(document: RunDocument) -> Iterator[Row]:
-    trace = document.trace
-    classes = {one.scope: one for one in document.kernels}
-    whole = sum(one.total for one in trace.kernels) if trace is not None else 0.0
-    for one in trace.kernels if trace is not None else ():
-        bottleneck = classes.get(one.kernel.scope)
-        yield {
-            "kernel": one.kernel.name,
-            "label": short_name(one.kernel.name),
-            "grid": "x".join(map(str, one.kernel.grid)) or None,
-            "block": "x".join(map(str, one.kernel.block)) or None,
-            "launches": one.launches,
-            "seconds": _as_float(one.total),
-            "median": _as_float(one.median),
-            "least": _as_float(one.least),
-            "most": _as_float(one.most),
-            "share": one.total / whole if whole > 0 else None,
-            "bound": bottleneck.bound if bottleneck is not None else None,
-            "bound_reason": fact_text(bottleneck.reason) if bottleneck is not None else None,
-            "nearest": _as_float(bottleneck.nearest) if bottleneck is not None else None,
-            "registers": one.kernel.registers,
-            "shared": one.kernel.shared,
-            "ranges": " > ".join(one.ranges) or None,
-            "graph": one.graph,
-        }
 
 
 def _as_float(value: float | None) -> float | None:

@@ -86,7 +86,6 @@ class RunCollector:
             progress.tick,
             progress.note,
             context.accepted,
-            context.stdin,
             context.hidden,
         )
         document = RunDocument(

@@ -18,8 +18,7 @@ from profkit.core.errors import ProfkitError, Progress, Silent
 from profkit.core.formatting import plural
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check
-from profkit.hardware.machine import read_machine
-from profkit.hardware.processor import data_caches, instruction_cache
+from profkit.hardware.machine import data_caches, instruction_cache, read_machine
 from profkit.profilers.registry import PROFILERS
 
 

@@ -7,7 +7,6 @@ and only once: what makes two machines go away is more likely the work. `record`
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -48,7 +47,7 @@ from profkit.execution.places.kinds import ExecutionPlace
 from profkit.profiling.profile import ProfileOptions, check_options, profile_workload, write_reports
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.profiling.workload import check_input, default_name, read_revision
+from profkit.profiling.workload import default_name, read_revision
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 
@@ -124,14 +123,9 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     data = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in _STAYS}
     if isinstance(options, RecordOptions):
         data["report"] = clean_name(options.report.name)
-    paths = sending.paths
-    if options.stdin is not None:
-        check_input(options.command, options.stdin)
-        data["stdin"] = os.path.relpath(options.stdin)
-        paths = (*paths, Path(options.stdin))
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
-    work = workload_tree(options.command, paths)
-    name = clean_name(getattr(options, "name", None) or default_name(options.command, options.stdin))
+    work = workload_tree(options.command, sending.paths)
+    name = clean_name(getattr(options, "name", None) or default_name(options.command))
     parts = (data["report"],) if isinstance(options, RecordOptions) else RUN_PARTS
     return Errand(function, plain, work, name, sending, parts)
 

@@ -6,7 +6,6 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -59,14 +58,13 @@ class ProfileOptions:
     sampling: float | None = None  # of timing in one process
     budget: float | None = None  # of the whole run
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
-    stdin: str | None = None  # the file that each process of the workload reads
     keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
 
 
 def make_plan(options: ProfileOptions) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
     check_options(options)
-    workload = describe_workload(options.command, options.name, options.stdin)
+    workload = describe_workload(options.command, options.name)
     choice = choose_backend(options.backend, workload)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
     plan = choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
@@ -82,7 +80,7 @@ def profile_workload(
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
     check_options(options)
-    workload = describe_workload(options.command, options.name, options.stdin)
+    workload = describe_workload(options.command, options.name)
     choice = choose_backend(options.backend, workload)
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
@@ -192,7 +190,6 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         timeout=options.timeout,
         accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,
-        stdin=os.path.abspath(options.stdin) if options.stdin is not None else None,
         hidden=() if options.keep_arguments else mask_command(options.command)[1],
     )
 

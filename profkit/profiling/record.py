@@ -61,7 +61,6 @@ class RecordOptions:
     kernel: str | None = None
     timeout: float | None = None
     force: bool = False
-    stdin: str | None = None  # the file that the workload reads
 
 
 def record_report(options: RecordOptions, progress: Progress) -> Path:
@@ -71,7 +70,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     refused) and WorkloadError (the workload failed; what the tool wrote all the same is kept).
     """
     tool, report = options.tool, options.report
-    workload = describe_workload(options.command, stdin=options.stdin)
+    workload = describe_workload(options.command)
     recorder = find_recorder(tool)
     if options.kernel is not None and not recorder.picks_kernel:
         able = (p.name for p in PROFILERS.values() if p.recorder is not None and p.recorder.picks_kernel)
@@ -84,7 +83,6 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     uuids = read_gpu_uuids() if recorder.uses_gpu else ()
-    stdin = os.path.abspath(options.stdin) if options.stdin is not None else None
     with raise_on_signals(), lock_gpus(uuids, progress), TemporaryFolder() as folder:
         progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))
         request = RecordRequest(
@@ -98,14 +96,14 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
             kernel=options.kernel,
             timeout=options.timeout,
         )
-        recorded = _record(request, recorder, progress, stdin)
+        recorded = _record(request, recorder, progress)
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
                 progress.note("it marks a region: once more" if marked else "it marks no region: once more")
                 request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
-                recorded = _record(request, recorder, progress, stdin)
+                recorded = _record(request, recorder, progress)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
@@ -144,7 +142,7 @@ def _bring(written: Path, report: Path) -> None:
         copy_into(written, report)
 
 
-def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None) -> StepOutcome:
+def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
     settings = RunSettings(
@@ -152,7 +150,6 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdi
         timeout=request.timeout,
         tick=progress.tick,
         note=progress.note,
-        stdin=stdin,
         hidden=mask_command(request.command)[1],
     )
     try:

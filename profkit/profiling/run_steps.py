@@ -111,7 +111,6 @@ class RunSettings:
     tick: Callable[[float], None] | None = None
     note: Callable[[str], None] | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
-    stdin: str | None = None  # the file that each process of the workload gets as its standard input
     hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
 
 
@@ -120,15 +119,9 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
 
     A tool with a time limit of its own has `step.finish` on top of the timeout for its report; after a Ctrl-C it has
     that too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started,
-    MachineError when the folder cannot be written, and where the tool lets a service start the workload, which passes
-    no `stdin` on.
+    MachineError when the folder cannot be written.
     """
     folder, timeout, tick, note = settings.folder, settings.timeout, settings.tick, settings.note
-    if settings.stdin is not None and step.tells is not None:
-        raise MachineError(
-            f"{step.tool or step.name} starts the workload without standard input",
-            "a workload that opens the file",
-        )
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
     env = dict(step.env)  # on top of the caller's
@@ -149,7 +142,6 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             finish=step.finish,
             end_signal=step.end_signal,
             waits=(lambda: note(wait)) if note is not None else None,
-            stdin=settings.stdin,
             hidden=[secret for secret in settings.hidden if len(secret) >= LEAST_ANYWHERE],
         )
     finally:

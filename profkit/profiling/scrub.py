@@ -172,8 +172,6 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     redactor.learn(str(PurePath(run.workload.python).parent) if run.workload.python else None, PATH)
     document: dict[str, Any] = redactor.data(run_to_json(run), names)
     document["process"] = None
-    if run.workload.stdin is not None:
-        document["workload"]["stdin"] = PurePath(run.workload.stdin).name
     if document.get("place"):
         document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
     if document.get("revision"):

@@ -1,4 +1,4 @@
-"""The command as the user typed it: can it be started, what is it called, which Python runs it, what does it read."""
+"""The command as the user typed it: can it be started, what is it called, which Python runs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -20,11 +19,8 @@ from profkit.core.types import Fact, Revision, Workload
 from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
 
 
-def describe_workload(command: Sequence[str], name: str | None = None, stdin: str | None = None) -> Workload:
-    """The workload that `command` is, with the file `stdin` as its standard input.
-
-    Raises UsageError where it cannot be started at all, or would not find what it reads.
-    """
+def describe_workload(command: Sequence[str], name: str | None = None) -> Workload:
+    """The workload that `command` is. Raises UsageError where it cannot be started at all, or would find no program."""
     if not command:
         raise UsageError(
             "no workload: put its command after `--`", "profkit profile -- python your_script.py"
@@ -40,15 +36,15 @@ def describe_workload(command: Sequence[str], name: str | None = None, stdin: st
         folder = os.getcwd()
     except OSError as error:
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
-    check_input(command, stdin)
-    name = name or default_name(command, stdin)
-    return Workload(tuple(command), name, folder, find_interpreter(command), stdin)
+    if reads_program_from_input(command):
+        raise UsageError(
+            "the workload reads its program from standard input, which is empty", "name its file"
+        )
+    return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
 
 
-def default_name(command: Sequence[str], stdin: str | None = None) -> str:
+def default_name(command: Sequence[str]) -> str:
     """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
-    if stdin is not None and reads_program_from_input(command):
-        return Path(stdin).stem
     if find_interpreter(command) is not None:
         for position, word in enumerate(command[1:], start=1):
             if word == "-m" and position + 1 < len(command):
@@ -67,32 +63,6 @@ _MARKS = re.compile(r"\b(?:import|from)\b[^\n;]*\b(?:profkit|harness)\b")
 def seems_marked(workload: Workload) -> bool:
     """Whether a script of the command imports profkit: a guess for a plan that is only printed."""
     return first_mention(workload, _MARKS) is not None
-
-
-# ---------------------------------------------------------------- standard input
-
-
-def check_input(command: Sequence[str], stdin: str | None) -> None:
-    """Raise UsageError for a file that no pass can read, and for a program that would be read from an empty input."""
-    if stdin is None and reads_program_from_input(command):
-        raise UsageError(
-            "the workload reads its program from standard input, which is empty: each pass would need it once more",
-            "--stdin FILE",
-        )
-    if stdin is None:
-        return
-    try:
-        mode = os.stat(stdin).st_mode
-        if stat.S_ISREG(mode):
-            with open(stdin, "rb"):
-                return
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"the workload's standard input {stdin!r} cannot be read: {reason}") from error
-    raise UsageError(
-        f"the workload's standard input {stdin} is no file, so it cannot be read once more for each pass",
-        "keep its content in a file: --stdin FILE",
-    )
 
 
 # ------------------------------------------------------------ its commit, as git tells it
@@ -151,7 +121,7 @@ def unchanged_program(
     if revision is not None and revision.commit is not None and revision.dirty is not False:
         return None
     working = Path(workload.folder)
-    paths = [working / word for word in (*workload.command, str(workload.stdin))]
+    paths = [working / word for word in workload.command]
     try:
         for folder in _script_folders(workload)[:1]:
             paths += islice((p for p in folder.iterdir() if p.name.endswith(_CODE)), MOST_FILES + 1)
@@ -165,5 +135,5 @@ def unchanged_program(
     if not workload.command or len(paths) > MOST_FILES:
         return None
     commit = revision.commit if revision is not None else None
-    what = ([*workload.command], workload.folder, workload.stdin, workload.python, commit)
+    what = ([*workload.command], workload.folder, workload.python, commit)
     return json.dumps([*what, dict(packages), files], sort_keys=True)

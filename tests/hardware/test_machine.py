@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.machine import available_memory, read_machine, usable_cores
-from profkit.hardware.processor import USUAL, data_caches, instruction_cache
+from profkit.hardware.machine import (
+    USUAL,
+    available_memory,
+    data_caches,
+    instruction_cache,
+    read_machine,
+    usable_cores,
+)
 
 Tree = Callable[..., Path]
 GIB = 1 << 30

@@ -17,13 +17,11 @@ import pytest
 
 from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument
-from profkit.hardware import nvml
 from profkit.profilers.programs import find_tool
 from profkit.profilers.py_spy import sampled_lines
 from profkit.profilers.stacks import read_stacks
 from profkit.profiling.attach import why_refused
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
-from tests.cuda_stand_in import nvidia as nvidia
 
 needs_py_spy = pytest.mark.skipif(find_tool("py-spy", "PROFKIT_PY_SPY") is None, reason="py-spy is not here")
 SERVER = """
@@ -192,7 +190,7 @@ def test_samples_become_processes_with_times_and_waits(tmp_path: Path) -> None:
     everything, running = tmp_path / "all", tmp_path / "running"
     everything.write_text(f"{begin}pause (b.py:3) 60\n{begin}spin (b.py:9) 40\n{child}work (a.py:8) 100\n")
     running.write_text(f"{begin}spin (b.py:9) 40\n{child}work (a.py:8) 100\ntorn;")
-    kinds = {("pause", "b.py", 3): Counter(sleep=2)}
+    kinds = {7: Counter(sleep=2)}
     text = "\n".join(sampled_lines(everything, running, 1.0, 7, {7: 0.2, 9: 1.0}, kinds))
     (tmp_path / "stacks").write_text(text)
     sampled = read_stacks(tmp_path / "stacks").sampled
@@ -201,9 +199,3 @@ def test_samples_become_processes_with_times_and_waits(tmp_path: Path) -> None:
     assert lines["b.py", 3].waits == {"sleep": pytest.approx(0.6)}
     assert (lines["b.py", 9].main_wall, lines["b.py", 9].main_cpu) == pytest.approx((0.4, 0.2))
     assert (lines["a.py", 8].other_wall, lines["a.py", 8].other_cpu) == pytest.approx((1.0, 1.0))
-
-
-def test_a_driver_says_what_each_process_uses(nvidia: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))
-    with nvml.nvml_session() as library:
-        assert library.processes(library.handles()[0]) == {41: (3 << 30, 55), 42: (1 << 20, 0)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,16 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_runner import profkit, runs
+from cli_runner import profkit
 
 from profkit.backends.cuda import cuda_evidence
-from profkit.core.errors import MachineError, UsageError
-from profkit.core.types import Fact, Revision, Step, Workload
-from profkit.execution.places.files import Sending
-from profkit.profiling.elsewhere import _errand_of
-from profkit.profiling.profile import ProfileOptions
-from profkit.profiling.run_steps import RunSettings, run_step
-from profkit.profiling.workload import describe_workload, read_revision, seems_marked, unchanged_program
+from profkit.core.types import Fact, Revision, Workload
+from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
 from profkit.runtime.passes.command import reads_program_from_input
 from tests.spoken import spoken
 
@@ -214,60 +208,5 @@ def test_a_program_from_standard_input_without_one_is_refused_and_nothing_runs(t
     for verb in (QUICK, ("record", "--tool", "perf", "--report", "x.data")):
         said = profkit(*verb, "--", sys.executable, "-", cwd=tmp_path)
         assert said.code == 2
-        assert "--stdin FILE" in said.err
+        assert "standard input, which is empty" in said.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_every_pass_reads_the_file_from_its_beginning(tmp_path: Path) -> None:
-    (tmp_path / "work.py").write_text(SCRIPT)
-    said = profkit(
-        *QUICK,
-        "--passes",
-        "timing,cprofile",
-        "--stdin",
-        "work.py",
-        "--",
-        sys.executable,
-        "-",
-        "a",
-        cwd=tmp_path,
-    )
-    assert said.code == 0, said.err
-    lines = (tmp_path / "ran.txt").read_text().splitlines()
-    assert set(lines) == {"['-', 'a'] ''"}  # as Python has it, under cProfile too
-    (run,) = runs(tmp_path / "reports")
-    assert [one["state"] for one in run["passes"]] == ["finished", "finished"]
-    assert len(lines) == 1 + len(run["timings"][0]["processes"][0]["seconds"])
-    assert (run["name"], run["workload"]["stdin"]) == ("work", "work.py")
-    assert "- a < work.py" in said.out
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [("absent", "No such file"), ("-", "No such file"), (".", "no file"), ("\0", "cannot be read")],
-)
-def test_what_cannot_be_read_again_for_each_pass_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=says):
-        describe_workload(["cat"], stdin=name)
-
-
-def test_another_place_is_sent_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "data.txt").write_text("1 2 3")
-    monkeypatch.chdir(tmp_path / "here")
-    errand = _errand_of("profile", ProfileOptions(("cat",), stdin=str(tmp_path / "data.txt")), Sending())
-    assert json.loads(json.dumps(errand.data))["stdin"] == "../data.txt"
-    assert errand.work is not None
-    assert ([*errand.work.files], errand.work.folder) == (["data.txt"], "here")
-
-
-def test_a_tool_that_lets_a_service_start_the_workload_says_that_it_has_no_standard_input(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(MachineError, match="xctrace starts the workload without standard input"):
-        run_step(
-            Step("trace", ("true",), tool="xctrace", tells="--env"), RunSettings(tmp_path, stdin="/dev/null")
-        )

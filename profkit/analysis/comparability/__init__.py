@@ -47,7 +47,6 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
     return values
 
 
-_MARKING = ("nsys", "torch_profiler", "xctrace")  # tools that trace a marked region alone
 # Options of the interpreter that take the next word as their value.
 _WITH_VALUE = ("-W", "-X")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
@@ -69,9 +68,7 @@ def arguments_of(workload: Workload) -> str | None:
         return None
     script = program[-1] if os.sep in program[-1] else ""
     folders = [folder for folder in (workload.folder, os.path.dirname(script)) if os.path.isabs(folder)]
-    source = (f"< {_relative_path(workload.stdin, folders)}",) if workload.stdin is not None else ()
-    words = shlex.join(_relative_path(word, folders) for word in arguments)
-    return " ".join(filter(None, (words, *source))) or "none"
+    return shlex.join(_relative_path(word, folders) for word in arguments) or "none"
 
 
 def _program_and_arguments(workload: Workload) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -214,11 +211,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
         "mode.cache": facts.get("cache before each call"),
         "mode.clock": _distinct_values(process.clock for process in samples),
         "mode.timed": _distinct_values(timing.kind for timing in document.timings),
-        "mode.marked": None
-        if trace is None or trace.tool not in _MARKING
-        else "a region"
-        if trace.marked
-        else "the program",
+        "mode.marked": None if trace is None else "a region" if trace.marked else "the program",
         "mode.cache_control": facts.get("cache control"),
         "mode.replay": facts.get("replay"),
         "mode.clock_control": facts.get("clock control") or facts.get("clocks"),

@@ -44,7 +44,6 @@ RULES: tuple[Rule, ...] = (
     Rule("late-launches", gpu_timeline.late_launches),
     Rule("host-pauses", gpu_timeline.host_pauses),
     Rule("exposed-communication", gpu_devices.exposed_communication),
-    Rule("serial-streams", gpu_devices.serial_streams),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),

@@ -78,24 +78,8 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
         f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
     )
-    own, hidden = _copy_streams(trace)
-    if own:
-        evidence += f"; they have a stream of their own, and kernels run for {percent_text(100 * hidden)} of their time"
     pin = f"First pin the memory: {_PAGEABLE} {_PIN} Then " if pageable else ""
-    if kernels >= exposed / 2 and own and not pageable:
-        yield Insight(
-            "exposed-copies",
-            "Begin the copies earlier, while kernels run",
-            evidence,
-            "Copy the next batch before the kernels of this one are launched, let kernels wait for its event and not "
-            "the host (cudaStreamWaitEvent, torch.cuda.Stream.wait_event), and synchronise once per step at most.",
-            gain=Gain(
-                min(exposed, kernels),
-                run.time_name,
-                "overlap hides no more than the time in which kernels run",
-            ),
-        )
-    elif kernels >= exposed / 2:
+    if kernels >= exposed / 2:
         pinned = memory["pinned"] > 0.5 * seconds
         how = "" if pageable or pinned else "pinned memory and "
         loader = "" if pageable or pinned else "DataLoader(pin_memory=True), "
@@ -103,8 +87,8 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             "exposed-copies",
             "Pin the host memory, then copy while kernels run" if pageable else "Copy while kernels run",
             evidence,
-            f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and copy the next "
-            f"batch while this one is worked on. PyTorch: {loader}.to(device, non_blocking=True).",
+            f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and begin that of the "
+            f"next batch before the kernels of this one are launched. PyTorch: {loader}.to(device, non_blocking=True).",
             gain=Gain(
                 min(exposed, kernels),
                 run.time_name,
@@ -121,16 +105,6 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             "intermediate results), copy it once, and in a smaller type.",
             gain=Gain(exposed, run.time_name, "as if nothing were copied"),
         )
-
-
-def _copy_streams(trace: GpuTrace) -> tuple[bool, float]:
-    """Whether most of the copies run on streams without kernels, and for what share (0..1) of them kernels run."""
-    streams = [one for device in trace.streams for one in device.streams]
-    copying = sum(one.copy_seconds for one in streams)
-    own = [one for one in streams if not one.kernels and one.copies]
-    seconds = sum(one.copy_seconds for one in own)
-    hidden = sum(one.copies_beside for one in own) / seconds if seconds > 0 else 0.0
-    return copying > 0 and seconds > 0.5 * copying, hidden
 
 
 def _memory_seconds(copies: Sequence[Transfer]) -> dict[MemoryKind, float]:

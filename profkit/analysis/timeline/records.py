@@ -35,7 +35,6 @@ ACTIVITY = [
     ("device", "i2"),
     ("kind", "i1"),
     ("graph", "?"),
-    ("stream", "i4"),
 ]
 # One call of the host into CUDA, times in ns.
 CALL = [("start", "i8"), ("end", "i8"), ("key", "i8"), ("name", "i4"), ("thread", "i4"), ("process", "i2")]
@@ -166,9 +165,7 @@ class Collected:
     _calls: dict[str, array[int]] = field(default_factory=lambda: {name: array("q") for name, _ in CALL})
     _numbers: dict[object, int] = field(default_factory=dict)
 
-    def kernel(
-        self, what: Configuration, start: int, end: int, *, key: int = -1, device: int = 0, stream: int = 0
-    ) -> None:
+    def kernel(self, what: Configuration, start: int, end: int, *, key: int = -1, device: int = 0) -> None:
         """One launch of a kernel as the device carried it out."""
         number = self._numbers.get(what)
         if number is None:
@@ -176,22 +173,14 @@ class Collected:
                 what = _FOLDED
             number = self._number(what, what, self.tables.configurations)
         self.kernels += 1
-        self._activity(KERNEL, number, start, end, key, device, stream, 0)
+        self._activity(KERNEL, number, start, end, key, device, 0)
 
     def transfer(
-        self,
-        kind: TransferKind,
-        start: int,
-        end: int,
-        size: int,
-        *,
-        key: int = -1,
-        device: int = 0,
-        stream: int = 0,
+        self, kind: TransferKind, start: int, end: int, size: int, *, key: int = -1, device: int = 0
     ) -> None:
         """One copy or memset of `size` bytes."""
         number = self._number(kind, kind, self.tables.transfers)
-        self._activity(TRANSFER, number, start, end, key, device, stream, size)
+        self._activity(TRANSFER, number, start, end, key, device, size)
 
     def call(self, name: str, start: int, end: int, *, key: int = -1, thread: int = 0) -> None:
         """One call of the host into CUDA."""
@@ -205,12 +194,10 @@ class Collected:
         """A number for a thread."""
         return self._numbers.setdefault(("thread", *what), len(self._numbers))
 
-    def _activity(
-        self, kind: int, what: int, start: int, end: int, key: int, device: int, stream: int, size: int
-    ) -> None:
+    def _activity(self, kind: int, what: int, start: int, end: int, key: int, device: int, size: int) -> None:
         device &= 0x7FFF
         self.devices.add(device)
-        row = (start, end, key, -1, -1, size, what, -1, 0, device, kind, 0, stream & 0x7FFFFFFF)
+        row = (start, end, key, -1, -1, size, what, -1, 0, device, kind, 0)
         for column, value in zip(self._activities.values(), row, strict=True):
             column.append(value)
 

@@ -10,7 +10,6 @@ from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.timeline.device_time import (
     CommunicationSums,
     Idle,
-    StreamSums,
     common_windows,
     host_pauses,
 )
@@ -229,7 +228,6 @@ class Sums:
         self._devices: dict[int, Idle] = {}
         self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
         self._communication = CommunicationSums(recording.tables.configurations, windows)
-        self._streams = StreamSums(recording.tables.configurations)
         self._working: set[int] = set()  # devices that ran kernels
         self._seen = 0  # kernels so far, in the order of their starts
 
@@ -257,8 +255,6 @@ class Sums:
         self._add_transfers(block[moved])
         self._lines.add_copies(block[moved], when[moved])
         self._add_devices(block[counts], window[counts])
-        if counts.any():
-            self._streams.add(block[counts])
 
     def _add_transfers(self, moved: Columns) -> None:
         import numpy as np
@@ -332,7 +328,6 @@ class Sums:
             else kernels.setup_seconds,
             order=kernels.order,
             setup=kernels.setup,
-            streams=self._streams.summed(),
             operations=self._ranges.written_operations(),
             communication=self._communication.summed(self._computing),
             lines=lines,

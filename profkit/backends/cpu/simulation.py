@@ -25,7 +25,7 @@ from profkit.core.types import (
     Switch,
     together,
 )
-from profkit.hardware.processor import data_cache, instruction_cache
+from profkit.hardware.machine import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
     OF_SECOND_RUN,

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cuda.definitions import with_definitions
 from profkit.backends.cuda.kernels import (
     ChosenKernels,
     CountedLaunches,
@@ -26,6 +25,7 @@ from profkit.backends.cuda.kernels import (
     count_in_program,
     entries_needed,
     read_counters,
+    with_definitions,
 )
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport

@@ -64,7 +64,7 @@ class MpsBackend(Backend):
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """xctrace on one run."""
-        from profkit.backends.mps.passes import MpsRun
+        from profkit.backends.instruments import MpsRun
 
         return MpsRun(context, gpus)
 

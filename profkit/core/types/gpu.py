@@ -155,29 +155,6 @@ class Communication:
 
 
 @dataclass(frozen=True)
-class StreamTime:
-    """What one stream did. Times in seconds."""
-
-    stream: int
-    kernels: int
-    kernel_seconds: float
-    copies: int
-    copy_seconds: float
-    copies_beside: float  # of the copies' time that in which any kernel ran
-    kernel: str | None  # the one with most time
-
-
-@dataclass(frozen=True)
-class DeviceStreams:
-    """The streams of one process on one device, most time first. Times in seconds."""
-
-    device: int
-    streams: tuple[StreamTime, ...]
-    computing: float  # any kernel ran
-    together: float  # of that, kernels of two or more streams
-
-
-@dataclass(frozen=True)
 class HostPauses:
     """The stretches of over 1 ms in which a device was idle and the host had launched nothing. Times in seconds."""
 
@@ -217,7 +194,6 @@ class GpuTrace:
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
     communication: Communication | None = None
-    streams: tuple[DeviceStreams, ...] = ()  # of processes with several on a device
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
     lines: tuple[GpuLine, ...] = ()  # most time of the device first
     line_span: float | None = None  # seconds of the part that counts in which lines were recorded,

@@ -232,7 +232,6 @@ class Workload:
     name: str
     folder: str  # working folder the command runs in
     python: str | None = None  # the interpreter, where the command is a Python program
-    stdin: str | None = None  # the file that is its standard input; "-": what profkit was given; None: empty
 
 
 @dataclass(frozen=True)

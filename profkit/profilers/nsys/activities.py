@@ -198,7 +198,6 @@ _FROM_HOST, _TO_HOST, _OF_ARRAYS = (1, 3), (2, 4), (3, 4)  # of the copies those
 # ENUM_CUDA_MEM_KIND, the same in every export that tells it. CUPTI's own numbers are others, where 2 is pinned.
 _HOST_MEMORY: dict[int, MemoryKind] = {0: "pageable", 1: "pinned", 4: "managed", 6: "managed"}
 _DEVICE_MEMORY, _ARRAY = (2, 4, 5, 6), (3,)
-_STREAM = 0x7FFFFFFF  # the bits of a number of a stream
 _UNKNOWN_MEMORY = 7
 
 
@@ -270,15 +269,13 @@ class DeviceActivities:
         there = self.database.columns(KERNELS)
         grid, shape, names, memory = pack_columns(there, lambda column: self._number(KERNELS, column))
         fields = (
-            f"{self._common(KERNELS)}, {grid}, {shape} | ({self._is_graph(KERNELS)} << 62), {names}, {memory}, "
-            f"{self._stream(KERNELS)}"
+            f"{self._common(KERNELS)}, {grid}, {shape} | ({self._is_graph(KERNELS)} << 62), {names}, {memory}"
         )
         for rows in self._fetched(KERNELS, fields):
             block = self._blank(rows, KERNEL)
             block["device"] = device_of(rows[:, 5])
             block["graph"] = (rows[:, 5] >> 62) & 1
             block["what"] = self._configurations.of(*(rows[:, n] for n in range(4, 8)))
-            block["stream"] = rows[:, 8] & _STREAM
             yield block
 
     def _common(self, table: str) -> str:
@@ -293,9 +290,6 @@ class DeviceActivities:
         """A column as it stands: to have SQLite make a number of it costs a third of the time."""
         return f'"{column}"' if column in self.database.columns(table) else str(default)
 
-    def _stream(self, table: str) -> str:
-        return self._number(table, "streamId")
-
     def _is_graph(self, table: str) -> str:
         """1 for a node of a CUDA graph. Some versions write 0 for none."""
         if "graphNodeId" not in self.database.columns(table):
@@ -308,7 +302,7 @@ class DeviceActivities:
         number = self._number
         fields = (
             f"{self._common(table)}, {kind}, {number(table, 'deviceId')}, {number(table, 'bytes')}, "
-            f"{self._is_graph(table)}, {self._stream(table)}"
+            f"{self._is_graph(table)}"
         )
         for rows in self._fetched(table, fields):
             block = self._blank(rows, TRANSFER)
@@ -316,7 +310,6 @@ class DeviceActivities:
             block["what"] = [kinds[k] for k in rows[:, 4].tolist()]
             block["device"], block["bytes"] = rows[:, 5] & 0x7FFF, np.maximum(rows[:, 6], 0)
             block["graph"] = rows[:, 7] != 0
-            block["stream"] = rows[:, 8] & _STREAM
             yield block
 
     def _transfer(self, kind: TransferKind) -> int:
@@ -326,14 +319,10 @@ class DeviceActivities:
 
     def _graph_blocks(self) -> Iterator[Columns]:
         number = self._number
-        fields = (
-            f"{self._common(GRAPHS)}, {number(GRAPHS, 'deviceId')}, {number(GRAPHS, 'graphExecId')}, "
-            f"{self._stream(GRAPHS)}"
-        )
+        fields = f"{self._common(GRAPHS)}, {number(GRAPHS, 'deviceId')}, {number(GRAPHS, 'graphExecId')}"
         for rows in self._fetched(GRAPHS, fields):
             block = self._blank(rows, GRAPH)
             block["device"], block["graph"] = rows[:, 4] & 0x7FFF, True
-            block["stream"] = rows[:, 6] & _STREAM
             block["what"] = [self._configurations.graph(which) for which in rows[:, 5].tolist()]
             yield block
 

@@ -15,7 +15,7 @@ from profkit.core.errors import Fault, MachineError, UnreadableReport
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.tables import judge_rows
 from profkit.core.types import Cache, Check, Directive, Report, Step, Switch
-from profkit.hardware.processor import data_cache, data_caches, instruction_cache
+from profkit.hardware.machine import data_cache, data_caches, instruction_cache
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.programs import ToolAbility, ask_tool, ask_version, find_tool
 from profkit.profilers.valgrind.command import (

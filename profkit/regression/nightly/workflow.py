@@ -36,9 +36,8 @@ from profkit.core.types import (
 from profkit.core.types.history import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.judge import judge_workload, past_of
+from profkit.regression.nightly.judge import judge_workload, past_of, vanished, with_steps
 from profkit.regression.nightly.pairs import pair_workload, what_would_decide, with_pairs
-from profkit.regression.nightly.past_nights import vanished, with_steps
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,

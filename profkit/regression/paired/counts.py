@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from profkit.backends.cpu.instruction_count import InstructionCounter, instruction_counter
+from profkit.backends.cpu.counting import InstructionCounter, instruction_counter
 from profkit.core import process
 from profkit.core.errors import ProfkitError
 from profkit.core.files.safe_folder import make_parents

@@ -32,7 +32,7 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.run_text import actions, place_option, stdin_option
+from profkit.reporting.views.run_text import actions, place_option
 
 BRIEF = 3  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
@@ -288,7 +288,7 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
 
 def _profile_line(document: RunDocument, options: str) -> Text:
     typed = shlex.join(document.workload.command)
-    options = place_option(document) + stdin_option(document) + options
+    options = place_option(document) + options
     return command(f"profkit profile {options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")
 
 

@@ -145,16 +145,8 @@ def scope_name(scope: Scope) -> str:
 
 
 def command_line(document: RunDocument) -> str:
-    """The workload as it was typed, quoted for a shell, with the file that it reads."""
-    stdin = document.workload.stdin
-    source = f" < {shlex.quote(stdin)}" if stdin is not None else ""
-    return shlex.join(document.workload.command) + source
-
-
-def stdin_option(document: RunDocument) -> str:
-    """`--stdin FILE `, for a line that measures once more; nothing where its standard input was empty."""
-    stdin = document.workload.stdin
-    return f"--stdin {shlex.quote(stdin)} " if stdin is not None else ""
+    """The workload as it was typed, quoted for a shell."""
+    return shlex.join(document.workload.command)
 
 
 def place_option(document: RunDocument) -> str:

@@ -10,9 +10,7 @@ import pytest
 
 from profkit.analysis.insights import find_insights
 from profkit.core.types import (
-    ApiCall,
     Communication,
-    DeviceStreams,
     GpuRange,
     HostMemory,
     HostPauses,
@@ -20,7 +18,6 @@ from profkit.core.types import (
     Kernel,
     KernelTime,
     MemoryKind,
-    StreamTime,
     Transfer,
 )
 from profkit.profiling.summarize import summarize_report
@@ -305,82 +302,3 @@ def test_waiting_for_another_gpu_is_no_transfer() -> None:
 
 def test_hidden_communication_is_none() -> None:
     assert "exposed-communication" not in communicating(Communication(0.3, 0.01, None, 100, REDUCE, 1))
-
-
-def on_streams(
-    *seconds: tuple[float, float], together: float, kernel: str = "small"
-) -> tuple[DeviceStreams, ...]:
-    """Of each stream the time of its kernels and of its copies."""
-    streams = tuple(
-        StreamTime(13 + n, 25 if k else 0, k, 25 if c else 0, c, 0.68 * c, kernel if k else None)
-        for n, (k, c) in enumerate(seconds)
-    )
-    return (DeviceStreams(0, streams, sum(k for k, _ in seconds) - together, together),)
-
-
-SMALL_GRIDS: dict[str, Any] = {
-    "grid": (33, 1, 1),
-    "span": 0.42,
-    "busy": 0.4,
-}  # a quarter of 132 multiprocessors
-
-
-def test_four_streams_of_small_grids_that_take_turns_could_run_at_once() -> None:
-    streams = on_streams((0.1, 0), (0.1, 0), (0.1, 0), (0.1, 0), together=0.0)
-    waits = (ApiCall("cudaDeviceSynchronize", 100, 0.3),)
-    found = insights({"small": (100, 0.4)}, **SMALL_GRIDS, streams=streams, api=waits)["serial-streams"]
-    assert "4 streams run kernels, and those of two run at once for 0.0 % of that time" in found.evidence
-    assert "blocks for 25 % of the multiprocessors" in found.evidence
-    assert "calls cudaDeviceSynchronize 100 times" in found.evidence
-    assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.3 / 0.42)
-
-
-def test_the_longest_stream_and_the_launches_themselves_are_what_remains() -> None:
-    streams = on_streams((0.3, 0), (0.1, 0), together=0.0)
-    kernels = {"small": (100_000, 0.4)}
-    found = insights(kernels, **SMALL_GRIDS, streams=streams)["serial-streams"]
-    assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.1 / 0.42)
-    found = insights(kernels, **SMALL_GRIDS, streams=streams, launch_call=3.5e-6)["serial-streams"]
-    assert found.gain is not None
-    assert found.gain.at_most == pytest.approx(0.07 / 0.42)
-
-
-@pytest.mark.parametrize(
-    ("streams", "grid"),
-    [
-        (
-            on_streams((0.1, 0), (0.3, 0), together=0.0),
-            (640, 1, 1),
-        ),  # each kernel has blocks for all: A100, cuBLAS
-        (on_streams((0.3, 0), (0.3, 0), together=0.2), (33, 1, 1)),  # they do run at once
-        (on_streams((0.39, 0), (0.01, 0), together=0.0), (33, 1, 1)),  # one stream has nearly all
-        (on_streams((0.39, 0), (0, 0.2), together=0.0), (33, 1, 1)),  # kernels on one, copies on another
-        (on_streams((0.2, 0), (0.2, 0), together=0.0, kernel="ncclKernel_AllReduce_RING"), (33, 1, 1)),
-        (on_streams((0.2, 0), (0.2, 0), together=0.0) * 2, (33, 1, 1)),  # of two processes, which take turns
-        ((), (33, 1, 1)),
-    ],
-)
-def test_streams_that_overlap_or_could_not_are_not_to_be_changed(
-    streams: tuple[DeviceStreams, ...], grid: tuple[int, int, int]
-) -> None:
-    found = insights({"small": (100, 0.4)}, grid=grid, span=0.42, busy=0.4, streams=streams)
-    assert "serial-streams" not in found
-
-
-def test_copies_that_have_a_stream_of_their_own_are_not_told_to_get_one() -> None:
-    """A recommender on an A100 (Kineto): 144 copies on a stream of their own, 68 % of their time beside kernels."""
-    streams = on_streams((0.276, 0.004), (0, 0.0506), together=0.0)
-    step: dict[str, Any] = {"span": 0.465, "busy": 0.389, "copying": 0.0193}
-    found = insights({"gemm": (96, 0.4)}, **step, transfers=held("pinned", 0.0507), streams=streams)[
-        "exposed-copies"
-    ]
-    assert found.title == "Begin the copies earlier, while kernels run"
-    assert "kernels run for 68 % of their time" in found.evidence
-    assert "stream of their own" not in found.change
-    same = on_streams((0.276, 0.0546), (0.01, 0), together=0.0)
-    found = insights({"gemm": (96, 0.4)}, **step, transfers=held("pinned", 0.0507), streams=same)[
-        "exposed-copies"
-    ]
-    assert found.title == "Copy while kernels run"

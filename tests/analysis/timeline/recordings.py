@@ -19,32 +19,22 @@ def recording(
     captured: bool = False,
     calls: Sequence[tuple[str, int, int]] = (),
     copies: Sequence[tuple[str, int, int, int]] = (),
-    streams: Sequence[int] = (),
-    copy_streams: Sequence[int] = (),
     devices: Sequence[int] = (),
     threads: Sequence[int] = (),
     call_ns: int = 2,
 ) -> Recording:
-    """`kernels` are (name, start, end, begin of its launch or None); `devices`, `threads`, `streams` go with them."""
+    """`kernels` are (name, start, end, begin of its launch or None); `devices` and `threads` go with them."""
     collected = Collected()
     for number, (name, start, end, launch) in enumerate(kernels):
         device = devices[number] if devices else 0
-        collected.kernel(
-            configuration(name),
-            start,
-            end,
-            key=number,
-            device=device,
-            stream=streams[number] if streams else 0,
-        )
+        collected.kernel(configuration(name), start, end, key=number, device=device)
         if launch is not None:
             thread = threads[number] if threads else 0
             collected.call("cudaLaunchKernel", launch, launch + call_ns, key=number, thread=thread)
     for name, begin, end in calls:
         collected.call(name, begin, end)
-    for number, (kind, begin, end, size) in enumerate(copies):
-        stream = copy_streams[number] if copy_streams else 0
-        collected.transfer(TransferKind(kind), begin, end, size, stream=stream)
+    for kind, begin, end, size in copies:
+        collected.transfer(TransferKind(kind), begin, end, size)
     return Recording(
         "test",
         collected.activities(),

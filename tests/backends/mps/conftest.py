@@ -73,7 +73,7 @@ def mac_run(tmp_path: Path, mac: None, monkeypatch: pytest.MonkeyPatch) -> Calla
         **asked: Any,
     ) -> Run:
         if not every_table:  # each export is a process of its own, as on a Mac
-            monkeypatch.setattr("profkit.backends.mps.passes.wanted_schemas", lambda: TABLES)
+            monkeypatch.setattr("profkit.backends.instruments.wanted_schemas", lambda: TABLES)
         xctrace = instruments(tmp_path, **(scenario or {}))
         for name, value in xctrace.env.items():
             monkeypatch.setenv(name, value)

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.core.types import Change, MetricOutcome, NightPairs, Sample, WorkloadOutcome
 from profkit.core.types.history import PAIRED
-from profkit.regression.nightly.past_nights import with_steps
+from profkit.regression.nightly.judge import with_steps
 from profkit.reporting.views.night_words import reason_of
 from tests.cli_runner import profkit
 from tests.git_repository import commit, git, repository

@@ -13,7 +13,7 @@ from profkit.core.types import ChangePoint, Scope, Segment, Series, SeriesKey, T
 from profkit.core.types import HistoryPoint as Night
 from profkit.reporting.charts.marks import Chart, Charts, text_plot
 from profkit.reporting.charts.trend import trend_chart
-from profkit.reporting.html.blocks import PageBlocks
+from profkit.reporting.html.page import PageBlocks
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)

@@ -45,9 +45,3 @@ R nvmlDeviceGetMaxMigDeviceCount(void *h, unsigned *n) { *n = 7; return 0; }
 R nvmlDeviceGetMigDeviceHandleByIndex(void *h, unsigned i, void **m) { if (i > 1) return 6; *m = (void *)((intptr_t)h * 100 + i + 1); return 0; }
 R nvmlDeviceGetAttributes_v2(void *h, void *a) { memset(a, 0, 40); *(unsigned *)a = 16; return is_mig((intptr_t)h) ? 0 : 2; }
 R nvmlDeviceGetVirtualizationMode(void *h, unsigned *mode) { *mode = number("STAND_IN_VIRTUAL", 1); return 0; }
-typedef struct { unsigned pid; unsigned long long used; unsigned instance, compute; } Held; /* nvml.h */
-typedef struct { unsigned pid; unsigned long long time; unsigned sm, memory, encoder, decoder; } Used;
-R nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *n, Held *p) {
-  *n = 2; p[0] = (Held){41, 3ULL << 30, 0, 0}; p[1] = (Held){42, 1 << 20, 0, 0}; return 0; }
-R nvmlDeviceGetProcessUtilization(void *h, Used *p, unsigned *n, unsigned long long since) {
-  *n = 1; p[0] = (Used){41, since + 1, 55, 9, 0, 0}; return 0; }

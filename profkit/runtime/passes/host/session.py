@@ -163,11 +163,6 @@ def run_program(words: Sequence[str]) -> None:
         _prepend("", safe)
         main.__loader__ = importlib.machinery.BuiltinImporter
         exec(compile(rest[0], "<string>", "exec", dont_inherit=True), main.__dict__)
-    elif first == "-":  # as Python does where it is no terminal: all of it, before it begins
-        sys.argv[:] = ["-", *rest]
-        _prepend("", safe)
-        main.__loader__ = importlib.machinery.BuiltinImporter
-        exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main.__dict__)
     elif os.path.isdir(first) or _is_zip(first):
         sys.argv[:] = [first, *rest]
         _prepend(_full_path(first), False)
