@@ -74,15 +74,12 @@ def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampl
     sampled = with_source(report, replace(document.workload, folder=str(cells)))
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
     if (count := int(report.facts.get("samples", 0))) < FEW:
-        seconds = format_quantity(recording.seconds, "s")
-        few = (
-            f"Only {plural(count, 'sample')} in {seconds}: shares are rough, repeat what is short in a loop."
-        )
+        counted = f"Only {plural(count, 'sample')} in {format_quantity(recording.seconds, 's')}"
+        few = f"{counted}: shares are rough, repeat what is short in a loop."
         document = replace(document, notes=(few,))
     if sampled is not None and (count >= FEW or recording.seconds >= SHORT):
         document = replace(document, sampled=(sampled,))
-    seconds = recording.seconds
-    done = PassResult("stacks", None, "finished", seconds=seconds, artifacts=(STACKS, FLAMES))
+    done = PassResult("stacks", None, "finished", seconds=recording.seconds, artifacts=(STACKS, FLAMES))
     return _added(document, report, done)
 
 

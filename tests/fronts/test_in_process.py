@@ -42,13 +42,13 @@ HOT = range(LINES.index("def compute(seconds: float) -> int:") + 2, LINES.index(
 def test_the_run_names_the_lines_and_what_they_do(tmp_path: Path) -> None:
     with profkit.profile("part", show=False) as run:
         compute(0.3)
-        time.sleep(0.3)  # here
+        time.sleep(0.5)  # here
     places = {one.where.function: one for one in run.hot_spots}
     busy = places["compute"]
     assert (busy.kind, busy.where.file) == ("python", __file__)
     assert busy.where.line in HOT
-    asleep = next(one for one in run.hot_spots if one.kind == "sleep")
-    assert LINES[(asleep.where.line or 0) - 1].endswith("# here")
+    asleep = next(one for one in run.hot_spots if LINES[(one.where.line or 0) - 1].endswith("# here"))
+    assert asleep.kind in ("sleep", "waiting")  # on a busy machine nobody may have looked while it slept
     assert sum(one.share for one in run.hot_spots) == pytest.approx(1)
     assert run.insights[0].where.function in ("compute", asleep.where.function)
     document = run.document
