@@ -17,7 +17,6 @@ from profkit.core.process import ipython_shell
 from profkit.core.types import (
     RUN,
     Fact,
-    PassName,
     PassResult,
     Reading,
     Report,
@@ -75,38 +74,26 @@ def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampl
     sampled = with_source(report, replace(document.workload, folder=str(cells)))
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
     if (count := int(report.facts.get("samples", 0))) < FEW:
-        seconds = format_quantity(recording.seconds, "s")
-        few = (
-            f"Only {plural(count, 'sample')} in {seconds}: shares are rough, repeat what is short in a loop."
-        )
+        counted = f"Only {plural(count, 'sample')} in {format_quantity(recording.seconds, 's')}"
+        few = f"{counted}: shares are rough, repeat what is short in a loop."
         document = replace(document, notes=(few,))
     if sampled is not None and (count >= FEW or recording.seconds >= SHORT):
         document = replace(document, sampled=(sampled,))
-    return _added(document, report, recording, "stacks", None, (STACKS, FLAMES))
+    done = PassResult("stacks", None, "finished", seconds=recording.seconds, artifacts=(STACKS, FLAMES))
+    return _added(document, report, done)
 
 
 def _with_trace(document: RunDocument, recording: Recording, path: Path) -> RunDocument:
     report = read_report(path)
-    document = replace(
-        document,
-        backend=backend_of_report(report).name,
-        trace=report.trace,
-        gpus=report.gpus,
-        facts=report.facts,
-    )
-    return _added(document, report, recording, "trace", report.tool, (f"artifacts/{path.name}",))
+    backend = backend_of_report(report).name
+    document = replace(document, backend=backend, trace=report.trace, gpus=report.gpus, facts=report.facts)
+    artifacts = (str(path.relative_to(recording.folder)),)
+    done = PassResult("trace", report.tool, "finished", seconds=recording.seconds, artifacts=artifacts)
+    return _added(document, report, done)
 
 
-def _added(
-    document: RunDocument,
-    report: Report,
-    recording: Recording,
-    name: PassName,
-    tool: str | None,
-    artifacts: tuple[str, ...],
-) -> RunDocument:
+def _added(document: RunDocument, report: Report, done: PassResult) -> RunDocument:
     """The document with its pass, and with what every report has."""
-    done = PassResult(name, tool, "finished", seconds=recording.seconds, artifacts=artifacts)
     return replace(
         document,
         profiles=(*document.profiles, *report.profiles),

@@ -70,10 +70,7 @@ def test_in_ipython_a_cell_is_a_file_and_what_goes_wrong_is_said_in_a_line() -> 
     assert "UsageError: a cell that awaits" in awaiting
     assert "UsageError: %profkit STATEMENT" in empty
     assert "cell [2]" in block
-    assert [part.splitlines()[-1] for part in (raised, wrong, awaiting, empty, block)] == [
-        *["-> failed"] * 4,
-        "-> ok",
-    ]
+    assert all(part.endswith("-> failed\n") for part in (raised, wrong, awaiting, empty))
 
 
 @contextlib.contextmanager
@@ -102,29 +99,16 @@ def jupyter(folder: Path) -> Iterator[str]:
         server.wait(30)
 
 
-def notebook(cells: list[str]) -> str:
-    """A file of these cells that Jupyter opens."""
-    made = [
-        {
-            "cell_type": "code",
-            "id": f"c{n}",
-            "metadata": {},
-            "source": text,
-            "outputs": [],
-            "execution_count": None,
-        }
-        for n, text in enumerate(cells)
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return json.dumps({"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5})
-
-
 @pytest.mark.timed
 def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any) -> None:
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed (pip install jupyterlab)")
     if (reason := browsers.why_not()) is not None:
         pytest.skip(reason)
-    (tmp_path / "cells.ipynb").write_text(notebook(CELLS[:3]))
+    cells = [{"cell_type": "code", "id": f"c{n}", "source": text} for n, text in enumerate(CELLS[:3])]
+    cells = [cell | {"metadata": {}, "outputs": [], "execution_count": None} for cell in cells]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "cells.ipynb").write_text(json.dumps(notebook))
     with jupyter(tmp_path) as address:
         page = browser.new_page(viewport={"width": 1180, "height": 1130})
         page.goto(f"{address}/lab/tree/cells.ipynb")

@@ -30,20 +30,19 @@ EXTRAS = {
     "notebook": ("IPython",),
     "llm": ("openai", "anthropic"),
 }
-MOST_MIB = 130  # of the base install; 73 of them are numpy
+MOST_MIB = 150  # of the base install: 26 pip and setuptools, 73 numpy
 PROGRAM = "total = 0\nfor i in range(20_000_000):\n    total += i * i % 7\n"
 
 
-def section(name: str) -> str:
-    text = (ROOT / "pyproject.toml").read_text()
-    return text.partition(f"[{name}]\n")[2].partition("\n[")[0]
+SETTINGS = (ROOT / "pyproject.toml").read_text()
+PRESENT = re.findall(
+    r"^(\w+) = \[", SETTINGS.partition("[project.optional-dependencies]")[2].partition("\n[")[0], re.MULTILINE
+)
 
 
 def test_each_extra_is_tried_and_the_version_stands_once() -> None:
-    extras = set(re.findall(r"^(\w+) = \[", section("project.optional-dependencies"), re.MULTILINE))
-    assert extras - {"dev", "docs"} == {name for name in EXTRAS if name in extras}
-    assert 'dynamic = ["version"]' in section("project")
-    assert 'attr = "profkit.__version__"' in section("tool.setuptools.dynamic")
+    assert {*PRESENT} - {"dev", "docs"} == {*EXTRAS}
+    assert 'dynamic = ["version"]' in SETTINGS
     assert f"## {profkit.__version__}" in (ROOT / "CHANGELOG.md").read_text()
     assert (ROOT / "profkit" / "py.typed").is_file()
 
@@ -72,17 +71,12 @@ def install(wheel: Path, folder: Path, extra: str = "") -> Path:
     return folder / "bin"
 
 
-def size(folder: Path) -> float:
-    return sum(path.lstat().st_size for path in folder.rglob("*")) / 2**20
-
-
 @installs
 def test_the_base_install_is_light_and_profiles_a_program(wheel: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
     begun = time.perf_counter()
     bin = install(wheel, tmp_path / "base")
-    mib = size(tmp_path / "base") - size(tmp_path / "empty")
-    print(f"base install: {time.perf_counter() - begun:.0f} s, {mib:.0f} MiB")
+    mib = sum(path.lstat().st_size for path in (tmp_path / "base").rglob("*")) / 2**20
+    print(f"with pip: {time.perf_counter() - begun:.0f} s, {mib:.0f} MiB")
     assert mib < MOST_MIB
     (tmp_path / "yours.py").write_text(PROGRAM)
     env = {"PATH": f"{bin}:/usr/bin:/bin", "HOME": str(tmp_path)}
@@ -103,8 +97,6 @@ def test_the_base_install_is_light_and_profiles_a_program(wheel: Path, tmp_path:
 @installs
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_installs_and_what_it_brings_is_imported(extra: str, wheel: Path, tmp_path: Path) -> None:
-    if f"\n{extra} = [" not in section("project.optional-dependencies"):
-        pytest.skip(f"there is no extra {extra}")
     bin = install(wheel, tmp_path, extra)
     code = "; ".join(f"import {name}" for name in ("profkit", *EXTRAS[extra]))
     subprocess.run([bin / "python", "-c", code], check=True)

@@ -131,6 +131,8 @@ def awaited_frames(
     """
     references = list(getattr(loop_tasks, "data", ()))[:MOST_TASKS]
     tasks = [task for task in [one() for one in references] if task is not None and not task.done()]
+    if own is not None:
+        tasks = [task for task in tasks if task is own or task.get_loop() is own.get_loop()]
     pending = [task for task in tasks if task is own or task not in before]
     alone = len(pending) == 1
     first = [
