@@ -128,14 +128,9 @@ def _exit_with(fault: ProfkitError, code: int) -> None:
 
 
 def _hand_over(fault: ProfkitError, code: int) -> None:
-    import json
-
-    from profkit.core.errors import OptionFix
     from profkit.core.files.safe_folder import write_whole
 
-    option = fault.fix.option if isinstance(fault.fix, OptionFix) else None
-    body = {"message": fault.message, "fix": fault.fix, "option": option, "exit_code": code}
-    write_whole(Path(_fault_file), (json.dumps(body),))
+    write_whole(Path(_fault_file), (_fault_text(fault, code),))
 
 
 def _exit_quietly(code: int = 0) -> None:
@@ -153,6 +148,10 @@ def _error_document(fault: ProfkitError, code: int) -> str:
             return read_bounded_text(Path(fault.run, FILE_NAME), SIZE_LIMIT)
         except OSError:
             pass
+    return _fault_text(fault, code)
+
+
+def _fault_text(fault: ProfkitError, code: int) -> str:
     import json
 
     body = {"message": fault.message, "fix": fault.fix, "exit_code": code}

@@ -29,7 +29,12 @@ VERBS = {
     "scrub": "Copy a report in text, or a run, without host, user, command line and paths.",
     "history": "Runs over time, in one SQLite file: reports/history.sqlite, or as --history or PROFKIT_HISTORY says.",
 }
-MODULES = dict.fromkeys(("check", "report", "scrub"), "reports")  # of the others their own names
+MODULES = {  # of the others their own names
+    **dict.fromkeys(("summarize", "check", "report", "scrub"), "reports"),
+    "bisect": "compare",
+    "record": "profile",
+    "generate": "evaluate",
+}
 BEFORE_COMMANDS = ("profile", "record")  # their options stand before the workload, whose own are its own
 HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 

@@ -1,19 +1,23 @@
-"""`profkit profile`: all passes over one workload, ending in a judged run."""
+"""`profkit profile`, all passes over one workload, and `record`, one profiler's report of it."""
 
 from __future__ import annotations
 
+import shlex
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from profkit.cli import options
+from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.core.errors import Progress
     from profkit.core.types import RunDocument
 
-EXAMPLES = """
+EXAMPLES = {
+    "profile": """
 Example:  profkit profile --backend cpu -- python benchmark/gated_mlp.py --backend cpu
 
 On a GPU, first where the time goes, then why:  profkit profile --backend cuda -- python train.py
@@ -27,7 +31,17 @@ On a server that ssh reaches:  profkit profile --on ssh:gpu1 --backend cuda -- p
 A program that runs already, for 20 s; it goes on:  profkit profile --pid 1234 --seconds 20
 
 In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
-"""
+""",
+    "record": """
+Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
+
+On a Mac, a trace of the GPU:  profkit record --tool xctrace --report out.trace -- python train.py
+
+One kernel:  profkit record --tool ncu --report out.ncu-rep --kernel silu_mul -- python train.py
+
+Then:  profkit summarize out.data
+""",
+}
 
 
 def profile(
@@ -128,3 +142,47 @@ def _exit_codes(text: str | None) -> tuple[int, ...]:
     if not all(word.isdecimal() for word in words):
         raise typer.BadParameter(f"{text!r} is no list of exit codes, as 0,1 is.", param_hint="--accept-exit")
     return tuple(map(int, words))
+
+
+class RecordKind(str, Enum):
+    """What to record, where a profiler can do both."""
+
+    samples = "samples"
+    counters = "counters"
+    cpu = "cpu"
+
+
+def record(
+    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
+    tool: Annotated[str, option(None, "The profiler: perf, valgrind, ncu, nsys or xctrace.", "NAME")],
+    report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
+    what: Annotated[
+        RecordKind,
+        typer.Option(
+            help="perf: samples or counters. xctrace: the GPU's trace (samples), its counters, or the CPU's (cpu)."
+        ),
+    ] = RecordKind.samples,
+    kernel: Annotated[str | None, typer.Option(help="ncu: this kernel alone, or a part of its name.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
+    where: options.Elsewhere = options.HERE,
+    format: options.FormatOption = options.OutputFormat.terminal,
+    quiet: options.QuietOption = False,
+) -> None:
+    """Run a workload under one profiler, with profkit's own recipe for it."""
+    typed = dict(locals())
+    from profkit.cli.progress import progress_for
+    from profkit.profiling.record import RecordOptions, record_report
+
+    asked = options.taken(RecordOptions, {**typed, "command": tuple(command), "what": what.value})
+    elsewhere = where.places()
+    if elsewhere is None:
+        left = record_report(asked, progress_for(quiet=quiet))
+    else:
+        from profkit.profiling.elsewhere import record_elsewhere
+
+        left = record_elsewhere(asked, *elsewhere, progress_for(quiet=quiet))
+    if format is options.OutputFormat.json:
+        options.print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
+    elif not quiet:
+        typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

@@ -14,20 +14,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class OptionFix(str):
-    """A fix that is an option of the command line, with a value: who calls profkit by other means knows which it is."""
-
-    def __new__(cls, option: str, value: str = "", text: str = "") -> OptionFix:
-        """`text` where it is said in more words than `option` and `value`."""
-        fix = super().__new__(cls, text or f"{option} {value}".strip())
-        fix.option, fix.value = option, value
-        return fix
-
-    option: str
-    value: str
+MORE_TIME = "--timeout SECONDS"
 
 
-MORE_TIME = OptionFix("--timeout", "SECONDS", "give it more time: --timeout SECONDS")
+def option_of(fix: str | None) -> str:
+    """The option of the command line that a fix begins with; nothing where it begins with none."""
+    first = fix.partition(" ")[0] if fix else ""
+    return first if first.startswith("--") else ""
 
 
 class ProfkitError(Exception):

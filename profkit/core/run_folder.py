@@ -22,7 +22,7 @@ from profkit.core.codec import (
     to_plain_data,
     valid_text,
 )
-from profkit.core.errors import MachineError, OptionFix, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import (
     chown_to_sudo_user,
@@ -62,9 +62,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
                 continue
             return folder
     except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(
-            f"cannot write runs to {base}: it is not a folder", OptionFix("--output", "FOLDER")
-        ) from error
+        raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
     except OSError as error:
         raise _cannot_write(base, error) from error
     raise MachineError(
@@ -92,9 +90,9 @@ def short_path(path: Path) -> str:
 
 
 def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError:
-    fix = OptionFix("--output", "FOLDER")
+    fix = "--output FOLDER"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        fix = OptionFix("--output", "FOLDER", f"df -h {where}; then --output FOLDER on a disk with space")
+        fix += f" on a disk with space (df -h {where})"
     return MachineError(f"cannot write to {where}: {error.strerror or error}{remark}", fix)
 
 
@@ -125,14 +123,8 @@ def run_to_json(document: RunDocument) -> dict[str, Json]:
     """The document in the shape of schema "profkit.run/5"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
-    summaries: dict[str, Json] = {}
-    for summary in cast("list[dict[str, Json]]", body["summaries"]):
-        concern = key = str(summary["concern"])
-        number = 2
-        while key in summaries:
-            key, number = f"{concern}-{number}", number + 1
-        summaries[key] = summary
-    body["summaries"] = summaries
+    summaries = cast("list[dict[str, Json]]", body["summaries"])
+    body["summaries"] = {str(summary["concern"]): summary for summary in summaries}
     return {"schema": SCHEMA, "state": state, "name": name, "backend": backend, **body}
 
 

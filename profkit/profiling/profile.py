@@ -16,7 +16,6 @@ from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import (
     Interrupted,
-    OptionFix,
     ProfkitError,
     Progress,
     UsageError,
@@ -135,7 +134,7 @@ def profile_workload(
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
-    with writing(folder / "report.md", OptionFix("--output", "FOLDER")):
+    with writing(folder / "report.md", "--output FOLDER"):
         write_whole(folder / "report.md", (markdown.render(run_view.view(document)),))
     return write_page(folder, document) if page else None
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import MachineError, OptionFix, UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.process import read_status
 from profkit.core.types import Directive, Step
@@ -191,7 +191,7 @@ def _prepare_folder(step: Step, folder: Path) -> None:
         _remove_pipes(step)
         raise MachineError(
             f"the run's folder cannot be written: {error.strerror} ({folder})",
-            OptionFix("--output", "FOLDER"),
+            "--output FOLDER",
         ) from error
 
 

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue
 from profkit.core import process
-from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, writing
+from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, option_of, writing
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
@@ -204,10 +204,10 @@ def _ending_of(
 def _take_fault(file: Path) -> tuple[str, str | None]:
     """The fault that a child of profkit handed over, and what mends it in the nightly's file."""
     try:
-        fault = json.loads(read_bounded_text(file))
+        fault = json.loads(read_bounded_text(file))["error"]
         file.unlink()
-        message, fix = str(fault["message"]).strip(), fault["fix"]
-        return message, _KEYS.get(fault["option"], str(fix) if fix else None)
+        message, fix = str(fault["message"]).strip(), str(fault["fix"]) if fault["fix"] else None
+        return message, _KEYS.get(option_of(fix), fix)
     except (OSError, ValueError, KeyError, TypeError, UsageError):
         return "", None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli.record import record
+from profkit.cli.profile import record
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.profiler import Format
 from profkit.profilers.registry import PROFILERS, all_formats, recognise_format

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from profkit.core.errors import OptionFix, ProfkitError
+from profkit.core.errors import ProfkitError, option_of
 from profkit.core.run_folder import clean_name
 from profkit.core.types import (
     Change,
@@ -205,9 +205,8 @@ def _with_room(
 
 def _key_for(fix: str | None) -> str | None:
     """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    option = fix.option if isinstance(fix, OptionFix) else ""
     keys = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
-    return keys.get(option, fix)
+    return keys.get(option_of(fix), fix)
 
 
 # ---------------------------------------------------------------- what it decides

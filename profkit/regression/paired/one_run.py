@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import MORE_TIME, OptionFix, Progress, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import MORE_TIME, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome
 from profkit.core.statistics import median, percentile
@@ -32,7 +32,7 @@ ONE_AT_A_TIME = 1.02
 MOST_OF_IT = 0.95
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
-SETUP = OptionFix("--setup", _INSTALLS, f"--setup '{_INSTALLS}' -- .venv/bin/python ...")
+SETUP = f"--setup '{_INSTALLS}' -- .venv/bin/python ..."
 SPARE = 1.5  # times the four pairs that decide nothing but a large change
 
 
@@ -229,7 +229,7 @@ def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -
         built = f", and the setup command built none in the checkout of {first.name}" if setup else ""
         raise UsageError(
             f"both versions would run the same program, {programs[0]}: it is in no commit{built}",
-            OptionFix("--setup", "make"),
+            "--setup make",
         )
 
 
