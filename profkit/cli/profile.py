@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from profkit.cli import options
-from profkit.cli.options import option
 
 if TYPE_CHECKING:
     from profkit.core.errors import Progress
@@ -73,9 +70,6 @@ def profile(
             "10 s, on a GPU 5 and 20 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
-    accept_exit: Annotated[
-        str | None, typer.Option(help="Its exit codes that are no failure: 0,1.", metavar="CODES")
-    ] = None,
     keep_arguments: Annotated[
         bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
     ] = False,
@@ -96,7 +90,6 @@ def profile(
         "command": tuple(command or ()),
         "passes": tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
         "depth": depth.value,
-        "accept_exit": _exit_codes(accept_exit),
     }
     asked = options.taken(ProfileOptions, typed)
     elsewhere = where.places()
@@ -135,54 +128,3 @@ def _profile_running(typed: dict[str, Any], elsewhere: bool, progress: Progress)
     if typed["command"] or typed["plan"] or elsewhere:
         raise UsageError("--pid is of a process that runs here", "leave out the command, --plan and --on")
     return profile_running(options.taken(AttachOptions, typed), progress)
-
-
-def _exit_codes(text: str | None) -> tuple[int, ...]:
-    words = [word.strip() for word in ("0" if text is None else text).split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise typer.BadParameter(f"{text!r} is no list of exit codes, as 0,1 is.", param_hint="--accept-exit")
-    return tuple(map(int, words))
-
-
-class RecordKind(str, Enum):
-    """What to record, where a profiler can do both."""
-
-    samples = "samples"
-    counters = "counters"
-    cpu = "cpu"
-
-
-def record(
-    command: Annotated[list[str], typer.Argument(help="The workload, after `--`.", metavar="COMMAND")],
-    tool: Annotated[str, option(None, "The profiler: perf, valgrind, ncu, nsys or xctrace.", "NAME")],
-    report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
-    what: Annotated[
-        RecordKind,
-        typer.Option(
-            help="perf: samples or counters. xctrace: the GPU's trace (samples), its counters, or the CPU's (cpu)."
-        ),
-    ] = RecordKind.samples,
-    kernel: Annotated[str | None, typer.Option(help="ncu: this kernel alone, or a part of its name.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
-    where: options.Elsewhere = options.HERE,
-    format: options.FormatOption = options.OutputFormat.terminal,
-    quiet: options.QuietOption = False,
-) -> None:
-    """Run a workload under one profiler, with profkit's own recipe for it."""
-    typed = dict(locals())
-    from profkit.cli.progress import progress_for
-    from profkit.profiling.record import RecordOptions, record_report
-
-    asked = options.taken(RecordOptions, {**typed, "command": tuple(command), "what": what.value})
-    elsewhere = where.places()
-    if elsewhere is None:
-        left = record_report(asked, progress_for(quiet=quiet))
-    else:
-        from profkit.profiling.elsewhere import record_elsewhere
-
-        left = record_elsewhere(asked, *elsewhere, progress_for(quiet=quiet))
-    if format is options.OutputFormat.json:
-        options.print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
-    elif not quiet:
-        typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)
