@@ -74,7 +74,6 @@ class PlanState:
     hottest: str | None = None  # the address of a program of machine code that has most samples
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
-    failed: str | None = None  # how the workload ended where its first run failed and another plan may help
     verdicts: tuple[Verdict, ...] | None = None  # once the counters pass was read; None before
 
 

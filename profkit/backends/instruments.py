@@ -7,7 +7,8 @@ in about a second for one of 50 MB.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import platform
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +28,12 @@ from profkit.backends.passes import (
 )
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.tables import judge_rows
 from profkit.core.types import (
+    Check,
     Directive,
     Fact,
+    Gpu,
     MetalAbsent,
     MetalTrace,
     PassName,
@@ -39,6 +43,7 @@ from profkit.core.types import (
     Step,
     Switch,
 )
+from profkit.hardware.macos import find_chip, read_apple_gpus
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.xctrace.command import (
     COUNTERS_FIX,
@@ -367,3 +372,37 @@ class MpsRun(BackendRun):
     @cached_property
     def _xctrace(self) -> ToolAbility:
         return probe_xctrace()
+
+
+# ------------------------------------------------------------ the doctor's checks
+
+_CHECKS = Path(__file__).with_name("mps") / "checks.yaml"
+
+
+def mps_checks() -> Iterator[Check]:
+    """Look at the GPU first; off a Mac there is one line that says so, and nothing is started."""
+    if platform.system() != "Darwin":
+        yield from judge_rows(_CHECKS, "elsewhere")
+        return
+    yield from judge_mps(read_apple_gpus(), probe_xctrace())
+
+
+def judge_mps(gpus: Sequence[Gpu], xctrace: ToolAbility) -> Iterator[Check]:
+    """What devices and the probe mean for a run."""
+    yield from judge_rows(_CHECKS, "backend", xctrace, {"gpus": gpus})
+    for gpu in gpus:
+        yield from judge_rows(_CHECKS, "device", gpu, _specification(gpu))
+    if gpus and xctrace.works:
+        yield from judge_rows(_CHECKS, "counters", gpus[0], {"counters_fix": COUNTERS_FIX})
+
+
+def _specification(gpu: Gpu) -> dict[str, str | None]:
+    peaks = [
+        f"{gpu.cores} GPU cores" if gpu.cores else None,
+        f"{gpu.bandwidth / 1e9:.0f} GB/s" if gpu.bandwidth else None,
+    ]
+    about = ", ".join(part for part in peaks if part)
+    return {
+        "about": f" ({about} by its specification)" if about else "",
+        "reason": find_chip(gpu.name, gpu.cores).reason if gpu.virtual is None else None,
+    }

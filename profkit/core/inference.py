@@ -317,8 +317,9 @@ def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
     """The median over processes, each counting once, with an interval that knows how much they differ.
 
     The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
-    processes explains and what their medians show: with Student's t for P - 1 degrees of freedom, which for two or
-    three is wide, and honest. None when there are no values at all.
+    processes explains and what their medians show: from six processes on by order statistics, which a process that
+    was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
+    and honest. None when there are no values at all.
     """
     samples = tuple(tuple(values) for values in processes if values)
     return _combine_cached(samples) if samples else None
@@ -333,10 +334,14 @@ def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
         alone = intervals[0]
         return Centre(centre, alone and alone.low, alone and alone.high, None)
     spread = (max(centres) - min(centres)) / centre if centre > 0 else None
+    inside = half_width_within(intervals, count)
+    if (ranked := median_interval(centres)) is not None:
+        low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
+        return Centre(centre, max(0.0, low), high, spread)
     between = sqrt(median_inefficiency(count) * _variance(centres) / count)
     if between == 0 and None in intervals:  # equal readings of a coarse clock are no proof of precision
         return Centre(centre, None, None, spread)
-    half = max(student_quantile(0.975, count - 1) * between, half_width_within(intervals, count))
+    half = max(student_quantile(0.975, count - 1) * between, inside)
     return Centre(centre, max(0.0, centre - half), centre + half, spread)
 
 

@@ -27,8 +27,6 @@ from profkit.hardware.nvml import REASONS, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
-# Which are asked: on a large machine a file each would take longer than it is worth
-_MOST_CORES = 16
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
 
 
@@ -148,18 +146,10 @@ def _read_pressure(root: Path) -> float | None:
     return float(some[1]) if some is not None else None
 
 
-def read_moment(devices: bool = False, root: Path = _ROOT) -> Moment:
-    """Whether cores and (with `devices`) visible GPUs are slowed down now. Never raises: what is not told is None."""
+def read_moment(devices: bool = False) -> Moment:
+    """Whether visible GPUs are slowed down now, with `devices`. Never raises: what is not told is not there."""
     look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_slowdowns(os.environ)) if devices else None
-    return Moment(_throttle_count(root, usable_cores(root)[:_MOST_CORES]), look or ())
-
-
-def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
-    """Times that the cores slowed themselves for heat since the machine was started (Intel only)."""
-    place = "sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
-    answers = [system.read_number(root, place.format(core)) for core in cores]
-    counts = [count for count in answers if count is not None]
-    return sum(counts) if counts else None
+    return Moment(look or ())
 
 
 def _read_slowdowns(environ: Mapping[str, str]) -> tuple[str, ...]:

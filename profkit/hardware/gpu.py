@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_void_p
@@ -20,7 +18,7 @@ from typing import TypeVar
 from profkit.core.errors import Fault
 from profkit.core.types import Gpu
 from profkit.hardware import system
-from profkit.hardware.machine import container_kind
+from profkit.hardware.machine import is_container
 from profkit.hardware.nvml import MEMORY_CLOCK, SM_CLOCK, Nvml, NvmlError, nvml_session
 from profkit.hardware.system import superuser_command
 
@@ -29,7 +27,7 @@ ANSWER_SECONDS = 5.0
 NVIDIA = "0x10de"  # PCI vendor
 NO_LIBRARY = -1  # beside NVML's own codes (nvmlReturn_t)
 _NO_ACCESS, _LOST, _RESET, _MISMATCH = (4, 999), 15, 16, 18
-RESTART_CONTAINER = "docker run --gpus all ..."
+RESTART_CONTAINER = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ..."
 
 T = TypeVar("T")
 
@@ -103,47 +101,29 @@ def _explain_code(code: int | None, root: Path) -> Fault:
 
     The tree below `root` tells a missing driver from a container without devices.
     """
-    log = superuser_command("dmesg | grep -i -e NVRM -e Xid")
     if code == _MISMATCH:
-        kernel = _read_module_version(root)
-        loaded = f" (the kernel runs {kernel})" if kernel else ""
         return Fault(
-            f"the driver was updated but its kernel module was not reloaded{loaded}: Driver/library version mismatch",
+            "the driver was updated but its kernel module was not reloaded: Driver/library version mismatch",
             "restart the machine; in a container, restart the container",
         )
     if code in (None, _LOST, _RESET):
+        log, reset = map(superuser_command, ("dmesg | grep -i -e NVRM -e Xid", "nvidia-smi --gpu-reset"))
         return Fault(
             "a GPU or its driver does not answer: it hangs, is held by a process, has lost its power, or needs a reset",
-            f"{log}; then {superuser_command('nvidia-smi --gpu-reset')}, or restart the machine",
+            f"{log}; then {reset}, or restart the machine",
+        )
+    loaded, card = (root / "proc/driver/nvidia/version").exists(), _has_card(root)
+    if is_container(root) and (card or loaded or code in _NO_ACCESS):
+        return Fault(
+            "this container has no access to the GPU: its device files (/dev/nvidia*) or its driver's libraries",
+            f"start it anew: {RESTART_CONTAINER} (it needs the nvidia-container-toolkit)",
         )
     if code in _NO_ACCESS:
-        return _explain_no_access(root)
-    return _explain_absence(root)
-
-
-def _explain_no_access(root: Path) -> Fault:
-    if container_kind(root) is not None:
         return Fault(
-            "this container has lost its GPU, or was never given its device files (/dev/nvidia*)",
-            f"start it anew: {RESTART_CONTAINER}",
+            "this user may not open the GPU's device files (/dev/nvidia*)",
+            f"ls -l /dev/nvidia*; {superuser_command('usermod -aG video,render $USER')}, then log in again",
         )
-    return Fault(
-        "this user may not open the GPU's device files (/dev/nvidia*)",
-        f"ls -l /dev/nvidia*; {superuser_command('usermod -aG video,render $USER')}, then log in again",
-    )
-
-
-def _explain_absence(root: Path) -> Fault:
-    """No device: because there is none, because nobody gave it to this container, or for want of a driver."""
-    if platform.system() == "Darwin" and root == Path("/"):
-        return Fault("macOS has no NVIDIA driver", "--backend cpu")
-    module, card = _read_module_version(root), _has_card(root)
-    if container_kind(root) is not None and (card or module is not None):
-        return Fault(
-            "this container was started without the machine's GPU, or without its driver's libraries",
-            f"{RESTART_CONTAINER} (NVIDIA_DRIVER_CAPABILITIES=compute,utility; it needs the nvidia-container-toolkit)",
-        )
-    if module is not None and not any((root / "dev").glob("nvidia[0-9]*")):
+    if loaded and not any((root / "dev").glob("nvidia[0-9]*")):
         return Fault(
             "NVIDIA's driver is loaded, but there are no device files (/dev/nvidia0)",
             superuser_command("nvidia-modprobe -c 0 -u"),
@@ -154,13 +134,6 @@ def _explain_absence(root: Path) -> Fault:
             superuser_command("modprobe nvidia") + " (not installed: https://www.nvidia.com/drivers)",
         )
     return Fault("this machine has no NVIDIA GPU that this process can see", "--backend cpu")
-
-
-def _read_module_version(root: Path) -> str | None:
-    """The version of the driver that the kernel has loaded: `580.159.04`."""
-    content = system.read_text(root, "proc/driver/nvidia/version")
-    version = re.search(r"Module[^\n]*?\s(\d+\.\d+(?:\.\d+)?)\s", content or "")
-    return version[1] if version else None
 
 
 def _has_card(root: Path) -> bool:

@@ -30,9 +30,9 @@ def read_machine(root: Path = _ROOT) -> Machine:
         return _read_machine_macos()
     allowed = usable_cores(root)
     processor = read_processor(root, allowed[0] if allowed else 0)
-    above, around = find_hypervisor(root, processor.flags), container_kind(root)
+    guest, container = is_guest(root, processor.flags), is_container(root)
     # A container alone changes nothing about CPUID: only a hypervisor's word is doubted.
-    caches, instruction = read_caches(root, allowed, above is not None)
+    caches, instruction = read_caches(root, allowed, guest)
     limits = read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
@@ -50,7 +50,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         cores=cores,
         caches=caches,
         memory_bytes=_read_memory(root, limits),
-        virtual=f"{around} in {above}" if around and above else around or above,
+        virtual=" in a ".join(["container"] * container + ["virtual machine"] * guest) or None,
         governor=system.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
         features=processor.features,
@@ -86,7 +86,7 @@ def _read_machine_macos() -> Machine:
         cores=sysctl_number("hw.logicalcpu") or os.cpu_count() or 1,
         caches=tuple(caches),
         memory_bytes=sysctl_number("hw.memsize") or 0,
-        virtual="hypervisor" if sysctl_number("kern.hv_vmm_present") else None,
+        virtual="virtual machine" if sysctl_number("kern.hv_vmm_present") else None,
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
     )
@@ -113,21 +113,11 @@ def _read_memory(root: Path, limits: CgroupLimits) -> int:
 
 _CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")
 # What firmware calls itself; the product name of a bare-metal cloud server ends in `.metal`.
-_FIRMWARE_WORDS = {
-    "qemu": "qemu",
-    "kvm": "kvm",
-    "vmware": "vmware",
-    "innotek": "virtualbox",
-    "virtualbox": "virtualbox",
-    "xen": "xen",
-    "amazon ec2": "kvm",
-    "google compute": "kvm",
-    "openstack": "kvm",
-    "microsoft corporation virtual machine": "hyper-v",
-    "parallels": "parallels",
-    "apple virtualization": "apple",
-}
-_CLOCK_WORDS = {"kvm-clock": "kvm", "hyperv": "hyper-v", "xen": "xen"}
+_GUEST_FIRMWARE = re.compile(
+    r"qemu|kvm|vmware|innotek|virtualbox|xen|amazon ec2|google compute|openstack|parallels|apple virtualization|"
+    r"microsoft corporation virtual machine"
+)
+_GUEST_CLOCKS = re.compile("kvm-clock|hyperv|xen")
 
 
 @dataclass(frozen=True)
@@ -171,41 +161,30 @@ def available_memory(root: Path = Path("/")) -> int | None:
     return left if free is None else min(free, left)
 
 
-def find_hypervisor(root: Path, flags: frozenset[str]) -> str | None:
-    """The hypervisor this system is a guest of, `hypervisor` where it is unnamed, None on bare metal.
+def is_guest(root: Path, flags: frozenset[str]) -> bool:
+    """Whether this system is a guest of a hypervisor.
 
     `flags` are the processor's feature flags. On Arm no flag tells a guest, so only firmware or the clock can say it;
     a guest that hides both reads as bare metal.
     """
     release = (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
-    if "microsoft" in release:
-        return "wsl"
     firmware = " ".join(
         (system.read_text(root, f"sys/class/dmi/id/{name}") or "") for name in ("sys_vendor", "product_name")
     ).lower()
     clocks = system.read_text(root, "sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
-    for told, words in ((firmware, _FIRMWARE_WORDS), (clocks, _CLOCK_WORDS)):
-        for word, kind in words.items() if not told.rstrip().endswith(".metal") else ():
-            if word in told:
-                return kind
-    return "hypervisor" if "hypervisor" in flags else None
+    if (
+        "hypervisor" in flags or "microsoft" in release or _GUEST_CLOCKS.search(clocks)
+    ):  # Linux inside Windows
+        return True
+    return not firmware.rstrip().endswith(".metal") and _GUEST_FIRMWARE.search(firmware) is not None
 
 
-def container_kind(root: Path) -> str | None:
-    """`docker`, `podman`, `kubernetes`, ..., or None outside a container."""
-    if (root / ".dockerenv").exists():
-        return "docker"
-    if (root / "run/.containerenv").exists():
-        return "podman"
-    named = system.read_text(root, "run/systemd/container")
-    if named:
-        return named
-    for path in ("proc/1/cgroup", "proc/self/cgroup"):
-        groups = system.read_text(root, path) or ""
-        for word in _CONTAINER_WORDS:
-            if word in groups:
-                return "kubernetes" if word == "kubepods" else word
-    return None
+def is_container(root: Path) -> bool:
+    """Whether this process runs in a container."""
+    if any((root / file).exists() for file in (".dockerenv", "run/.containerenv", "run/systemd/container")):
+        return True
+    groups = [system.read_text(root, path) or "" for path in ("proc/1/cgroup", "proc/self/cgroup")]
+    return any(word in text for text in groups for word in _CONTAINER_WORDS)
 
 
 def _group_folders(root: Path) -> Iterator[str]:

@@ -26,14 +26,11 @@ from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
-    RUN,
     Fact,
     PassPlan,
     PassResult,
-    Reading,
     RunDocument,
     RunState,
-    Source,
     Step,
     Workload,
 )
@@ -44,7 +41,7 @@ from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.programs import ask_tool, find_tool, last_line
 from profkit.profilers.stacks import read_stacks
 from profkit.profiling.profile import write_reports
-from profkit.profiling.run_passes import run_pass
+from profkit.profiling.run_passes import run_pass, usage_readings
 from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name
@@ -123,12 +120,13 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
 def _with_findings(
     document: RunDocument, watch: _Watch, findings: PassFindings, done: PassResult
 ) -> RunDocument:
+    busy = watch.usage[-1][1] / watch.seconds if watch.seconds > 0 else 0.0
     end = "goes on" if watch.root.is_running() else "has ended"
     seen = f"Process {watch.root.pid} was looked at for {watch.seconds:.1f} s, with its children, and {end}."
     return replace(
         document,
         passes=(replace(done, artifacts=findings.artifacts),),
-        readings=watch.readings(),
+        readings=usage_readings(watch.peak, busy, "psutil"),
         time_split=time_split(watch.usage, None, watch.use),
         profiles=findings.profiles,
         sampled=(findings.sampled,) if findings.sampled is not None else (),
@@ -238,17 +236,6 @@ class _Watch:
     def seconds(self) -> float:
         """Until the last look."""
         return self.usage[-1][0] if self.usage else 0.0
-
-    def readings(self) -> tuple[Reading, ...]:
-        """The largest resident set (B) and the cores kept busy (%) of all processes together."""
-        source = Source(
-            "psutil", formula="100 * (user + system CPU seconds) / wall seconds, of all processes"
-        )
-        busy = 100 * self.usage[-1][1] / self.seconds if self.seconds > 0 else 0.0
-        return (
-            Reading("memory.rss_peak", float(self.peak), "B", "measured", RUN, Source("psutil", "rss")),
-            Reading("cpu.utilization", busy, "%", "measured", RUN, source),
-        )
 
 
 _PYTHON = re.compile(rb"/(?:lib)?python\d[^/\n]*$", re.MULTILINE)

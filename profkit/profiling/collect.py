@@ -203,27 +203,14 @@ class RunCollector:
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
         self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, no profiler")
-        try:
-            record = self._measure_timing(plan)
-        except WorkloadError as error:
-            known = replace(known, failed=error.message)
-            again = next(planned for planned in self._update_plan(known).passes if planned.name == "timing")
-            if again.steps == plan.steps:
-                raise
-            self._progress.end(
-                "the workload failed: once more, in the environment that it has without profkit"
-            )
-            remove_outputs(plan.steps, self._context.folder)
-            self._progress.begin("timing", "no profiler")
-            record = self._measure_timing(again)
-            names = ", ".join(sorted({*plan.steps[0].env} - {*again.steps[0].env}))
-            self.update(
-                notes=(*self.document.notes, f"The workload failed with {names} set, and ran without it.")
-            )
+        record = self._measure_timing(plan)
         main = record.timings[0]
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
-        usage = usage_readings(record.outcomes, whole=main.kind == "process")
+        outcomes = record.outcomes
+        wall, cpu = sum(one.seconds for one in outcomes), sum(one.cpu_seconds for one in outcomes)
+        busy = cpu / wall if main.kind == "process" and wall > 0 else None
+        usage = usage_readings(max((one.peak_rss for one in outcomes), default=0), busy, "getrusage")
         start = max(0.0, record.plain_seconds - _sampling_seconds(main))
         typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
         self.update(

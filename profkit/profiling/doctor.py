@@ -6,9 +6,6 @@ refused, a valgrind that is there may crash, a counter that is there may count n
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -54,7 +51,6 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
     return (
         CheckGroup("noise", noise_checks),
         CheckGroup("machine", machine_checks),
-        CheckGroup("storage", storage_checks),
         *{group.title: group for group in groups}.values(),
     )
 
@@ -62,14 +58,13 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
 def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
     """Why this backend can profile nothing at all here, None where at least the time can be measured.
 
-    The cpu backend times any workload without a tool, so only an output that cannot be written blocks it; the cuda
-    backend needs a device, and what its tools cannot do only limits it.
+    The cpu backend times any workload without a tool, so nothing blocks it; the cuda backend needs a device, and what
+    its tools cannot do only limits it.
     """
     missing = (
         c.detail for c in checks if c.name == f"{backend} backend" and c.state in ("missing", "refused")
     )
-    refused = (c.detail for c in checks if c.name == "output folder" and c.state == "refused")
-    return next(missing, None) or next(refused, None)
+    return next(missing, None)
 
 
 def _run_group(group: CheckGroup) -> tuple[Check, ...]:
@@ -91,24 +86,6 @@ def _summarize_checks(checks: Sequence[Check]) -> str:
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 _TABLE = Path(__file__).with_name("checks.yaml")
-
-
-def storage_checks(output: Path = Path("reports")) -> Iterator[Check]:
-    """Whether a file can be written to the folder that runs are written to, or will be made in."""
-    place = output.absolute()
-    while not place.is_dir() and place != place.parent:
-        place = place.parent
-    free, reason = 0, None
-    try:
-        with tempfile.NamedTemporaryFile(dir=place, prefix=".profkit-") as file:
-            file.write(b"\0" * 65536)
-            file.flush()
-            os.fsync(file.fileno())
-        free = shutil.disk_usage(place).free
-    except OSError as error:
-        reason = error.strerror or str(error)
-    found = {"path": place, "reason": reason, "free": free, "gib": free / GIB}
-    return judge_rows(_TABLE, "folder", found)
 
 
 def machine_checks(root: Path = Path("/")) -> Iterator[Check]:

@@ -46,24 +46,20 @@ from profkit.runtime.passes.timing import is_enough
 from profkit.runtime.region.record import RegionRecord
 
 
-def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tuple[Reading, ...]:
-    """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
+def usage_readings(peak: int, busy: float | None, tool: str) -> tuple[Reading, ...]:
+    """The largest resident set (bytes) and the cores kept busy (CPU seconds / wall seconds), of all processes together.
 
-    `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
-    The resident set is the sum over the process tree, or the kernel's own maximum of one process, whichever is larger.
+    `peak`: 0 of a program of a few milliseconds, which is over before it is looked at. `busy`: None where a region
+    counts, of whose use of cores its process tells nothing. `tool` told it.
     """
     readings = []
-    peak = max((outcome.peak_rss for outcome in outcomes), default=0)
-    wall = sum(outcome.seconds for outcome in outcomes)
-    if peak > 0:  # a program of a few milliseconds is over before it is looked at
-        source = Source("psutil", "rss")
-        readings.append(Reading("memory.rss_peak", float(peak), "B", "measured", RUN, source))
-    if whole and wall > 0:
-        source = Source(
-            "getrusage", formula="100 * (user + system CPU seconds) / wall seconds, start-up included"
+    if peak > 0:
+        readings.append(
+            Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))
         )
-        busy = 100.0 * sum(outcome.cpu_seconds for outcome in outcomes) / wall
-        readings.append(Reading("cpu.utilization", busy, "%", "measured", RUN, source))
+    if busy is not None:
+        source = Source(tool, formula="100 * (user + system CPU seconds) / wall seconds, start-up included")
+        readings.append(Reading("cpu.utilization", 100 * busy, "%", "measured", RUN, source))
     return tuple(readings)
 
 
@@ -322,7 +318,10 @@ def _time_process(
         return recorded
     if recorded.outcome.timed_out:
         raise WorkloadError(f"the workload {recorded.outcome.ending()}", MORE_TIME)
-    raise WorkloadError(_failure_text(recorded))
+    text = _failure_text(recorded)
+    # Triton keeps what it tuned as JSON; what cannot be written so, it raises. We had asked for it.
+    unkept = "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text
+    raise WorkloadError(text, "export TRITON_CACHE_AUTOTUNING=0" if unkept else None)
 
 
 def _read_timings(

@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -23,10 +26,18 @@ from profkit.profiling.api import Run
 from tests.documents import document as recorded
 from tests.fronts.agent_trial import ENVIRONMENT, LOOKUP, connected, find_change_prove, project, text_in
 
+T = TypeVar("T")
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives, in a thread of its own: tests of pages keep an event loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
 
 @pytest.mark.timed
 def test_the_slow_line_is_found_changed_and_the_change_is_proven(tmp_path: Path) -> None:
-    said = asyncio.run(find_change_prove(LOOKUP, project(tmp_path / "p", LOOKUP.text)))
+    said = finished(find_change_prove(LOOKUP, project(tmp_path / "p", LOOKUP.text)))
     assert "time.median fell" in said
 
 
@@ -67,9 +78,9 @@ def test_a_command_outside_of_the_folder_is_refused_and_nothing_runs(
     (root / "link.py").symlink_to(tmp_path / "other.py")
     for call in (Tools(root, 60).profile(words, None), Tools(root, 60).compare(None, command=words)):  # type: ignore[arg-type]
         with pytest.raises(ToolError, match=f"(?s){why}.*fix: |a baseline and a candidate"):
-            asyncio.run(call)
+            finished(call)
     with pytest.raises(ToolError, match=r"(?s)budget is spent.*fix: profkit mcp --budget SECONDS"):
-        asyncio.run(Tools(root, 0.5).profile(["python", "app.py"], None))  # type: ignore[arg-type]
+        finished(Tools(root, 0.5).profile(["python", "app.py"], None))  # type: ignore[arg-type]
     assert not (root / "reports").exists()
 
 
@@ -92,7 +103,7 @@ def test_faults_come_with_the_line_that_fixes_them(tmp_path: Path) -> None:
                 assert answer.is_error, (tool, arguments)
                 assert said in text_in(answer)
 
-    asyncio.run(work())
+    finished(work())
 
 
 def test_a_ctrl_c_ends_the_server_and_what_it_runs(tmp_path: Path) -> None:

@@ -47,12 +47,6 @@ def test_a_container_is_told_of_its_quota(tree: Tree) -> None:
 
 # ------------------------------------------------------------ test_moment
 
-FILES = {
-    "proc/self/status": "Cpus_allowed_list:\t0-1",
-    "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": "3",
-    "sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count": "4",
-}
-
 
 def write(root: Path, files: dict[str, str]) -> Path:
     for name, content in files.items():
@@ -60,11 +54,6 @@ def write(root: Path, files: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return root
-
-
-def test_what_the_files_tell(tmp_path: Path) -> None:
-    seen = read_moment(root=write(tmp_path, FILES))
-    assert seen.throttled == 7
 
 
 def test_here_a_look_works_with_and_without_devices() -> None:

@@ -175,12 +175,12 @@ def test_multiprocessors_are_told_where_the_cores_come_out_even(
 @pytest.mark.parametrize(
     ("code", "lost", "gpus", "files", "reason", "fix"),
     [
-        ("18", "0", "1", MODULE, "kernel runs 580.159.04): Driver/library", "restart the mach"),
+        ("18", "0", "1", MODULE, "Driver/library version mismatch", "restart the mach"),
         ("0", "15", "1", {}, "does not answer", "dmesg"),
-        ("999", "0", "1", DOCKER, "this container has lost its GPU", "--gpus all"),
+        ("999", "0", "1", DOCKER, "this container has no access", "--gpus all"),
         ("4", "0", "1", {}, "may not open the GPU's device files", "usermod -aG"),
         ("9", "0", "1", CARD, "its driver is not loaded", "modprobe nvidia"),
-        ("9", "0", "1", CARD | DOCKER, "started without the machine's GPU", "--gpus all"),
+        ("9", "0", "1", CARD | DOCKER, "this container has no access", "--gpus all"),
         ("0", "0", "0", {}, "has no NVIDIA GPU", "--backend cpu"),
         ("0", "0", "0", MODULE, "no device files", "nvidia-modprobe"),
     ],
@@ -214,7 +214,7 @@ def is_explained(root: Path, reason: str, fix: str) -> None:
     [
         ({}, "has no NVIDIA GPU", "--backend cpu"),
         (CARD, "its driver is not loaded", "modprobe"),
-        (CARD | DOCKER, "started without the machine's GPU", "--gpus all"),
+        (CARD | DOCKER, "this container has no access", "--gpus all"),
         (MODULE | DOCKER, "its driver's libraries", "NVIDIA_DRIVER_CAPABILITIES"),
     ],
 )

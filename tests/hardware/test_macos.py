@@ -39,7 +39,7 @@ def test_a_guest_and_a_python_under_rosetta_say_so(on_a_mac, monkeypatch: pytest
     on_a_mac(sysctl={"kern.hv_vmm_present": "1"})
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     machine = read_machine()
-    assert (machine.vendor, machine.architecture, machine.virtual) == ("Apple", "x86_64", "hypervisor")
+    assert (machine.vendor, machine.architecture, machine.virtual) == ("Apple", "x86_64", "virtual machine")
 
 
 def test_where_nothing_answers_nothing_is_told(on_a_mac) -> None:  # type: ignore[no-untyped-def]

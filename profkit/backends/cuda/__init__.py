@@ -85,7 +85,7 @@ class CudaBackend(Backend):
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """The devices, their driver, and the tools."""
-        from profkit.backends.checks import cuda_checks
+        from profkit.backends.cuda.run import cuda_checks
 
         return (CheckGroup("cuda", cuda_checks),)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,13 +30,26 @@ from profkit.backends.passes import (
     StacksPass,
     plain_runs,
 )
-from profkit.core.errors import UnreadableReport
+from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import status_wrapper
-from profkit.core.types import Depth, Hotspot, PassName, PassPlan, PassResult, Plan, Profile, Switch
-from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
+from profkit.core.tables import judge_rows
+from profkit.core.types import (
+    Check,
+    Depth,
+    Gpu,
+    Hotspot,
+    PassName,
+    PassPlan,
+    PassResult,
+    Plan,
+    Profile,
+    Switch,
+)
+from profkit.hardware.gpu import driver_fault, read_gpus
+from profkit.profilers.ncu.probe import NcuAbility, judge_ncu, probe_ncu
 from profkit.profilers.nsys.command import export_argv, nsys_argv
-from profkit.profilers.nsys.probe import probe_nsys
+from profkit.profilers.nsys.probe import judge_nsys, probe_nsys
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import has_module
@@ -43,8 +58,7 @@ from profkit.runtime.passes.host.operation_lines import VARIABLE
 # Triton's autotuner runs every candidate thousands of times. With this it keeps what it found on the disk: the first
 # pass tunes, and all later ones launch what that one launched, on which the plan of the counters builds.
 TUNED_ONCE = {"TRITON_CACHE_AUTOTUNING": "1"}
-# What Triton keeps it writes as JSON, and it raises where a kernel is tuned for something else: for a dtype, say.
-UNKEEPABLE = "is not JSON serializable"
+# What it keeps it writes as JSON, and it raises where a kernel is tuned for something else: for a dtype, say.
 
 
 class CudaRun(BackendRun):
@@ -76,8 +90,6 @@ class CudaRun(BackendRun):
     def plan(self, state: PlanState) -> Plan:
         """The passes, in which Triton tunes once."""
         plan = super().plan(state)
-        if state.failed is not None and UNKEEPABLE in state.failed:
-            return plan
         return replace(plan, passes=tuple(_tuned_once(planned) for planned in plan.passes))
 
     def make_pass(self, name: PassName) -> Pass | None:
@@ -258,3 +270,50 @@ def _broken(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
         )
         if spots:
             yield Profile("graph breaks", "count", sum(one.own for one in spots), spots, "graph-breaks")
+
+
+# ------------------------------------------------------------ the doctor's checks
+
+GIB = 1 << 30
+_CHECKS = Path(__file__).with_name("checks.yaml")
+
+
+def nvtx_checks() -> Iterator[Check]:
+    """One line where profkit's Python has no nvtx; a workload may use another one."""
+    installed = importlib.util.find_spec("nvtx") is not None
+    return judge_rows(_CHECKS, "nvtx", {"installed": installed, "python": sys.executable})
+
+
+def cuda_checks() -> Iterator[Check]:
+    """Look at the device first: without one there is one line that says so, and nothing is started."""
+    gpus = read_gpus()
+    if not gpus:
+        yield from device_missing(driver_fault())
+        return
+    yield from judge_cuda(gpus, probe_ncu(), probe_nsys())
+
+
+def device_missing(fault: Fault | None) -> Iterator[Check]:
+    """A machine without a GPU is no broken machine: what can be done on it is said, too."""
+    return judge_rows(_CHECKS, "no device", fault or Fault("no CUDA device is visible", "--backend cpu"))
+
+
+def judge_cuda(gpus: Sequence[Gpu], ncu: NcuAbility, nsys: ToolAbility) -> Iterator[Check]:
+    """What devices and probes mean for a run, check by check."""
+    yield from judge_rows(_CHECKS, "backend", {"traces": nsys.works, "counts": ncu.works})
+    for gpu in gpus:
+        yield from judge_rows(_CHECKS, "device", gpu, {"about": _describe_gpu(gpu)})
+    yield from judge_ncu(ncu)
+    yield from judge_nsys(nsys)
+    yield from nvtx_checks()
+
+
+def _describe_gpu(gpu: Gpu) -> str:
+    parts = [
+        gpu.chip,
+        f"compute capability {gpu.capability}" if gpu.capability else None,
+        f"{gpu.memory_bytes / GIB:.0f} GiB" if gpu.memory_bytes else None,
+        f"driver {gpu.driver}" if gpu.driver else None,
+    ]
+    about = ", ".join(part for part in parts if part)
+    return f" ({about})" if about else ""

@@ -70,7 +70,7 @@ class MpsBackend(Backend):
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """Xcode, where there is a Mac, and the GPU."""
-        from profkit.backends.checks import mps_checks
+        from profkit.backends.instruments import mps_checks
 
         instruments = (profiler_group("xctrace"),) if self.possible() else ()
         return (*instruments, CheckGroup("mps", mps_checks))

@@ -339,9 +339,8 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Moment:
-    """One cheap look at the machine, beside the timing pass. None where it does not tell."""
+    """One cheap look at the devices, beside the timing pass."""
 
-    throttled: int | None = None  # times a core slowed itself for heat since it was started
     slowdowns: tuple[str, ...] = ()  # why a GPU holds its clock down: "power limit", "power brake"
 
 

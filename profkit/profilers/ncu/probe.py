@@ -21,7 +21,7 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Directive, Step, Switch
 from profkit.hardware import system
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.hardware.machine import container_kind
+from profkit.hardware.machine import is_container
 from profkit.profilers.faults import KnownFault, collect_file, first_known, load_faults
 from profkit.profilers.ncu.command import SUFFIX, counter_set, function_name, ncu_argv
 from profkit.profilers.profiler import RecordRequest
@@ -135,7 +135,7 @@ def open_counters(root: Path = Path("/")) -> str:
             "Developer > Manage GPU Performance Counters > Allow access to all users"
         )
     on_host = f"echo options nvidia {_OPEN} > /etc/modprobe.d/profkit.conf, update-initramfs -u, reboot"
-    if container_kind(root) is not None:
+    if is_container(root):
         return (
             "start the container with --cap-add=SYS_ADMIN (Kubernetes: securityContext.capabilities.add), or on "
             f"its host, as root: {on_host}; where neither can be had (a rented container), nsys still traces"

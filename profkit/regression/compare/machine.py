@@ -257,11 +257,7 @@ def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
     """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
     reasons += [reason for moment in document.moments for reason in moment.slowdowns]
-    counts = [moment.throttled for moment in document.moments if moment.throttled is not None]
-    facts = [Fact.of("text", text=reason) for reason in dict.fromkeys(reasons)]
-    if len(counts) > 1 and counts[-1] > counts[0]:
-        facts.append(Fact.of("heat", times=counts[-1] - counts[0]))
-    return tuple(facts)
+    return tuple(Fact.of("text", text=reason) for reason in dict.fromkeys(reasons))
 
 
 # ---------------------------------------------------------------- what would decide

@@ -1,7 +1,7 @@
 """Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
 
-Options like `-pX` are like any other word by their form (`docker run -p 80:80`): for a few programs (`mysql -pX`,
-`curl -u USER:X`) the program's name decides. What has no such form is not found.
+Options like `-pX` are like any other word by their form (`docker run -p 80:80`): for programs that are known
+(`mysql -pX`, `curl -u USER:X`) the program's name decides, as its own manual says. What has no such form is not found.
 """
 
 from __future__ import annotations
@@ -11,35 +11,97 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-_APART = "\0"  # between the words of a command, where a line of text has a blank
-# Programs, and what stands before a password among their words.
-_OF_PROGRAMS = tuple(
-    re.compile(
-        rf"((?<![\w.-])(?:{programs})(?:\.exe)?[ \t\0][^\r\n;&|]{{0,500}}?(?<![^ \t\0\"'`]){option})([^\s\0\"'`]+)"
-    )
-    for programs, option in (
-        (r"mysql\w*|mariadb[\w-]*|mongo\w*|sshpass", r"-p(?:[ \t\0](?!-))?"),
-        (r"7z[arz]?", r"-p"),
-        (r"(?:un)?zip", r"-P(?:[ \t\0](?!-))?"),
-        (r"(?:docker|podman|helm)[ \t\0](?:registry[ \t\0])?login", r"-p[ \t\0](?!-)"),
-        (r"redis-cli", r"(?:-a|--pass)[ \t\0](?!-)"),
-        (r"curl", r"(?:-[uU]|--user|--proxy-user)[ \t\0=]?[^\s\0:\"'`]*:"),
-        (r"smbclient", r"(?:-U|--user)[ \t\0=]?[^\s\0%\"'`]*%"),
-        (r"openssl", r"pass:"),
-    )
-)
-_HINT = re.compile(r"[\s\0]-[-apPuU]|pass:")
+
+@dataclass(frozen=True)
+class _Options:
+    """Which options hold a password: the next word, or the rest of the same one."""
+
+    names: tuple[str, ...]
+    apart: bool = True  # `-p X`
+    joined: bool = True  # `-pX`
+    after: str = ""  # the password is what stands behind this sign
+    verb: str = ""  # only behind this word: `docker login`
+    starts: bool = False  # what follows is another program's command
 
 
-def _hide_of_programs(text: str, hide: Callable[[str], str]) -> str:
+_SHORT_P = _Options(("-p",))  # `mysql -p X` is no password, but a frequent mistake
+_PROGRAMS = {
+    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump"), _SHORT_P),
+    **dict.fromkeys(("mongo", "mongosh", "mongodump", "mongorestore"), _SHORT_P),
+    "sshpass": _Options(("-p",), starts=True),
+    "curl": _Options(("--user", "--proxy-user", "-u", "-U"), after=":"),
+    "redis-cli": _Options(("--pass", "-a"), joined=False),
+    "wget": _Options(("--password", "--http-password", "--ftp-password", "--proxy-password")),
+    **dict.fromkeys(("7z", "7za", "7zr", "7zz"), _Options(("-p",), apart=False)),
+    **dict.fromkeys(("zip", "unzip"), _Options(("-P",))),
+    **dict.fromkeys(("docker", "podman", "helm"), _Options(("-p",), joined=False, verb="login")),
+    "smbclient": _Options(("--user", "-U"), after="%"),
+    "openssl": _Options(("pass:",), apart=False),
+}
+_STARTERS = {"sudo", "doas", "env", "nice", "timeout", "time", "nohup", "xargs", "exec"}
+_NAMES = "|".join(sorted(map(re.escape, _PROGRAMS), key=len, reverse=True))
+_IN_TEXT = re.compile(rf"(?<![\w.-])(?:{_NAMES})(?:\.exe)?[ \t]+[^\r\n;&|]{{0,2000}}")
+_HINT = re.compile(r"\s-[-apPuU]|pass:")
+_WORDS = re.compile(r"[^\s\"'`]+|\"[^\"\n]*\"|'[^'\n]*'")
+
+
+def program_secrets(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where the passwords are: the number of a word, and at which character of it the password begins."""
+    options: _Options | None = None
+    waiting = verb = False
+    for number, word in enumerate(words):
+        at, is_next, waiting = None, waiting and not word.startswith("-"), False
+        name = re.sub(r".*[/\\]|\.exe\Z", "", word)
+        if options is not None and is_next:
+            at = _begin(word, 0, options)
+        elif name in _PROGRAMS and _may_be_program(words, number):
+            options, verb = _PROGRAMS[name], False
+        elif options is not None:
+            verb = verb or word == options.verb
+            found = next((option for option in options.names if word.startswith(option)), None)
+            if found is None or (options.verb and not verb):
+                continue
+            rest = word[len(found) :]
+            if not rest:
+                waiting = options.apart
+            elif rest.startswith("=") or (options.joined and not found.startswith("--")):
+                at = _begin(word, len(found) + rest.startswith("="), options)
+        if at is not None and options is not None:
+            yield number, at
+            options = None if options.starts else options
+
+
+def hide_in_text(text: str, hide: Callable[[str], str]) -> str:
     """The text with `hide(password)` for each password in a line for a shell that it holds."""
     if _HINT.search(text) is None:  # three times as fast as the whole form
         return text
-    for form in _OF_PROGRAMS:
-        text = form.sub(lambda found: found[1] + _hide_value(found[2], hide), text)
-    return text
+    return _IN_TEXT.sub(lambda found: _hide_in_line(found[0], hide), text)
+
+
+def _hide_in_line(line: str, hide: Callable[[str], str]) -> str:
+    places = list(_WORDS.finditer(line))
+    for number, at in reversed(list(program_secrets([place[0].strip("\"'") for place in places]))):
+        quote = len(places[number][0]) - len(places[number][0].lstrip("\"'"))
+        end = places[number].end() - quote
+        start = places[number].start() + quote + at
+        line = line[:start] + hide(line[start:end]) + line[end:]
+    return line
+
+
+def _begin(word: str, start: int, options: _Options) -> int | None:
+    if options.after:
+        sign = word.find(options.after, start)
+        start = sign + 1 if sign >= 0 else len(word)
+    return start if start < len(word) else None
+
+
+def _may_be_program(words: Sequence[str], number: int) -> bool:
+    """Whether a word is no value of an option: `--format zip`."""
+    before = words[number - 1] if number else ""
+    return not before.startswith("-") or words[0].rpartition("/")[2] in _STARTERS
 
 
 _T = TypeVar("_T")
@@ -140,7 +202,7 @@ def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
         text = LOGIN.sub(lambda found: hide(found[0]), text)
     if _HEADER_WORD.search(text) is not None:  # ten times as fast as the whole form
         text = _HEADER.sub(lambda found: _second_hidden(found.groups(), hide), text)
-    text = _hide_of_programs(text, hide)
+    text = hide_in_text(text, lambda value: _hide_value(value, hide))
     text = _QUERY.sub(lambda found: found[1] + _hide_value(found[2], hide), text)
     return "".join(_named_hidden(text, hide))
 
@@ -202,7 +264,12 @@ def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
         return HIDDEN
 
     is_value = False
-    for word in _hide_of_programs(_APART.join(words), hide).split(_APART) if words else ():
+    of_programs = dict(program_secrets(words))
+    for number, word in enumerate(words):
+        if (at := of_programs.get(number)) is not None:
+            masked.append(word[:at] + _hide_value(word[at:], hide))
+            is_value = False
+            continue
         if is_value and not word.startswith("--") and not _is_plain(masked[-1], word):
             masked.append(_hide_value(word, hide))
             is_value = False

@@ -12,6 +12,7 @@ import pytest
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import EXPORT, SWITCHED_OFF, CudaRun, add_launchers
+from profkit.core.errors import WorkloadError
 from profkit.profiling.summarize import summarize_report
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT
@@ -129,11 +130,13 @@ def test_the_first_pass_tunes_and_the_others_read_what_it_chose(machine: Machine
     assert len(tried.read_text()) == 3
 
 
-def test_where_triton_cannot_keep_its_choice_the_workload_runs_as_it_does_without_profkit(
-    machine: Machine, tried: Path
+def test_where_triton_cannot_keep_its_choice_the_error_has_the_line_that_asks_for_none(
+    machine: Machine, tried: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = machine.profile(TUNED.format(key="tl.float16"), depth="gate")
-    assert run.state == "complete"
-    assert "The workload failed with TRITON_CACHE_AUTOTUNING set, and ran without it." in run.notes
-    assert any("once more" in line for line in machine.said)
+    workload = TUNED.format(key="tl.float16")
+    with pytest.raises(WorkloadError) as caught:
+        machine.profile(workload, depth="gate")
+    name, _, value = (caught.value.fix or "").removeprefix("export ").partition("=")
+    monkeypatch.setenv(name, value)
+    assert machine.profile(workload, depth="gate").state == "complete"
     assert len(tried.read_text()) > 3

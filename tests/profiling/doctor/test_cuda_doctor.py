@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import cuda_checks, judge_cuda
+from profkit.backends.cuda.run import cuda_checks, judge_cuda
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Gpu
 from profkit.profilers.ncu.probe import NcuAbility
@@ -29,7 +29,7 @@ NO_NSYS = ToolAbility(None, None, False, "nsys is not installed", "apt-get insta
 @pytest.fixture(autouse=True)
 def _no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this Python lacks is no matter here."""
-    monkeypatch.setattr("profkit.backends.checks.nvtx_checks", lambda: iter(()))
+    monkeypatch.setattr("profkit.backends.cuda.run.nvtx_checks", lambda: iter(()))
 
 
 def told(ncu: NcuAbility, nsys: ToolAbility, gpu: Gpu = H200) -> dict[str, Check]:

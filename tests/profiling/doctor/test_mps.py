@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends.checks import judge_mps, mps_checks
+from profkit.backends.instruments import judge_mps, mps_checks
 from profkit.core.types import Check, Gpu
 from profkit.hardware.macos import add_specification
 from profkit.profilers.programs import ToolAbility
@@ -57,11 +57,11 @@ def test_on_a_mac_instruments_stands_where_perf_and_valgrind_do_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    titles = {backend: [s.title for s in groups_for(backend)][3:] for backend in ("cpu", "mps", "all")}
+    titles = {backend: [s.title for s in groups_for(backend)][2:] for backend in ("cpu", "mps", "all")}
     assert titles == {
         "cpu": ["xctrace"],
         "mps": ["xctrace", "mps"],
         "all": ["xctrace", "cuda", "mps"],
     }
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    assert [s.title for s in groups_for("all")][3:] == ["perf", "valgrind", "cuda", "mps"]
+    assert [s.title for s in groups_for("all")][2:] == ["perf", "valgrind", "cuda", "mps"]

@@ -148,7 +148,7 @@ def test_lines_that_look_alike_stay_as_they_are() -> None:
 
 @pytest.mark.timed
 @pytest.mark.parametrize(
-    "unit", ["key ", "key=", "token=x(", "auth token=a ", "-----BEGIN ", "--token ", "eyJ", "mysql -a "]
+    "unit", ["key ", "key=", "token=x(", "auth token=a ", "-----BEGIN ", "--token ", "eyJ"]
 )
 def test_ten_times_the_text_takes_no_hundred_times_as_long(unit: str) -> None:
     def seconds(size: int) -> float:
