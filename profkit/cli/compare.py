@@ -244,12 +244,9 @@ class _Show:
 
 
 def _compare_runs(asked: CompareOptions) -> Comparison:
-    from profkit.cli.progress import show_reading
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import compare as compare_documents
 
-    for path in asked.paths:
-        show_reading(Path(path))
     before, after = (summarize_report(Path(path)) for path in asked.paths)
     return compare_documents(before, after, asked)
 

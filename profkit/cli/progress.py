@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
 import time
-from pathlib import Path
 from typing import TextIO
 
 from profkit.core.errors import Progress, Silent
 from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
-LARGE_REPORT = 64 << 20  # bytes: seconds to read
 LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
-
-
-def show_reading(report: Path) -> None:
-    """Tell somebody at a terminal that a large report is being read."""
-    with contextlib.suppress(OSError):
-        if sys.stderr.isatty() and report.stat().st_size > LARGE_REPORT:
-            print(f"  … reading {without_control_characters(report.name)}", file=sys.stderr)
 
 
 def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:

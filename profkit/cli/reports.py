@@ -48,10 +48,8 @@ def check(
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
-    from profkit.cli.progress import show_reading
     from profkit.profiling.summarize import summarize_report
 
-    show_reading(report)
     document = summarize_report(report, targets)
     options.print_document(document, format, source=report, details=details)
     raise typer.Exit(options.verdict_exit(document, judged=True, strict=strict))
@@ -139,7 +137,6 @@ def summarize(
 ) -> None:
     """Read reports and say what is in them."""
     from profkit.cli import print_fault
-    from profkit.cli.progress import show_reading
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.profiling.export import render_kernels, runs_text
@@ -155,7 +152,6 @@ def summarize(
     faults: list[ProfkitError] = []
     for report in reports:
         try:
-            show_reading(report)
             documents.append(summarize_report(report, targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(reports) == 1:

@@ -1,4 +1,4 @@
-"""generation.json, schema "profkit.generation/2": a generation of kernels with its scores, and how it is read back."""
+"""generation.json, schema "profkit.generation/2": a generation of kernels with its scores."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import cast
 
 from profkit.analysis.evaluation.scores import MeanSpeedup
 from profkit.analysis.generation import GenerationScores, generation_scores
-from profkit.core.codec import check_schema, from_plain_data, json_text, read_document, to_plain_data
+from profkit.core.codec import json_text, to_plain_data
 from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
-from profkit.kernels.evaluation.document import SIZE_LIMIT, mean_fields
+from profkit.kernels.evaluation.document import mean_fields
 
 SCHEMA = "profkit.generation/2"
 FILE = "generation.json"
@@ -52,25 +52,9 @@ def _mean(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
     return {**mean_fields(name, mean), f"{name}_n": mean.n if mean is not None else 0}
 
 
-# ---------------------------------------------------------------- reading
-
-
 def is_generation(path: Path) -> bool:
     """True for a folder that holds the file, and for a file that begins like one; never raises."""
     with contextlib.suppress(OSError):
         file = path / FILE if path.is_dir() else path
         return b'"profkit.generation/' in read_start(file, _HEAD)
     return False
-
-
-def read_generation(path: Path) -> GenerationDocument:
-    """The generation in a folder or a file. Raises UnreadableReport for what is none."""
-    return read_document(path / FILE if path.is_dir() else path, generation_from_json, SIZE_LIMIT)
-
-
-def generation_from_json(data: object) -> GenerationDocument:
-    """The document behind parsed JSON; unknown fields and the scores are passed over, which follow from the attempts.
-
-    Raises UnreadableReport with the place that does not fit.
-    """
-    return from_plain_data(GenerationDocument, check_schema(data, SCHEMA, "a generation"))

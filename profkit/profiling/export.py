@@ -36,22 +36,13 @@ def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None
             line = f"--output {shlex.quote(options.source.resolve().stem + '.html')}"
             raise UsageError("html is a page for a browser, and this is a terminal", line)
         return
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
     if (output.exists() or output.is_symlink()) and not force:
         raise UsageError(f"{output} is there already", "choose another name, or add --force")
-    if not output.absolute().parent.is_dir():
-        parent = output.absolute().parent
-        raise UsageError(
-            f"{output} cannot be written: there is no folder {parent}", f"mkdir -p {shlex.quote(str(parent))}"
-        )
 
 
 def export(options: ExportOptions, progress: Progress | None = None) -> str:
     """The text that was asked for. Raises UnreadableReport, MachineError."""
-    whole = _render_generation(options) or render_kernels(
-        options.source, options.form, options.targets, strict=options.strict
-    )
+    whole = render_kernels(options.source, options.form, options.targets, strict=options.strict)
     if whole is not None:
         return whole
     document = read_judged(options.source, options.targets)
@@ -91,28 +82,6 @@ def _view_of_kernels(source: Path, form: str, targets: Path | None) -> View | No
         verdicts = read_judged(source, targets).verdicts if form == "junit" else ()
         return view_evaluation(read_evaluation(source), source, verdicts)
     return None
-
-
-def _render_generation(options: ExportOptions) -> str | None:
-    """A generation of kernels in any form that it has; None of anything else.
-
-    Its page links the files beside it only where it will lie there.
-    """
-    source = options.source
-    if not may_hold_kernels(source):
-        return None
-    from profkit.kernels.generation_document import generation_text, is_generation, read_generation
-
-    if not is_generation(source):
-        return None
-    document = read_generation(source)
-    folder = source if source.is_dir() else source.parent
-    if options.form == "json":
-        return generation_text(document, folder)
-    from profkit.reporting.views.kernels.generation import view
-
-    beside = options.output is not None and options.output.absolute().parent == folder.absolute()
-    return _render_view(view(document, folder, linked=beside), options.form, strict=options.strict)
 
 
 def _render_view(shown: View, form: str, *, strict: bool = False, details: bool = False) -> str:

@@ -174,8 +174,6 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     document["process"] = None
     if document.get("place"):
         document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
-    if document.get("revision"):
-        document["revision"]["branch"] = None  # people name branches after themselves
     return document
 
 

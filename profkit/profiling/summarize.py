@@ -75,7 +75,7 @@ def refuse_generation(path: Path) -> None:
         return
     folder = path if path.is_dir() else path.parent
     raise UnreadableReport(
-        f"{path} is a generation of kernels, which only profkit report shows. To judge, compare or store its kernels, "
+        f"{path} is a generation of kernels, which its index.html shows. To judge, compare or store its kernels, "
         "evaluate them first",
         f"profkit evaluate --backend directory --kernels {shlex.quote(str(folder))}",
     )

@@ -72,18 +72,17 @@ SECONDS = 3.0
 
 
 def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
-    """The commit, branch and state of the repository that the workload's script lies in, else its working folder.
+    """The commit and state of the repository that the workload's script lies in, else its working folder.
 
     `reason` says why there is none. Takes `seconds` at most; what is not known by then is None. Never raises.
     """
     until, said = time.monotonic() + seconds, ""
     for folder in _script_folders(workload):
-        head, said = _ask_git(until, folder, "rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+        head, said = _ask_git(until, folder, "rev-parse", "HEAD")
         if head is not None:
-            commit, branch = head.split("\n")
             changed, _ = _ask_git(until, folder, *CHANGES)
             dirty = bool(changed) if changed is not None else None
-            return Revision(commit, branch if branch != "HEAD" else None, dirty)
+            return Revision(head, dirty)
     return Revision(reason=Fact.of("no-commit-here", said=said[:200] or "no answer"))
 
 

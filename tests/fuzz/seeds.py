@@ -16,11 +16,8 @@ from profkit.core.codec import json_text
 from profkit.core.run_folder import run_to_json
 from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.document import evaluation_json
-from profkit.kernels.generation_document import generation_text
 from tests import documents, evaluation_documents, gpu_documents, small_reports, sweep_documents
 from tests.fuzz.mutate import pack
-from tests.generation.documents import generation
-from tests.generation.documents import operation as attempts_of
 from tests.journals import store_sweep
 
 DATA = Path(__file__).parents[1] / "data"
@@ -96,12 +93,6 @@ def evaluations() -> tuple[bytes, ...]:
     return tuple(
         pack({"evaluation.json": one}) for one in (recordings("evaluations/*/evaluation.json")[0], made)
     )
-
-
-def generations() -> tuple[bytes, ...]:
-    """The folder of a generation."""
-    made = generation(), generation(attempts_of("relu.default"))
-    return tuple(pack({"generation.json": generation_text(one).encode()}) for one in made)
 
 
 @functools.cache

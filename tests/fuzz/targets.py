@@ -149,7 +149,6 @@ def _recorded(*patterns: str) -> Callable[[], Sequence[bytes]]:
     return lambda: seeds.recordings(*patterns)
 
 
-READ_GENERATION = _reads("kernels.generation_document.read_generation", "markdown", "html")
 READ_SWEEP = _reads("kernels.sweep.request.read_sweep", "terminal")
 READ_NIGHT = _reads("regression.nightly.config.read_config")
 READ_SERIES = _reads("regression.trends.read_series_file")
@@ -160,7 +159,6 @@ TARGETS = {
         _report("run", seeds.runs, mutate.mutate_json, "run.json"),
         Target("run-folder", seeds.run_folders, mutate.mutate_folder, read_report, "run", True),
         Target("evaluation", seeds.evaluations, mutate.mutate_folder, read_report, "evaluation", True),
-        Target("generation", seeds.generations, mutate.mutate_folder, READ_GENERATION, "generation", True),
         Target("sweep", seeds.sweeps, mutate.mutate_folder, READ_SWEEP, "sweep", True),
         Target("history", seeds.histories, mutate.mutate_sqlite, read_history, "history.sqlite"),
         Target("nightly", seeds.nightly_files, mutate.mutate_text, READ_NIGHT, "nightly.yaml"),

@@ -98,10 +98,10 @@ def of(folder: Path, *command: str) -> Revision:
     return read_revision(Workload(command or ("python", "bench.py"), "bench", str(folder)))
 
 
-def test_a_repository_is_told_by_commit_and_branch_and_dirty_where_a_file_of_it_changed(
+def test_a_repository_is_told_by_commit_and_dirty_where_a_file_of_it_changed(
     repository: Path,
 ) -> None:
-    assert of(repository) == Revision(git(repository, "rev-parse", "HEAD"), "main", False)
+    assert of(repository) == Revision(git(repository, "rev-parse", "HEAD"), False)
     (repository / "new.txt").write_text("x")
     assert of(repository).dirty is False
     (repository / "bench.py").write_text("pass  # changed\n")
@@ -110,8 +110,9 @@ def test_a_repository_is_told_by_commit_and_branch_and_dirty_where_a_file_of_it_
 
 
 def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: Path, tmp_path: Path) -> None:
-    assert of(tmp_path, "python", str(repository / "bench.py")).branch == "main"
-    assert of(tmp_path, "python", "-O", os.path.join(repository.name, "bench.py"), "-n", "3").branch == "main"
+    head = git(repository, "rev-parse", "HEAD")
+    assert of(tmp_path, "python", str(repository / "bench.py")).commit == head
+    assert of(tmp_path, "python", "-O", os.path.join(repository.name, "bench.py"), "-n", "3").commit == head
 
 
 def test_a_repository_without_a_commit_and_a_folder_without_a_repository(tmp_path: Path) -> None:
@@ -147,8 +148,9 @@ def test_what_the_repository_configures_is_not_started(repository: Path, tmp_pat
 def test_variables_of_a_hook_do_not_name_another_repository(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    head = git(repository, "rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert of(repository).branch == "main"
+    assert of(repository).commit == head
 
 
 def content(folder: Path, *command: str, packages: dict[str, str] | None = None) -> str | None:

@@ -24,8 +24,8 @@ HOSTILE = (
 
 def pair(by: float = 0.1) -> Comparison:
     return compare(
-        run(0.0, value("instructions", 1e7), revision=Revision("a" * 40, "main", False)),
-        run(by, value("instructions", 1.2e7), seed=2, revision=Revision("b" * 40, "main", True)),
+        run(0.0, value("instructions", 1e7), revision=Revision("a" * 40, False)),
+        run(by, value("instructions", 1.2e7), seed=2, revision=Revision("b" * 40, True)),
         CompareOptions(paths=("reports/one", "reports/two")),
     )
 

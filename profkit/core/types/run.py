@@ -239,7 +239,6 @@ class Revision:
     """What git says of the folder that the workload's script lies in, else runs in; no remote, no author, no path."""
 
     commit: str | None = None  # 40 or 64 hexadecimal digits; None before the first commit
-    branch: str | None = None  # None where the head is detached
     dirty: bool | None = None  # tracked files differ from the commit; None where that took too long to tell
     reason: Fact | None = None  # why there is less than that: no git here, no repository, an empty one
 

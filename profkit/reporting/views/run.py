@@ -138,8 +138,7 @@ def _commit(document: RunDocument) -> str | None:
         return None
     if revision.commit is None:
         return f"not known: {fact_text(revision.reason)}" if revision.reason else None
-    branch = f" on {revision.branch}" if revision.branch else ""
-    return revision.commit[:12] + branch + (", with changes that are not committed" if revision.dirty else "")
+    return revision.commit[:12] + (", with changes that are not committed" if revision.dirty else "")
 
 
 _OUTCOME_WORDS: dict[VerdictWord, str] = {

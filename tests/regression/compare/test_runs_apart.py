@@ -93,7 +93,7 @@ def test_times_of_the_device_s_own_clock_exact_counts_and_what_they_explain_deci
 
 def of_command(text: str, commit: str | None = None) -> RunDocument:
     """A commit that ends in `+` has changes beside it."""
-    revision = Revision(commit.rstrip("+"), None, commit.endswith("+")) if commit is not None else None
+    revision = Revision(commit.rstrip("+"), commit.endswith("+")) if commit is not None else None
     plain = run()
     return replace(plain, workload=replace(plain.workload, command=tuple(text.split(" "))), revision=revision)
 

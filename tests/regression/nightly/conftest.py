@@ -45,7 +45,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Profiled:
         run = replace(
             document(spec.name, len(profiled), seconds),
             started=datetime.now(timezone.utc).isoformat(),
-            revision=Revision(commit, "main", False) if commit is not None else None,
+            revision=Revision(commit, False) if commit is not None else None,
         )
         if (spec.cwd / "count.txt").exists():
             counts = (spec.cwd / "count.txt").read_text().split()

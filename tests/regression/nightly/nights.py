@@ -40,5 +40,5 @@ def document(
             ),
         ),
         readings=tuple(readings),
-        revision=Revision(f"{day + 1:040x}", "main", False),
+        revision=Revision(f"{day + 1:040x}", False),
     )

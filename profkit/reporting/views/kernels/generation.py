@@ -57,13 +57,13 @@ _SIGNS: Mapping[AttemptStatus, Status] = {
 }  # all else fails
 
 
-def view(document: GenerationDocument, folder: Path | None = None, *, linked: bool = True) -> View:
+def view(document: GenerationDocument, folder: Path | None = None) -> View:
     """The generation as blocks. `folder` is where it lies, for the lines to type, and for links to the files that are
-    there; without `linked` there are none, since the page will lie elsewhere."""
+    there."""
     scores = generation_scores(document)
     return View(
         title(document),
-        tuple(_blocks(document, scores, folder, folder if linked else None)),
+        tuple(_blocks(document, scores, folder)),
         complete_label(document.complete, "NOT COMPLETE"),
         (head_line(document, scores),),
         facts=tuple(_conclusions(scores)),
@@ -83,13 +83,11 @@ def _conclusions(scores: GenerationScores) -> Iterator[tuple[str, Text]]:
         yield "No kernel", f"{names}: the kept file only calls kernels of PyTorch or its libraries."
 
 
-def _blocks(
-    document: GenerationDocument, scores: GenerationScores, folder: Path | None, links: Path | None
-) -> Iterator[Block]:
+def _blocks(document: GenerationDocument, scores: GenerationScores, folder: Path | None) -> Iterator[Block]:
     operations = sorted(document.operations, key=_order)
-    yield from _unsolved(operations, document, links)
-    yield from _operations(operations, links)
-    yield from _attempts(operations, links)
+    yield from _unsolved(operations, document, folder)
+    yield from _operations(operations, folder)
+    yield from _attempts(operations, folder)
     yield from notes((_BEST_OF_SEVERAL,) if scores.geomean is not None else ())
     where = folder if folder is not None else "FOLDER"
     lines = [evaluate_line(document, where)] if scores.solved else []
