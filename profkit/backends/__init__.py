@@ -54,7 +54,6 @@ class RunContext:
     precision: float  # half-width of the median's interval as a share
     sampling: float  # wall seconds for timing in one process
     timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
-    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
     # secrets among the workload's arguments, which nothing that is written shows
     hidden: tuple[str, ...] = ()

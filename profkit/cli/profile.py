@@ -73,9 +73,6 @@ def profile(
             "10 s, on a GPU 5 and 20 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
-    accept_exit: Annotated[
-        str | None, typer.Option(help="Its exit codes that are no failure: 0,1.", metavar="CODES")
-    ] = None,
     keep_arguments: Annotated[
         bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
     ] = False,
@@ -96,7 +93,6 @@ def profile(
         "command": tuple(command or ()),
         "passes": tuple(p.strip() for p in passes.split(",") if p.strip()) if passes is not None else None,
         "depth": depth.value,
-        "accept_exit": _exit_codes(accept_exit),
     }
     asked = options.taken(ProfileOptions, typed)
     elsewhere = where.places()
@@ -135,13 +131,6 @@ def _profile_running(typed: dict[str, Any], elsewhere: bool, progress: Progress)
     if typed["command"] or typed["plan"] or elsewhere:
         raise UsageError("--pid is of a process that runs here", "leave out the command, --plan and --on")
     return profile_running(options.taken(AttachOptions, typed), progress)
-
-
-def _exit_codes(text: str | None) -> tuple[int, ...]:
-    words = [word.strip() for word in ("0" if text is None else text).split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise typer.BadParameter(f"{text!r} is no list of exit codes, as 0,1 is.", param_hint="--accept-exit")
-    return tuple(map(int, words))
 
 
 class RecordKind(str, Enum):

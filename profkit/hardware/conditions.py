@@ -1,4 +1,4 @@
-"""What surrounds a measurement: who else uses the machine, a look beside the timing, how far equal runs differ."""
+"""What surrounds a measurement: who else uses the machine, how far equal runs differ."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.tables import judge_rows
-from profkit.core.types import Check, Disturbance, Machine, Moment, RunSpread
+from profkit.core.types import Check, Disturbance, Machine, RunSpread
 from profkit.hardware import machine, system
-from profkit.hardware.gpu import call_with_timeout, list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
-from profkit.hardware.nvml import REASONS, nvml_session
 from profkit.hardware.system import superuser_command
 
 _ROOT = Path("/")
-_DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
 
 
 class OtherProcesses:
@@ -144,23 +141,6 @@ def _read_pressure(root: Path) -> float | None:
         r"^some .*\btotal=(\d+)", system.read_text(root, "proc/pressure/cpu") or "", re.MULTILINE
     )
     return float(some[1]) if some is not None else None
-
-
-def read_moment(devices: bool = False) -> Moment:
-    """Whether visible GPUs are slowed down now, with `devices`. Never raises: what is not told is not there."""
-    look = call_with_timeout(_DEVICE_SECONDS, lambda: _read_slowdowns(os.environ)) if devices else None
-    return Moment(look or ())
-
-
-def _read_slowdowns(environ: Mapping[str, str]) -> tuple[str, ...]:
-    visible = {device.uuid for device in visible_devices(list_devices(None), environ)}
-    with nvml_session() as library:
-        bits = [
-            library.slowdowns(handle)
-            for handle in library.handles()
-            if library.text("nvmlDeviceGetUUID", handle) in visible
-        ]
-    return tuple(word for bit, word in REASONS.items() if any(told & bit for told in bits))
 
 
 # ------------------------------------------------------------ the doctor's checks

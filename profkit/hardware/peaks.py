@@ -21,19 +21,18 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
 from profkit.core import process
 from profkit.core.codec import from_plain_data, to_plain_data
-from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.errors import MachineError, ProfkitError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.types import Machine, Peaks
 from profkit.hardware.machine import available_memory, data_caches, read_machine
 
-SCHEMA = "profkit.peaks/1"
 # Of the matrices. At 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained.
 MATRIX_SIZES = (512, 1024, 2048)
 MIB = 1024 * 1024
@@ -124,44 +123,46 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
+@dataclass(frozen=True)
+class Rates:
+    """What so many threads reached: bytes/s (None where they cannot be measured, and `method` says why) and FLOP/s."""
+
+    bandwidth: float | None
+    flops: float
+    method: str
+
+
 def measure_peaks(
     machine: Machine, log: Path, tick: Callable[[float], None] | None = None
 ) -> tuple[Peaks | None, str | None]:
     """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
     if (kept := kept_peaks(machine)) is not None:
         return kept, None
-    measured: list[Peaks] = []
+    measured: list[Rates] = []
     quiet = True
     for threads in sorted({1, machine.cores}):
         argv = peaks_argv(threads, SECONDS)
         try:
             outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
-            if outcome.timed_out:
-                return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
-            measured.append(read_peaks(outcome.output_tail))
+            measured.append(read_rates(outcome.output_tail))
         except ProfkitError as error:
             return None, f"the peaks could not be measured: {error.message}"
         queued = outcome.usage[-1][2] if outcome.usage else DEADLINE
         quiet = quiet and queued < QUEUED * threads * outcome.seconds
-    peaks = combine_peaks(measured[0], measured[-1])
+    one, every = measured[0], measured[-1]
+    method = "; ".join(rates.method for rates in measured)
+    peaks = Peaks(one.bandwidth, every.bandwidth, one.flops, every.flops, machine.cores, method)
     keep_peaks(machine, peaks, KEPT_SECONDS if quiet else BUSY_SECONDS)
     return peaks, None
 
 
-def measure_here(seconds: float, threads: int) -> Peaks:
-    """Measure in this process for about `seconds`, half each for bandwidth and arithmetic.
+def measure_here(seconds: float, threads: int) -> Rates:
+    """Measure in this process for about `seconds`, half each for bandwidth and arithmetic (float32 matrices).
 
-    Fills the `_one` fields with one thread and the `_all` fields with more, bandwidth in bytes/s, arithmetic
-    in FLOP/s (2n^3 per product of n x n float32 matrices). A bandwidth that cannot be measured is None and
-    `method` says why. The matrix library must already be limited to `threads` (`peaks_environment`).
-    Raises MachineError without numpy.
+    The matrix library must already be limited to `threads` (`peaks_environment`). Raises ImportError without numpy.
     """
-    try:
-        import numpy  # noqa: F401
-    except ImportError as error:
-        raise MachineError(
-            f"peaks are measured with numpy, which cannot be imported: {error}", "pip install numpy"
-        ) from error
+    import numpy  # noqa: F401
+
     bandwidth: float | None = None
     try:
         size = array_bytes(reachable_cache(read_machine(), threads), available_memory())
@@ -169,31 +170,13 @@ def measure_here(seconds: float, threads: int) -> Peaks:
         told = f"bandwidth by copy, add and update of arrays of {size // MIB} MiB (STREAM's bytes)"
     except (MachineError, MemoryError) as error:
         told = f"no bandwidth: {error or 'out of memory'}"
-    flops = _measure_flops(seconds / 2)
     method = f"numpy on {threads} thread(s): {told}, arithmetic by products of float32 matrices"
-    if threads == 1:
-        return Peaks(bandwidth, None, flops, None, 1, method)
-    return Peaks(None, bandwidth, None, flops, threads, method)
+    return Rates(bandwidth, _measure_flops(seconds / 2), method)
 
 
-def combine_peaks(single: Peaks, full: Peaks) -> Peaks:
-    """Join what one thread and what all threads reached. On a machine of one core pass the same twice."""
-    if full.threads == 1:
-        return replace(single, bandwidth_all=single.bandwidth_one, flops_f32_all=single.flops_f32_one)
-    return replace(
-        full,
-        bandwidth_one=single.bandwidth_one,
-        flops_f32_one=single.flops_f32_one,
-        method=f"{single.method}; {full.method}",
-    )
-
-
-def peaks_argv(threads: int, seconds: float = 2.0) -> tuple[str, ...]:
+def peaks_argv(threads: int, seconds: float) -> tuple[str, ...]:
     """The command that measures with `threads` threads and prints JSON; run it with `peaks_environment`."""
-    return (
-        *(sys.executable, "-m", "profkit.hardware.peaks"),
-        *("--threads", str(threads), "--seconds", f"{seconds:g}"),
-    )
+    return (sys.executable, "-m", "profkit.hardware.peaks", str(threads), f"{seconds:g}")
 
 
 def peaks_environment(threads: int) -> dict[str, str]:
@@ -207,25 +190,17 @@ def peaks_environment(threads: int) -> dict[str, str]:
     }
 
 
-def read_peaks(text: str) -> Peaks:
-    """Peaks from what the child process printed, warnings of its libraries around it or not.
+def read_rates(text: str) -> Rates:
+    """What the child process printed, warnings of its libraries around it or not.
 
-    Raises MachineError where the child says that it cannot measure, UnreadableReport for anything else.
+    Raises MachineError with its last line where it measured nothing: numpy cannot be imported, or it was ended.
     """
-    line = next((line for line in text.splitlines() if line.startswith('{"schema"')), text)
+    lines = text.strip().splitlines() or ["it printed nothing"]
+    line = next((line for line in lines if line.startswith('{"bandwidth"')), "")
     try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableReport(f"the measured peaks are not JSON: {text.strip()[-200:]!r}") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise UnreadableReport(f"the measured peaks are not of schema {SCHEMA}")
-    if isinstance(data.get("error"), str):
-        raise MachineError(data["error"], data.get("fix") if isinstance(data.get("fix"), str) else None)
-    peaks = from_plain_data(Peaks, data, "the measured peaks")
-    rates = (peaks.bandwidth_one, peaks.bandwidth_all, peaks.flops_f32_one, peaks.flops_f32_all)
-    if peaks.threads < 1 or any(rate is not None and not 0 < rate < 1e21 for rate in rates):
-        raise UnreadableReport("the measured peaks are no rates")
-    return peaks
+        return from_plain_data(Rates, json.loads(line), "the measured peaks")
+    except (ValueError, ProfkitError) as error:
+        raise MachineError(lines[-1][-200:]) from error
 
 
 def reachable_cache(machine: Machine, threads: int) -> int:
@@ -282,7 +257,7 @@ def kept_peaks(machine: Machine) -> Peaks | None:
         age = time.time() - kept["measured"]
         if kept["machine"] != identity or not 0 <= age < kept["seconds"]:
             return None
-        peaks = read_peaks(json.dumps(kept["peaks"]))
+        peaks = from_plain_data(Peaks, kept["peaks"], "the kept peaks")
     except (OSError, ValueError, KeyError, TypeError, ProfkitError):
         return None
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept["measured"]))
@@ -298,7 +273,7 @@ def keep_peaks(machine: Machine, peaks: Peaks, seconds: float) -> None:
         "machine": identity,
         "measured": time.time(),
         "seconds": seconds,
-        "peaks": {"schema": SCHEMA, **asdict(peaks)},
+        "peaks": asdict(peaks),
     }
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -316,25 +291,6 @@ def _identity(machine: Machine) -> str | None:
     return f"{boot} {numpy} {sys.executable} {plain}"
 
 
-# ------------------------------------------------------------ the process that measures
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measure and print one JSON document, for a process of its own. Exit 3 where this machine cannot."""
-    import argparse
-
-    parser = argparse.ArgumentParser(prog="python -m profkit.hardware.peaks", description=main.__doc__)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    options = parser.parse_args(arguments)
-    try:
-        peaks = measure_here(options.seconds, max(1, options.threads))
-    except MachineError as error:
-        print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
-        return MachineError.exit_code
-    print(json.dumps({"schema": SCHEMA, **asdict(peaks)}))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    _, count, length = sys.argv
+    print(json.dumps(asdict(measure_here(float(length), int(count)))))

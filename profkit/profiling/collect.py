@@ -32,7 +32,7 @@ from profkit.core.types import (
     RunDocument,
     Timing,
 )
-from profkit.hardware.conditions import keep_time, kept_spread, lost_shares, read_moment
+from profkit.hardware.conditions import keep_time, kept_spread, lost_shares
 from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -85,7 +85,6 @@ class RunCollector:
             context.timeout,
             progress.tick,
             progress.note,
-            context.accepted,
             context.hidden,
         )
         document = RunDocument(
@@ -248,10 +247,8 @@ class RunCollector:
         budget = self._context.sampling * len(plan.steps)
         if self._context.budget is not None:
             budget = min(budget, TIMING_SHARE * self._context.budget)
-        before = read_moment(devices=bool(self._run.gpus))
-        self.update(moments=(before,))
         try:
-            record = run_timing(
+            return run_timing(
                 plan,
                 self._settings,
                 self._context.precision,
@@ -259,8 +256,6 @@ class RunCollector:
                 lambda timings: self.update(timings=timings),
                 thorough=self._context.depth == "full",
             )
-            self.update(moments=(before, read_moment(devices=bool(self._run.gpus))))
-            return record
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
             raise

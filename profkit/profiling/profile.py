@@ -37,8 +37,6 @@ from profkit.reporting.views import run as run_view
 from profkit.runtime.passes.secrets import hide_values, mask_command
 
 PASSES = get_args(PassName)
-# a shell says with 126 that a program cannot be started, 127 that there is none, above that a signal
-MOST_EXIT = 125
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,6 @@ class ProfileOptions:
     precision: float = 0.01
     sampling: float | None = None  # of timing in one process
     budget: float | None = None  # of the whole run
-    accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
     keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
 
 
@@ -171,9 +168,6 @@ def check_options(options: ProfileOptions) -> None:
     for option, value in limits:
         if value is not None and not value > 0:
             raise UsageError(f"{option} {value} is not a time in seconds")
-    for code in options.accept_exit:
-        if not 0 <= code <= MOST_EXIT:
-            raise UsageError(f"{code} is no exit code of a program: 0 to {MOST_EXIT}", "--accept-exit 0,1")
 
 
 def _run_context(options: ProfileOptions, folder: Path, workload: Workload, backend: Backend) -> RunContext:
@@ -187,7 +181,6 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         precision=options.precision,
         sampling=_sampling_seconds(options, backend, depth),
         timeout=options.timeout,
-        accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,
         hidden=() if options.keep_arguments else mask_command(options.command)[1],
     )

@@ -134,7 +134,7 @@ def _only_tool_ended(recorded: StepOutcome) -> bool:
     file, outcome = recorded.step.workload_status, recorded.outcome
     if file is None or outcome.timed_out:
         return False
-    return outcome.returncode < 0 or read_status(file) in (None, 0, *recorded.accepted)
+    return outcome.returncode < 0 or read_status(file) in (None, 0)
 
 
 def _run_side_by_side(
@@ -195,9 +195,7 @@ def _ended_as_workload(recorded: StepOutcome) -> bool:
     """Whether the tool's own exit only repeats the workload's: ncu and nsys end so, also after a signal to it."""
     file, code = recorded.step.workload_status, recorded.outcome.returncode
     status = read_status(file) if file is not None else None
-    if status is None:
-        return file is None and code in recorded.accepted
-    return status != 0 and _signal_of(code) == _signal_of(status)
+    return status not in (None, 0) and _signal_of(code) == _signal_of(status)
 
 
 def _workload_failure(recorded: StepOutcome) -> str | None:

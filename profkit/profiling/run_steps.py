@@ -63,12 +63,11 @@ class StepOutcome:
     status: int
     log: Path
     limit: float | None = None
-    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
 
     @property
     def workload_ok(self) -> bool:
         """True when the workload itself ended with 0, or as it may, within its time."""
-        return self.status in (0, *self.accepted) and not self.outcome.timed_out
+        return self.status == 0 and not self.outcome.timed_out
 
     @property
     def ran_out(self) -> bool:
@@ -110,7 +109,6 @@ class RunSettings:
     timeout: float | None = None
     tick: Callable[[float], None] | None = None
     note: Callable[[str], None] | None = None
-    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
 
 
@@ -158,7 +156,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, settings.accepted)
+    return StepOutcome(step, outcome, status, log, timeout)
 
 
 def directive_json(directive: Directive) -> str:

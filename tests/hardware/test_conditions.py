@@ -10,7 +10,6 @@ from profkit.hardware.conditions import (
     DisturbanceWatch,
     judge_noise,
     noise_checks,
-    read_moment,
 )
 
 Tree = Callable[..., Path]
@@ -45,20 +44,12 @@ def test_a_container_is_told_of_its_quota(tree: Tree) -> None:
     assert "OMP_NUM_THREADS=2" in (told["container's processor limit"].fix or "")
 
 
-# ------------------------------------------------------------ test_moment
-
-
 def write(root: Path, files: dict[str, str]) -> Path:
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return root
-
-
-def test_here_a_look_works_with_and_without_devices() -> None:
-    assert not read_moment(devices=False).slowdowns
-    read_moment(devices=True)
 
 
 CPU = "cpu  {busy} 0 0 5000 0 0 0 {stolen} 0 0\n"

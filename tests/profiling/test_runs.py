@@ -34,12 +34,6 @@ def test_a_failing_workload_is_exit_code_4_in_every_pass_unless_it_may_fail_so(
     assert "cannot open the data" in said.err
     assert run["state"] == "failed"
     assert "exited with 7" in run["failure"]
-    quick = ("--sampling", "0.1", "--precision", "0.5", "--accept-exit", "0,7", "--output", "accepted")
-    said = profkit(*line, *quick, "--", *fails, cwd=tmp_path)
-    assert said.code == 0, said.err
-    (run,) = runs(tmp_path / "accepted")
-    assert run["state"] == "complete"
-    assert {result["state"] for result in run["passes"]} == {"finished"}
 
 
 def test_a_missing_script_is_told_with_what_its_interpreter_says(tmp_path: Path) -> None:

@@ -279,7 +279,6 @@ class RunDocument:
     notes: tuple[str, ...] = ()
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)
-    moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
     run_spread: RunSpread | None = None  # of this machine; None: no program was measured twice here
     # versions of what its process had loaded: "torch"
@@ -335,13 +334,6 @@ class Peaks:
     flops_f32_all: float | None
     threads: int
     method: str
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One cheap look at the devices, beside the timing pass."""
-
-    slowdowns: tuple[str, ...] = ()  # why a GPU holds its clock down: "power limit", "power brake"
 
 
 @dataclass(frozen=True)

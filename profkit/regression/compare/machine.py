@@ -256,7 +256,6 @@ def _clock_doubt(change: Change, before: float | None, after: float | None) -> F
 def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
     """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
-    reasons += [reason for moment in document.moments for reason in moment.slowdowns]
     return tuple(Fact.of("text", text=reason) for reason in dict.fromkeys(reasons))
 
 

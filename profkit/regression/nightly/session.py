@@ -15,12 +15,10 @@ from profkit.core.files.safe_folder import make_parents, write_whole
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Entry, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
-from profkit.regression.compare.machine import throttle_reasons
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.paired.checkout import Version, locked, repository_of
 from profkit.regression.profile_process import Ending, ProfileResult
-from profkit.reporting.facts import fact_text
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
@@ -98,7 +96,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
 
 
 # What a device at its power limit is built to do: large products of matrices run there every night. In the words of
-# hardware/nvml.py, for samples and moments alike; every other reason there is heat or a fault.
+# hardware/nvml.py, every other reason there is heat or a fault.
 _POWER = "power limit"
 
 
@@ -205,9 +203,7 @@ def throttling_reason(document: RunDocument) -> str | None:
             return f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
         if not process.throttled and set(process.throttle_reasons) - {_POWER}:
             return f"throttled all the time ({why})"
-    # of the moments alone
-    hot = [fact_text(fact) for fact in throttle_reasons(replace(document, timings=()))]
-    return next((f"throttled: {text}" for text in hot if text != _POWER), None)
+    return None
 
 
 def _relative_path(path: Path | None, folder: Path) -> str | None:

@@ -8,16 +8,16 @@ import pytest
 
 from profkit.analysis.summaries.host import time_readings
 from profkit.core.inference import combine_processes
-from profkit.core.types import Moment, SampleSet, Timing
+from profkit.core.types import SampleSet, Timing
 from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
 from tests.reporting.shown import concern_text, rows_of
 from tests.spoken import spoken
 
 
-def told(*timings: Timing, moments: tuple[Moment, ...] = ()) -> SummaryText:
+def told(*timings: Timing) -> SummaryText:
     readings = [reading for timing in timings for reading in time_readings(timing)]
-    return concern_text("time", *readings, timings=timings, moments=moments)
+    return concern_text("time", *readings, timings=timings)
 
 
 def values(timing: Timing) -> dict[str, float | None]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Moment, RunDocument, SampleSet, Timing, Workload
+from profkit.core.types import RunDocument, SampleSet, Timing, Workload
 from profkit.regression.nightly.session import throttling_reason
 
 SECONDS = (1e-3, 1e-3, 1e-3)
@@ -23,8 +23,6 @@ def run(**sample: object) -> RunDocument:
 
 def test_a_device_at_its_power_limit_does_what_it_does_every_night() -> None:
     assert throttling_reason(run(throttle_reasons=("power limit",))) is None
-    moment = Moment(slowdowns=("power limit",))
-    assert throttling_reason(replace(run(), moments=(moment,))) is None
 
 
 @pytest.mark.parametrize("reason", ["temperature, by the driver", "hardware slowdown", "power brake"])
@@ -32,8 +30,6 @@ def test_heat_and_faults_make_the_samples_invalid(reason: str) -> None:
     told = throttling_reason(run(throttle_reasons=("power limit", reason)))
     assert told is not None
     assert reason in told
-    moment = Moment(slowdowns=(reason,))
-    assert throttling_reason(replace(run(), moments=(moment,))) == f"throttled: {reason}"
 
 
 def test_more_samples_thrown_away_than_kept_are_no_measurement() -> None:
