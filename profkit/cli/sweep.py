@@ -27,7 +27,7 @@ Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measu
 implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
 and fails nothing); 130 interrupted, what was measured is kept.
 """
-WITH_RESUME = ("resume", "with_file", "again", "results", *options.SHOWN)
+WITH_RESUME = ("resume", "with_file", "results", *options.SHOWN)
 WHAT, ON = "Grid", "Resuming"
 
 
@@ -69,9 +69,6 @@ def sweep(
     budget: Annotated[float, option(HOW, "Seconds of timing per case at most.", "SECONDS")] = 1.0,
     timeout: options.TimeoutOption = 300.0,
     resume: Annotated[Path | None, option(ON, "Go on in this folder, by its own settings.", "FOLDER")] = None,
-    again: Annotated[
-        bool, option(ON, "With --resume: try once more what has no time.", None, "--again")
-    ] = False,
     output: options.OutputOption = Path("reports"),
     results: Annotated[Path | None, option(OUT, "The records of all cases, too.", "FILE.json")] = None,
     name: options.NameOption = "sweep",
@@ -84,20 +81,15 @@ def sweep(
     typed = {**locals(), "device": device.value, "files": tuple(with_file or ())}
     from profkit.analysis.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.core.errors import UsageError
     from profkit.kernels.sweep.outputs import check_writable
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request, read_request
 
     places = where.places(gpus)
-    if again and resume is None:
-        raise UsageError(
-            "--again is for a sweep that is there already", "profkit sweep --resume FOLDER --again"
-        )
     if results is not None:
         check_writable(results)  # before hours go by
     if resume is not None:
         options.typed_beside_resume(context, (*WITH_RESUME, *options.PLACES), "a sweep")
-        request = read_request(resume, again=again, named=with_file or ())
+        request = read_request(resume, with_file or ())
     else:
         timing = TimingOptions(precision, budget, threads)
         asked = options.taken(SweepOptions, typed, timing=timing)

@@ -197,13 +197,10 @@ def _take(contents: JournalContents[T], format: JournalFormat[T], line: Mapping[
 
 
 def plain_request(request: Any) -> dict[str, Any]:
-    """A frozen request as a header has it; what each call says anew is left out: `folder`, `again`."""
-    plain = {name: getattr(request, name) for name in request.__dataclass_fields__ if name not in _SAID_ANEW}
+    """A frozen request as a header has it; what each call says anew is left out: `folder`."""
+    plain = {name: getattr(request, name) for name in request.__dataclass_fields__ if name != "folder"}
     stored: dict[str, Any] = json.loads(_encode(codec.to_plain_data(plain)))
     return stored
-
-
-_SAID_ANEW = ("folder", "again")
 
 
 def read_request(

@@ -77,8 +77,6 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         raise UsageError(
             f"{tool} cannot pick one kernel", f"leave --kernel out, or --tool {' or '.join(able)}"
         )
-    if options.kernel is not None and not options.kernel.strip():
-        raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
     check_target(report, options.force, recorder)
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()

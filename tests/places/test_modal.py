@@ -74,7 +74,7 @@ def open_there(
 
 def test_a_shell_there_does_the_work_and_the_container_ends_with_it(here: Modal, tmp_path: Path) -> None:
     connection, events = open_there(
-        tmp_path, "modal:--timeout 900 --cpu 8 --image me/mine:1 H100:2", data={"do": "look"}
+        tmp_path, "modal:--timeout 900 --image me/mine:1 H100:2", data={"do": "look"}
     )
     *_, result = events
     connection.close()
@@ -85,7 +85,7 @@ def test_a_shell_there_does_the_work_and_the_container_ends_with_it(here: Modal,
     assert (here.folder / "left").exists()
     asked = json.loads(here.notes("asked"))
     assert asked["gpu"] == "H100!:2"  # exactly the one that was named
-    assert (asked["cpu"], asked["memory"]) == ([8, 8], [32768, 32768])
+    assert (asked["cpu"], asked["memory"]) == ([4, 4], [32768, 32768])
     assert (asked["timeout"], asked["idle_timeout"]) == (900, 120)
     assert asked["command"][:2] == ["bash", "-c"]
     assert not asked.keys() & {"env", "secrets"}

@@ -167,10 +167,8 @@ class _Options(argparse.ArgumentParser):
 
 def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
     """A shell in a container that Modal rents out by the second, with a GPU; it ends with its connection."""
-    parser = _Options("modal", "modal:--timeout 7200 --cpu 8 --memory 64 --image NAME H100:2")
+    parser = _Options("modal", "modal:--timeout 7200 --image NAME H100:2")
     parser.add_argument("--timeout", type=int, default=3600)  # seconds
-    parser.add_argument("--cpu", type=int, default=4)
-    parser.add_argument("--memory", type=int, default=32)  # GiB
     parser.add_argument("--image")
     parser.add_argument("gpu")
     request = vars(parser.parse_args(list(words)))
@@ -191,7 +189,6 @@ def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
     parser = _Options("ray", "ray:--gpus 1 --accelerator H100 HOST:6379")
     parser.add_argument("--gpus", type=float)
     parser.add_argument("--accelerator")
-    parser.add_argument("--cpus", type=float, default=0)
     parser.add_argument("address")
     request = vars(parser.parse_args(list(words)))
     address = request["address"]
@@ -199,7 +196,7 @@ def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
         parser.error(f"{address!r} is no address of a cluster: auto, HOST:PORT or ray://HOST:PORT")
     kind, gpus = request["accelerator"], request["gpus"]
     gpus = gpus if gpus is not None else 1 if kind else 0
-    options = {"num_gpus": gpus, "num_cpus": request["cpus"], "accelerator_type": kind}
+    options = {"num_gpus": gpus, "num_cpus": 0, "accelerator_type": kind}
     python = os.environ.get(RAY_PYTHON) or sys.executable
     return ExecutionPlace(
         "ray",

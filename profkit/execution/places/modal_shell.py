@@ -28,6 +28,7 @@ from typing import Any
 BEAT_SECONDS, SILENCE_SECONDS = 15.0, 60
 WATCH = f"while IFS= read -r -t {SILENCE_SECONDS} _; do :; done"  # the container's own command
 MOST_AT_ONCE = 4 << 20  # bytes
+CORES, MEMORY = 4, 32 << 10  # MiB
 GRACE_SECONDS = 5.0  # for the shell there to end by itself
 # The counters' tool of this CUDA is 2025.2.1: others have found that later ones return NaN for many of them at Modal.
 BASE, PYTHON = "nvidia/cuda:12.9.1-devel-ubuntu24.04", "3.12"
@@ -75,7 +76,6 @@ def _load_client() -> Any:
 def _rent(modal: Any, request: dict[str, Any], command: Sequence[str]) -> int:
     app, code = modal.App("profkit"), INTERRUPTED  # Modal's block keeps a KeyboardInterrupt to itself
     gpu, _, count = request["gpu"].partition(":")
-    memory = request["memory"] << 10  # MiB
     over = threading.Event()
     with app.run():  # Modal ends what is in it when its client falls silent
         container = modal.Sandbox.create(
@@ -85,8 +85,8 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str]) -> int:
             app=app,
             image=_image(modal, request["image"]),
             gpu=EXACT.get(gpu, gpu) + (f":{count}" if count else ""),
-            cpu=(request["cpu"],) * 2,  # asked for, and the most
-            memory=(memory,) * 2,
+            cpu=(CORES,) * 2,  # asked for, and the most
+            memory=(MEMORY,) * 2,
             timeout=request["timeout"],
             idle_timeout=2 * SILENCE_SECONDS,
         )

@@ -143,9 +143,7 @@ def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
         actor = ray.remote(Shell).options(**request["options"], **once).remote()
         ray.get(actor.begin.remote(), timeout=WAIT_SECONDS)
     except ray.exceptions.GetTimeoutError:
-        gpus, cpus, kind = request["options"].values()
-        wanted = f"{gpus:g} GPU, {cpus:g} CPU" + (f", {kind}" if kind else "")
-        _give_up(f"no node had {wanted} to give for {WAIT_SECONDS:g} s (`ray status`)")
+        _give_up(f"no node had what was asked for to give for {WAIT_SECONDS:g} s (`ray status`)")
     except Exception as error:
         _give_up(_reason(error))
     return actor

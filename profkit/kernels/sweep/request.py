@@ -135,10 +135,7 @@ class SweepGrid:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A sweep that can be run. `gpus` are the devices that share it, a worker each.
-
-    `again`: cases that were settled without a time before are tried once more.
-    """
+    """A sweep that can be run. `gpus` are the devices that share it, a worker each."""
 
     grid: SweepGrid
     folder: Path
@@ -148,7 +145,6 @@ class SweepRequest:
     timing: TimingOptions = field(default_factory=TimingOptions)
     timeout: float = 300.0
     name: str = "sweep"
-    again: bool = False
 
 
 def make_grid(options: SweepOptions, usual: Iterable[str] = ()) -> SweepGrid:
@@ -253,17 +249,18 @@ def read_sweep(folder: Path) -> SweepDocument:
         raise UnreadableReport(f"cannot read {folder / FILE}: {error.message}", error.fix) from error
 
 
-def read_request(folder: Path, *, again: bool = False, named: Sequence[Path] = ()) -> SweepRequest:
-    """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
+def read_request(folder: Path, named: Sequence[Path] = ()) -> SweepRequest:
+    """The sweep that `folder` holds, as it was asked for.
 
     Files of users run where the caller has `named` them, for what is left. Raises UnreadableReport where it holds none,
     UsageError where a file is not named, or cannot be run.
     """
     contents = journals.read_journal(folder, FORMAT)
-    request = journals.read_request(folder, FORMAT, SweepRequest, contents, again=again)
-    settled = sum(result.state == "measured" or not again for result in contents.outcomes.values())
-    is_whole = settled >= _planned(request, contents)  # then it is shown wherever it was copied to
-    line = f"profkit sweep --resume {shlex.quote(str(folder))}{' --again' if again else ''}"
+    request = journals.read_request(folder, FORMAT, SweepRequest, contents)
+    is_whole = len(contents.outcomes) >= _planned(
+        request, contents
+    )  # then it is shown wherever it was copied to
+    line = f"profkit sweep --resume {shlex.quote(str(folder))}"
     require_named(with_options(request.files), with_options(map(str, named)), line, needed=not is_whole)
     if not is_whole:
         register_files([Path(file) for file in request.files])

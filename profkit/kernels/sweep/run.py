@@ -143,8 +143,7 @@ def _left(request: SweepRequest, journal: Journal[CaseResult]) -> list[Work]:
         names = tuple(
             name
             for name in request.grid.implementations_of(point.operation)
-            if (result := known.get(case_id(point, name))) is None
-            or (request.again and result.state != "measured")
+            if case_id(point, name) not in known
         )
         if names:
             work.append((point, names))

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,15 @@ import pytest
 pytest.importorskip("torch")
 
 from small_sweep import in_process as in_process
-from small_sweep import request_for, settled
 
 from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
-from profkit.kernels.sweep.request import SweepGrid, read_request, read_sweep
-from profkit.kernels.sweep.run import run_sweep
+from profkit.kernels.sweep.request import SweepGrid
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.history.actions import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
-from tests.journals import store_sweep
-from tests.spoken import message
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = RunDocument(
@@ -93,24 +88,6 @@ def test_the_script_passes_options_through() -> None:
     )
     assert done.returncode == 2, done.stderr
     assert "there is no operation called 'nothing'" in done.stderr
-
-
-@pytest.mark.usefixtures("in_process")
-def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path) -> None:
-    import torch
-
-    from profkit.kernels.sweep.device import describe_device
-
-    request = request_for(tmp_path / "out", "PyTorch")
-    torch.set_num_threads(request.timing.threads)
-    settled(request, about=describe_device(torch.device("cpu")))
-    before = read_sweep(request.folder).results
-    store_sweep(request, [replace(before[1], state="failed", median=None, reason=message("not yet"))], {})
-    after = run_sweep(read_request(request.folder, again=True), Silent())
-    assert [result.state for result in after.results] == ["measured", "measured"]
-    assert after.results[0] == before[0]
-    assert after.results[1].seconds != before[1].seconds
-    assert read_sweep(request.folder).results == after.results
 
 
 def _document(scale: float) -> SweepDocument:

@@ -53,14 +53,11 @@ def mine(problem):
 """
 
 
-@pytest.mark.parametrize("words", [(), ("--again",)])
-def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(REGISTERS)
     request = request_for(tmp_path / "out", "PyTorch", "mine", files=(tmp_path / "mine.py",))
     settled(request, 1)
-    done = sweep("--resume", str(request.folder), *words, cwd=tmp_path)
+    done = sweep("--resume", str(request.folder), cwd=tmp_path)
     assert done.code == 2
     assert f"the folder names code that would run here: {tmp_path}/mine.py" in " ".join(done.err.split())
     assert f"--with {tmp_path}/mine.py" in done.err
@@ -100,7 +97,6 @@ def test_what_would_not_be_heeded_is_refused(
         (["--batch", "many"], "--batch many is no list of sizes"),
         (["--budget", "0"], "--budget 0 is not a time in seconds"),
         (["--timeout", "inf"], "--timeout inf is not a time in seconds"),
-        (["--again"], "--again is for a sweep that is there already"),
         (["--dtype", ","], "there is no dtype called ''"),
         (["--results", "."], ". is a folder"),
         (["--threads", "-1"], "--threads -1 is no number of threads"),
