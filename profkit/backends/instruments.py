@@ -391,18 +391,7 @@ def judge_mps(gpus: Sequence[Gpu], xctrace: ToolAbility) -> Iterator[Check]:
     """What devices and the probe mean for a run."""
     yield from judge_rows(_CHECKS, "backend", xctrace, {"gpus": gpus})
     for gpu in gpus:
-        yield from judge_rows(_CHECKS, "device", gpu, _specification(gpu))
+        reason = find_chip(gpu.name, gpu.cores).reason if gpu.virtual is None else None
+        yield from judge_rows(_CHECKS, "device", gpu, {"reason": reason})
     if gpus and xctrace.works:
         yield from judge_rows(_CHECKS, "counters", gpus[0], {"counters_fix": COUNTERS_FIX})
-
-
-def _specification(gpu: Gpu) -> dict[str, str | None]:
-    peaks = [
-        f"{gpu.cores} GPU cores" if gpu.cores else None,
-        f"{gpu.bandwidth / 1e9:.0f} GB/s" if gpu.bandwidth else None,
-    ]
-    about = ", ".join(part for part in peaks if part)
-    return {
-        "about": f" ({about} by its specification)" if about else "",
-        "reason": find_chip(gpu.name, gpu.cores).reason if gpu.virtual is None else None,
-    }

@@ -64,11 +64,8 @@ class DisturbanceWatch:
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
-        after, stalled, span = (
-            _read_activity(self._root),
-            _read_pressure(self._root),
-            self._elapsed(),
-        )
+        after, stalled = _read_activity(self._root), _read_pressure(self._root)
+        span = time.monotonic() - self._begin
         second = _ticks_per_second()
         told = after.total > self._before.total
         # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
@@ -84,9 +81,6 @@ class DisturbanceWatch:
             waited=waited if platform.system() == "Linux" else None,
             pressure=pressure,
         )
-
-    def _elapsed(self) -> float:
-        return time.monotonic() - self._begin
 
 
 def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from profkit.backends.cpu.linux import DATA, TEXT, SampledTrace
 from profkit.backends.passes import leave_stacks
 from profkit.backends.source_lines import with_source
 from profkit.core import process
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.errors import Fault, Interrupted, MachineError, ProfkitError, Progress, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -329,10 +329,8 @@ def attach(pid: int, seconds: float) -> Attached:
         return Attached(pid, seconds, str(found), ask_tool((str(found), "--version"), 10.0)[1].split()[-1])
     perf = probe_perf()
     if not perf.record_ok:
-        reason = perf.record_fault.reason if perf.record_fault is not None else "it records nothing here"
-        raise MachineError(
-            f"perf: {reason}", perf.record_fault.fix if perf.record_fault is not None else None
-        )
+        fault = perf.record_fault or Fault("it records nothing here")
+        raise MachineError(f"perf: {fault.reason}", fault.fix)
     native = AttachedNative(pid, seconds, str(perf.path), perf.version or "")
     native.perf = perf
     return native

@@ -62,10 +62,8 @@ def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
     The cpu backend times any workload without a tool, so nothing blocks it; the cuda backend needs a device, and what
     its tools cannot do only limits it.
     """
-    missing = (
-        c.detail for c in checks if c.name == f"{backend} backend" and c.state in ("missing", "refused")
-    )
-    return next(missing, None)
+    name, states = f"{backend} backend", ("missing", "refused")
+    return next((check.detail for check in checks if check.name == name and check.state in states), None)
 
 
 def _run_group(group: CheckGroup) -> tuple[Check, ...]:

@@ -66,7 +66,8 @@ def test_what_others_took_while_a_process_ran_is_what_the_counters_rose_by(
         {"proc/stat": CPU.format(busy=1000, stolen=50), "proc/pressure/cpu": stalled.format(1_000_000)},
     )
     watch = DisturbanceWatch(root)
-    monkeypatch.setattr(watch, "_elapsed", lambda: 2.0)
+    begun = watch._begin
+    monkeypatch.setattr(conditions.time, "monotonic", lambda: begun + 2.0)
     write(
         root, {"proc/stat": CPU.format(busy=1300, stolen=90), "proc/pressure/cpu": stalled.format(1_500_000)}
     )

@@ -147,7 +147,6 @@ def test_a_program_of_machine_code_is_sampled_by_perf(tmp_path: Path) -> None:
         (("--pid", "-1"), 2, "no process -1 runs here"),
         (("--pid", "1", "--seconds", "0"), 2, "not between 1 s and a day"),
         (("--pid", "1", "--", "ls"), 2, "leave out the command"),
-        (("--pid", str(os.getppid())), 3, "pip install 'profkit[attach]'"),
     ],
 )
 def test_what_cannot_be_looked_at_is_said(
@@ -156,6 +155,12 @@ def test_what_cannot_be_looked_at_is_said(
     said = profkit("profile", *words, cwd=tmp_path, env={"PROFKIT_PY_SPY": "/no/such/program"})
     assert said.code == code
     assert expected in said.err
+
+
+def test_without_py_spy_the_line_that_brings_it_is_said(server: Running) -> None:
+    words = ("profile", "--pid", str(server.process.pid))
+    said = profkit(*words, cwd=server.folder, env={"PROFKIT_PY_SPY": "/no/such/program"})
+    assert (said.code, "pip install 'profkit[attach]'" in said.err) == (3, True)
 
 
 def test_what_py_spy_says_is_the_reason_of_a_failure(server: Running) -> None:

@@ -35,9 +35,9 @@ def test_metal_is_sought_only_on_macos_and_elsewhere_one_line_says_what_can_be_d
     assert blocking_reason("mps", (check,)) == check.detail
 
 
-def test_a_chip_in_the_table_is_told_with_its_peaks() -> None:
+def test_a_chip_in_the_table_is_fine() -> None:
     found = told(gpu("Apple M3 Max", 30))
-    assert found["GPU 0"].detail == ("Apple M3 Max (30 GPU cores, 300 GB/s by its specification)")
+    assert found["GPU 0"].detail == "Apple M3 Max"
     assert found["GPU 0"].state == "ok"
     assert found["mps backend"].state == "ok"
 
