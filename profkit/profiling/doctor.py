@@ -13,10 +13,11 @@ from pathlib import Path
 from profkit.backends import CheckGroup, backend_named, backend_names, profiler_group
 from profkit.core.errors import ProfkitError, Progress, Silent
 from profkit.core.formatting import plural
-from profkit.core.tables import judge_rows
-from profkit.core.types import Cache, Check
-from profkit.hardware.machine import data_caches, instruction_cache, read_machine
+from profkit.core.types import Check
+from profkit.hardware.machine import read_machine
 from profkit.profilers.registry import PROFILERS
+
+GIB = 1 << 30
 
 
 def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
@@ -82,30 +83,9 @@ def _summarize_checks(checks: Sequence[Check]) -> str:
     return "good" if not wrong else ", ".join(f"{check.name}: {check.state}" for check in wrong)
 
 
-# ------------------------------------------------------------ the machine itself
-
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-_TABLE = Path(__file__).with_name("checks.yaml")
-
-
 def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
-    """The processor, and whether its cache geometry can be believed."""
+    """The processor and the memory."""
     machine = read_machine(root)
-    caches = [(f"{'D1' if c.level == 1 else f'L{c.level}'}", c) for c in data_caches(machine)]
-    sizes = [
-        f"{name} {_format_cache(cache)}" for name, cache in [("I1", instruction_cache(machine)), *caches]
-    ]
-    found = {
-        "usable": plural(machine.cores, "usable core"),
-        "memory": f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown",
-        "place": machine.virtual or "bare metal",
-        "sizes": ", ".join(sizes),
-        # valgrind is not for macOS: there nothing depends on the ways
-        "assumed": "(assumed)" in " ".join(sizes) and machine.system != "Darwin",
-    }
-    return judge_rows(_TABLE, "machine", machine, found)
-
-
-def _format_cache(cache: Cache) -> str:
-    size = f"{cache.size // MIB} MiB" if cache.size % MIB == 0 else f"{cache.size // KIB} KiB"
-    return f"{size} {cache.ways}-way{' (assumed)' if cache.source == 'assumed' else ''}"
+    memory = f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown"
+    parts = (plural(machine.cores, "usable core"), memory, machine.virtual or "bare metal")
+    yield Check("processor", "ok", f"{machine.cpu} ({machine.vendor}), {', '.join(parts)}")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from profkit.backends import checks
+from profkit.backends import instruments
+from profkit.backends.cuda import run as cuda_run
 from profkit.core import tables
 from profkit.core.errors import Fault
 from profkit.core.tables import judge_rows, load_yaml
@@ -20,7 +21,6 @@ from profkit.profilers.perf import probe as perf
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.valgrind import probe as valgrind
 from profkit.profilers.xctrace import export as xctrace
-from profkit.profiling import doctor
 from tests.conftest import ROOT
 
 ROWS = """
@@ -73,13 +73,13 @@ JUDGES: tuple[Callable[[], Any], ...] = (
         perf.PerfAbility("/perf", "6", True, census=(Counter("cycles", 1.0, "measured"),))
     ),
     lambda: valgrind.judge_valgrind(valgrind.ValgrindAbility(*ABLE)),
-    lambda: checks.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
-    lambda: checks.device_missing(Fault("no GPU")),
-    lambda: checks.judge_mps((GPU,), ToolAbility(*ABLE)),
-    lambda: checks.mps_checks() if sys.platform != "darwin" else judge_rows(checks._MPS, "elsewhere"),
+    lambda: cuda_run.judge_cuda((GPU,), NcuAbility(*ABLE), ToolAbility(*ABLE)),
+    lambda: cuda_run.device_missing(Fault("no GPU")),
+    lambda: instruments.judge_mps((GPU,), ToolAbility(*ABLE)),
+    lambda: (
+        instruments.mps_checks() if sys.platform != "darwin" else judge_rows(instruments._CHECKS, "elsewhere")
+    ),
     lambda: xctrace.judge_xctrace(ToolAbility(*ABLE)),
-    doctor.storage_checks,
-    doctor.machine_checks,
 )
 
 

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -44,6 +44,7 @@ from profkit.core.types import (
     PassResult,
     Plan,
     Profile,
+    ProfileKind,
     Switch,
 )
 from profkit.hardware.gpu import driver_fault, read_gpus
@@ -186,10 +187,7 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     reasons = {str(line["reason"])[:300]: None for line in said if isinstance(line.get("reason"), str)}
     part = "operations and lines of the kernels are those of a part of the run"
     notes = (*findings.notes, *(f"{part}: {reason}" for reason in reasons))
-    growing = [row for line in said for row in line.get("memory") or ()]
-    breaks = [row for line in said for row in line.get("breaks") or ()]
-    again = [row for line in said for row in line.get("recompiles") or ()]
-    profiles = (*findings.profiles, *_growing(growing), *_broken(breaks), *_compiled_again(again))
+    profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
     findings = replace(findings, notes=notes, profiles=profiles)
     path = folder / EXPORT
     if not path.is_file():
@@ -212,64 +210,48 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
     return said
 
 
-def _growing(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
-    """Lines whose tensors stay on the device."""
-    with suppress(ValueError, TypeError):
-        spots = tuple(
-            Hotspot(
-                str(function),
-                float(last - first),
-                float(last),
-                int(blocks),
-                str(file),
-                int(line),
-                counters={"looks": looks, "begin": begin, "end": end, "first": first, "device": 1.0},
-            )
-            for file, line, function, looks, begin, first, end, last, blocks in rows
-        )
-        total = sum(spot.own for spot in spots)
-        if spots:
-            yield Profile("lines whose tensors stay on the device", "B", total, spots, "growing-lines")
+def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
+    """A line whose tensors stay on the device."""
+    looks, begin, first, end, last, blocks = counts
+    known = {"looks": looks, "begin": begin, "end": end, "first": first, "device": 1.0}
+    return Hotspot(
+        str(function), float(last - first), float(last), int(blocks), str(file), int(line), counters=known
+    )
 
 
-def _compiled_again(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
-    """Functions that torch.compile compiled again, the first reason, and the seconds that it took."""
-    with suppress(ValueError, TypeError):
-        spots = [
-            Hotspot(
-                str(function),
-                float(count),
-                float(count * sum(each)),
-                int(count),
-                str(file),
-                int(line),
-                str(reason),
-            )
-            for file, line, function, reason, count, *each in rows
-        ]
-        spots.sort(key=lambda one: -one.own)
-        if spots:
-            total = sum(one.own for one in spots)
-            yield Profile("compiled again", "count", total, tuple(spots), "recompilations")
+def _compiled_again(file: Any, line: Any, function: Any, reason: Any, count: Any, *each: Any) -> Hotspot:
+    """A function that torch.compile compiled again, the first reason, and the seconds that it took."""
+    took = float(count * sum(each))
+    return Hotspot(str(function), float(count), took, int(count), str(file), int(line), str(reason))
 
 
-def _broken(rows: Sequence[Sequence[Any]]) -> Iterator[Profile]:
+def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
     """Where torch.compile left a function, and why."""
+    known = {"whole": float(whole)}
+    return Hotspot(str(reason), float(count), None, int(count), str(file), int(line), counters=known)
+
+
+# what a process says, what a row of it is, and the profile of all rows: title, unit and kind
+_KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = (
+    ("memory", _growing, "lines whose tensors stay on the device", "B", "growing-lines"),
+    ("breaks", _broken, "graph breaks", "count", "graph-breaks"),
+    ("recompiles", _compiled_again, "compiled again", "count", "recompilations"),
+)
+
+
+def _said_profile(
+    said: Sequence[Mapping[str, Any]],
+    key: str,
+    spot: Callable[..., Hotspot],
+    title: str,
+    unit: str,
+    kind: ProfileKind,
+) -> Profile | None:
     with suppress(ValueError, TypeError):
-        spots = tuple(
-            Hotspot(
-                str(reason),
-                float(count),
-                None,
-                int(count),
-                str(file),
-                int(line),
-                counters={"whole": float(whole)},
-            )
-            for file, line, reason, whole, count in rows
-        )
-        if spots:
-            yield Profile("graph breaks", "count", sum(one.own for one in spots), spots, "graph-breaks")
+        spots = [spot(*row) for line in said for row in line.get(key) or ()]
+        spots.sort(key=lambda one: -one.own)
+        return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None
+    return None
 
 
 # ------------------------------------------------------------ the doctor's checks
