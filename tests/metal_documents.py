@@ -66,7 +66,7 @@ def idle(**changes: object) -> MetalTrace:
 def counter(name: str, active: float | None, unit: str = "%", **changes: object) -> MetalCounter:
     """A counter of 1,000 samples; its mean over all is two thirds of that at work."""
     value = 30.0 if active is None else active
-    told = MetalCounter(name, unit, 2 / 3 * value, 0.0, 1.1 * value, 1000, 0.5, active=active)
+    told = MetalCounter(name, unit, 2 / 3 * value, 0.0, 1.1 * value, 1000, active=active)
     return replace(told, **changes)  # type: ignore[arg-type]
 
 

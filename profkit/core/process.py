@@ -45,7 +45,6 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 class ProcessOutcome:
     """How a child ended. Times in seconds, memory in bytes; `peak_rss` is 0 where a short child was never looked at."""
 
-    argv: tuple[str, ...]
     returncode: int  # as subprocess gives it: negative is the signal that ended it
     timed_out: bool
     seconds: float
@@ -141,7 +140,6 @@ def run(
     cpu = _children_cpu_seconds() - cpu_before
     usage.append((seconds, max(tree.cpu_seconds, cpu), tree.queued_seconds))
     return ProcessOutcome(
-        argv=tuple(argv),
         returncode=child.returncode,
         timed_out=timed_out,
         seconds=seconds,

@@ -136,7 +136,7 @@ def test_what_a_quiet_machine_reached_is_kept_for_longer(
         calls.append(argv)
         printed = asdict(Rates(17e9, 1e11, "numpy") if argv[3] == "1" else Rates(25e9, 2e11, "numpy"))
         usage = ((1.5, 1.4, queued),)
-        return ProcessOutcome(argv, 0, False, 1.5, 1.4, 1, json.dumps(printed), usage)
+        return ProcessOutcome(0, False, 1.5, 1.4, 1, json.dumps(printed), usage)
 
     monkeypatch.setattr(module.process, "run", run)
     first, _ = module.measure_peaks(machine, tmp_path / "log")

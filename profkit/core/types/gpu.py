@@ -270,7 +270,6 @@ class MetalCounter:
     least: float
     most: float
     samples: int
-    covered: float | None = None  # share of the time that samples speak of
     active: float | None = None  # mean over the samples in which the process had work; None: not told when
     filled: float | None = None  # share of those samples' time in which it had: the rest is in `active`
 

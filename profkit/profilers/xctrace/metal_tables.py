@@ -307,7 +307,6 @@ class CounterSamples:
                     least,
                     most,
                     int(own.sum()),
-                    (union(start[own], end[own]) & part).total / part.total,
                     active=_mean(values, active, least, most) if active.any() else None,
                     filled=float(active.sum() / weights[active > 0].sum()) if active.any() else None,
                 )

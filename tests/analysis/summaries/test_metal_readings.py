@@ -142,7 +142,7 @@ def test_counters_at_work_are_measured_and_read_and_write_add_up() -> None:
 
 
 def test_a_mean_over_all_time_is_not_that_at_work() -> None:
-    counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0, covered=1.0)
+    counter = metal.counter("Compute Occupancy", None, mean=30.0, most=90.0)
     found = told(metal.run(metal.metal(counters=(counter,))))["gpu.occupancy"]
     assert found.value is None
     assert (spoken(found.reason) or "").startswith("Compute Occupancy is of a time")

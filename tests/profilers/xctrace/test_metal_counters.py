@@ -35,7 +35,6 @@ def test_a_mean_is_weighted_by_how_long_each_sample_held():
     assert (counter.name, counter.samples) == ("ALU Utilization", 2)
     assert counter.mean == pytest.approx((10 * 80 + 30 * 20) / 40)
     assert (counter.least, counter.most) == (20.0, 80.0)
-    assert counter.covered == pytest.approx(0.4)
 
 
 def test_samples_count_as_far_as_they_lie_in_the_region_and_apart_while_the_process_worked():
@@ -44,7 +43,7 @@ def test_samples_count_as_far_as_they_lie_in_the_region_and_apart_while_the_proc
     assert counter.mean == pytest.approx((10 * 10 + 30 * 90) / 40)
     assert counter.active == pytest.approx(90)
     assert counter.filled == pytest.approx(20 / 30)  # of 50 to 80, as far as it lies in the region
-    assert (counter.samples, counter.most, counter.covered) == (2, 90.0, 1.0)
+    assert (counter.samples, counter.most) == (2, 90.0)
 
 
 def test_a_counter_is_in_per_cent_where_the_table_says_so_and_has_no_unit_else():

@@ -42,8 +42,8 @@ def trace(labels: tuple[str, ...] = LABELS) -> MetalTrace:
         encoders=encoders,
         buffers=1001,
         counters=(
-            MetalCounter("GPU Read Bandwidth", "B/s", 21e9, 0.0, 51e9, 600, 0.4, 31e9),
-            MetalCounter("ALU Utilization", "%", 31.0, 0.0, 88.0, 600, 0.4, 42.5),
+            MetalCounter("GPU Read Bandwidth", "B/s", 21e9, 0.0, 51e9, 600, 31e9),
+            MetalCounter("ALU Utilization", "%", 31.0, 0.0, 88.0, 600, 42.5),
         ),
         absent=(MetalAbsent("metal-gpu-counter-intervals", message("Counter Set: (null)")),),
     )

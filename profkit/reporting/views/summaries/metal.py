@@ -177,11 +177,9 @@ def _counter_table(metal: MetalTrace) -> DataTable:
         for counter in known[:_MOST_COUNTERS]
     ]
     rest = len(known) - _MOST_COUNTERS
-    covered = [counter.covered for counter in known if counter.covered is not None]
-    notes = [f"and {rest} further counters in run.json"] if rest > 0 else []
-    notes += [f"samples cover {format_percent(100 * min(covered))} % of the time or more"] if covered else []
+    note = f"and {rest} further counters in run.json" if rest > 0 else ""
     titles = ("counter", "at work", "mean", "least", "most", "samples")
-    return named_table("All counters, of the whole device", titles, rows, "; ".join(notes))
+    return named_table("All counters, of the whole device", titles, rows, note)
 
 
 def _counted(counter: MetalCounter) -> Reading:
