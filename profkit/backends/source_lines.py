@@ -129,19 +129,28 @@ def _starts(program: Path, wanted: set[str]) -> dict[str, list[_Extent]]:
     nm, filt = shutil.which("nm"), shutil.which("c++filt")
     if nm is None:
         return {}
-    rows = [row.split(maxsplit=3) for row in _output([nm, "-S", "--defined-only", str(program)]).splitlines()]
     # Of a large program only those are asked for whose names can be meant.
     longest = {max(re.findall(r"\w+", name) or [name], key=len) for name in wanted}
     meant = re.compile("|".join(map(re.escape, longest)))
-    symbols = [row for row in rows if len(row) == 4 and row[2] in "tTwWiu" and meant.search(row[3])]
-    mangled = "\n".join(row[3] for row in symbols)
-    names = [mangled, *(_output([filt, *how], mangled) for how in ((), ("-p",)) if filt is not None)]
     found: dict[str, list[_Extent]] = {}
-    for texts in names:
-        for row, name in zip(symbols, texts.splitlines(), strict=False):
+
+    def look(how: Sequence[str], plain: Sequence[str] | None = None) -> None:
+        rows = [
+            row.split(maxsplit=3)
+            for row in _output([nm, *how, "-S", "--defined-only", str(program)]).splitlines()
+        ]
+        symbols = [row for row in rows if len(row) == 4 and row[2] in "tTwWiu" and meant.search(row[3])]
+        names = [row[3] for row in symbols]
+        if plain is not None:
+            names = _output(plain, "\n".join(names)).splitlines()
+        for row, name in zip(symbols, names, strict=False):
             extent = int(row[0], 16), int(row[1], 16)
             if name in wanted and extent not in found.setdefault(name, []):
                 found[name].append(extent)
+
+    look(("-C",))
+    if filt is not None and not wanted <= found.keys():
+        look((), (filt, "-p"))
     return found
 
 
@@ -161,7 +170,7 @@ def _outer_place(block: str) -> CodePlace | None:
     return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
 
 
-def _output(argv: list[str], given: str = "") -> str:
+def _output(argv: Sequence[str], given: str = "") -> str:
     done = subprocess.run(
         argv, input=given, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
     )

@@ -77,7 +77,8 @@ class RunCollector:
         self._progress, self._judge = progress, judge
         self._begin = time.monotonic()
         self.first_answer: Insight | None = None  # of the first pass that sampled where the time goes
-        self._answer: Insight | None = None  # what is known now
+        self._answer: Insight | None = None  # what is known now, and
+        self._changed_by = ""  # the pass that said so
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -318,17 +319,27 @@ class RunCollector:
         if self.first_answer is None and self._answer is not None:
             self.first_answer = self._answer
             self._progress.note(f"first answer: {answer_text(self._answer, self._context.workload.folder)}")
-        elif (  # the first one came from a trace alone
-            self._answer is not None and findings.sampled is not None and is_another(before, self._answer)
-        ):
-            self._progress.note(
-                f"{plan.name} says: {answer_text(self._answer, self._context.workload.folder)}"
-            )
+        elif is_another(before, self._answer):
+            self._changed_by = plan.name
+            if (
+                self._answer is not None and findings.sampled is not None
+            ):  # the first one came from a trace alone
+                text = answer_text(self._answer, self._context.workload.folder)
+                self._progress.note(f"{plan.name} says: {text}")
 
     def _answer_now(self) -> Insight | None:
         """What is known to do first by what was measured so far; None where nothing is."""
         placed = replace(self.document, hot_spots=hot_spots(self.document))
         return next(iter(find_insights(placed)), None)
+
+    def change_text(self, last: Insight | None) -> str | None:
+        """What became of the first answer that stood on the screen; None where it is the same."""
+        if self.first_answer is None or last is None or not is_another(self.first_answer, last):
+            return None
+        by = f"because of the later pass {self._changed_by}" if self._changed_by else "by all passes together"
+        shown = (replace(one, gain=None) for one in (last, self.first_answer))
+        now, then = (answer_text(one, self._context.workload.folder) for one in shown)
+        return f"now: {now} instead of {then}, {by}"
 
     def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
         """Whether a trace has to give the first answer: nothing is sampled later, or it would come too late."""

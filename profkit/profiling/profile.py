@@ -116,6 +116,8 @@ def profile_workload(
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             document = replace(judge_document(collector.document, targets), state=state)
+            if (changed := collector.change_text(next(iter(document.insights), None))) is not None:
+                document = replace(document, notes=(*document.notes, changed))
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
