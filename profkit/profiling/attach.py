@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,35 +14,25 @@ from typing import TYPE_CHECKING
 
 from profkit.analysis.summaries.host import time_split
 from profkit.backends import DEFAULT, PassFindings, RunContext
-from profkit.backends.cpu.linux import DATA, TEXT, SampledTrace
-from profkit.backends.passes import leave_stacks
-from profkit.backends.source_lines import with_source
-from profkit.core import process
-from profkit.core.errors import Fault, Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.backends.attached import attach, is_python
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
     Fact,
-    PassPlan,
     PassResult,
     RunDocument,
     RunState,
-    Step,
     Workload,
 )
 from profkit.hardware.machine import read_machine
-from profkit.profilers import py_spy
-from profkit.profilers.perf.command import attach_argv, script_argv
-from profkit.profilers.perf.probe import PerfAbility, probe_perf
-from profkit.profilers.programs import ask_tool, find_tool, last_line
-from profkit.profilers.stacks import read_stacks
+from profkit.profilers.programs import last_line
 from profkit.profiling.profile import write_reports
 from profkit.profiling.run_passes import run_pass, usage_readings
 from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name
-from profkit.runtime.passes.host.waits import waits_for
 from profkit.runtime.passes.secrets import mask_command
 
 if TYPE_CHECKING:
@@ -236,101 +223,3 @@ class _Watch:
     def seconds(self) -> float:
         """Until the last look."""
         return self.usage[-1][0] if self.usage else 0.0
-
-
-_PYTHON = re.compile(rb"/(?:lib)?python\d[^/\n]*$", re.MULTILINE)
-_ALL, _RUNNING, _STACKS = "all.txt", "running.txt", "stacks.jsonl"
-
-
-def is_python(pid: int) -> bool:
-    """Whether a process has a Python loaded (Linux). Raises OSError where that may not be known."""
-    return _PYTHON.search(Path(f"/proc/{pid}/maps").read_bytes()) is not None
-
-
-@dataclass
-class Attached:
-    """A process and the Python programs below it, by two recordings, with looks at what their threads wait for."""
-
-    pid: int
-    seconds: float
-    program: str
-    version: str
-    plan = PassPlan("stacks", "py-spy", parallel=True)
-    kinds: dict[int, Counter[str]] = field(default_factory=dict)
-
-    def steps(self, folder: Path) -> tuple[Step, ...]:
-        """What records into a folder."""
-        return tuple(
-            Step(
-                name,
-                py_spy.record_argv(self.pid, folder / file, self.seconds, idle=idle, program=self.program),
-                (f"artifacts/{file}",),
-                tool=self.plan.tool,
-            )
-            for name, file, idle in (("stacks", _ALL, True), ("stacks-running", _RUNNING, False))
-        )
-
-    def look(self, pids: Iterable[int]) -> None:
-        """See what the threads of these processes wait for now."""
-        for pid in pids:
-            with contextlib.suppress(OSError):  # it has ended
-                for thread in map(int, os.listdir(f"/proc/{pid}/task")):
-                    if kind := waits_for(thread, str(pid)):
-                        self.kinds.setdefault(thread, Counter())[kind] += 1
-
-    def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:
-        """As the stacks of a run that was started here. `cpu`: seconds by process, as the system counted them."""
-        folder = context.folder / "artifacts"
-        recorded = folder / _ALL, folder / _RUNNING
-        lines = py_spy.sampled_lines(*recorded, seconds, self.pid, cpu, self.kinds)
-        (folder / _STACKS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        for path in recorded:  # they hold whole command lines
-            path.unlink()
-        report = read_stacks(folder / _STACKS)
-        return PassFindings(
-            profiles=report.profiles,
-            sampled=with_source(report, context.workload),
-            notes=report.warnings,
-            artifacts=(f"artifacts/{_STACKS}", *leave_stacks(context, report.stacks, "stacks")),
-        )
-
-
-class AttachedNative(Attached):
-    """A process of machine code, by one recording."""
-
-    plan = PassPlan("trace", "perf")
-    perf: PerfAbility
-
-    def steps(self, folder: Path) -> tuple[Step, ...]:
-        """What records into a folder."""
-        argv = attach_argv(
-            self.pid, self.seconds, folder / DATA, clock=not self.perf.hardware_ok, perf=self.program
-        )
-        return (Step("trace", argv, (f"artifacts/{DATA}",), tool=self.plan.tool),)
-
-    def look(self, pids: Iterable[int]) -> None:
-        """Nothing beside the recording."""
-
-    def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:  # noqa: ARG002
-        """As the trace of a program that was started here."""
-        folder, plan = context.folder / "artifacts", self.plan
-        process.run(script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True))
-        trace = SampledTrace(context, self.perf, None, beside=False)
-        return trace.read(plan, PassResult(plan.name, plan.tool, "finished"))
-
-
-def attach(pid: int, seconds: float) -> Attached:
-    """What looks at the process. Raises MachineError where its tool is not here."""
-    if is_python(pid):
-        if (found := find_tool("py-spy", "PROFKIT_PY_SPY")) is None:
-            raise MachineError(
-                "only py-spy can look at a Python that runs, and it is not here", py_spy.INSTALL
-            )
-        return Attached(pid, seconds, str(found), ask_tool((str(found), "--version"), 10.0)[1].split()[-1])
-    perf = probe_perf()
-    if not perf.record_ok:
-        fault = perf.record_fault or Fault("it records nothing here")
-        raise MachineError(f"perf: {fault.reason}", fault.fix)
-    native = AttachedNative(pid, seconds, str(perf.path), perf.version or "")
-    native.perf = perf
-    return native

@@ -136,6 +136,7 @@ OTHERS = {
     "hardware/system.py",
     "kernels/operations/cuda/launch.py",
     "profilers/perf/probe.py",
+    "backends/attached.py",
     "profiling/attach.py",
     "profiling/workload.py",
     "reporting/html/page.py",
