@@ -1,4 +1,4 @@
-"""The command line: one file per verb. Only here are faults caught, printed and turned into exit codes."""
+"""The command line. Only here are faults caught, printed and turned into exit codes."""
 
 import profkit.core.library_first  # noqa: F401  # the first of all imports
 

@@ -24,7 +24,7 @@ from profkit.analysis.insights import (
     spots,
 )
 from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence, evidence_of
-from profkit.core.types import Gain, HotSpot, Insight, RunDocument, ToolRule
+from profkit.core.types import Gain, HotSpot, Insight, Place, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
     Rule("spinning-threads", host_native.spinning_threads),
@@ -82,6 +82,7 @@ COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.en
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
+_WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
 _PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *host_native.PATTERNS)
@@ -120,22 +121,12 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
 
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
     """What the host does while a device waits says more than that it waits; memory that soon is full comes first."""
-    if any(
-        one.rule == "late-launches" for one in ranked
-    ):  # which says of all launches what this says of short kernels
+    # It says of all launches what small-kernels says of short ones.
+    if any(one.rule == "late-launches" for one in ranked):
         ranked = [one for one in ranked if one.rule != "small-kernels"]
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
     if explained is not None and explained.gain is not None:
-        gain = explained.gain.at_most
-        waits = ("late-launches", "host-pauses", "small-kernels", "device-sync")
-        rest = [
-            one
-            for one in ranked
-            if one.rule not in waits
-            or one.gain is None
-            or gain < MOSTLY * one.gain.at_most
-            or (one.rule == "device-sync" and _same_line(one, explained))
-        ]
+        rest = [one for one in ranked if not _is_explained(one, explained.where, explained.gain.at_most)]
         ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
@@ -144,8 +135,11 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     return tuple(sorted(ranked, key=lambda one: one.rule != first))
 
 
-def _same_line(one: Insight, other: Insight) -> bool:
-    return (one.where.file, one.where.line) == (other.where.file, other.where.line)
+def _is_explained(one: Insight, where: Place, gain: float) -> bool:
+    """Whether an insight says that the device waits, and what the host computes at `where` is most of that."""
+    if one.rule not in _WAITS or one.gain is None or gain < MOSTLY * one.gain.at_most:
+        return False
+    return one.rule != "device-sync" or (one.where.file, one.where.line) != (where.file, where.line)
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
