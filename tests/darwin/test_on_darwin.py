@@ -99,7 +99,7 @@ def test_the_doctor_speaks_of_a_mac_and_of_nothing_that_only_linux_has(
     failed = [check["detail"] for check in checks.values() if "this check failed" in check["detail"]]
     assert failed == []
     assert "Apple M3 Max (Apple), 16 usable cores" in checks["processor"]["detail"]
-    assert "400 GB/s" in checks["GPU 0"]["detail"]
+    assert checks["GPU 0"]["detail"] == "Apple M3 Max"
     assert checks["xctrace"]["state"] == "missing"
     told = " ".join(f"{check['detail']} {check['fix'] or ''}" for check in checks.values())
     for word in ("apt-get", "valgrind", "/proc", "cpupower", "paranoid"):
