@@ -124,10 +124,10 @@ def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_pa
     context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
     (plan,) = Simulation(context, probe_valgrind()).plan(PlanState(False, plain_seconds=60.0))
     step = plan.steps[0]
-    quick = Step(**{**vars(step), "directive": Directive("counters", step.directive.record, delay=3.0)})
-    done = run_step(quick, RunSettings(tmp_path, timeout=7.0))
+    quick = Step(**{**vars(step), "directive": Directive("counters", step.directive.record, delay=2.0)})
+    done = run_step(quick, RunSettings(tmp_path, timeout=5.5))
     assert done.ran_out
     assert done.outcome.seconds < 20
-    counts = read_simulation(context, PassPlan("counters", "valgrind", (quick,), limit=7.0), 7.1)
+    counts = read_simulation(context, PassPlan("counters", "valgrind", (quick,), limit=5.5), 5.6)
     assert next(c.value for c in counts.counters if c.name == "Ir") > 1e6
     assert any("genexpr" in h.function or "eval" in h.function.lower() for h in counts.profiles[0].hotspots)

@@ -291,7 +291,7 @@ DOCUMENTS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(DOCUMENTS)
 def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -> None:
     data = strict(run.run_to_text(document))

@@ -103,10 +103,10 @@ def test_rows_that_one_warp_holds_and_that_programs_walk_over(interpreted: Inter
     found = interpreted("""
 for operation in ("LayerNorm", "CrossEntropy"):
     for direction in BOTH:
-        for shape, dtype in (((1, 21, 200), "float32"), ((1, 18, 300), "float16"), ((1, 3, 1500), "float16")):
+        for shape, dtype in (((1, 21, 200), "float32"), ((1, 3, 1500), "float16")):
             print(share(problem(operation, shape, dtype, direction)))
 """)
-    assert len(found) == 12
+    assert len(found) == 8
     assert max(map(float, found)) < 0.7
 
 

@@ -69,7 +69,7 @@ def test_options_that_do_not_belong_together_are_refused(tmp_path: Path, words: 
 
 
 def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: Path) -> None:
-    quick, slow = (f'{sys.executable} -c "{BUSY.format(s)}"' for s in (0.05, 0.1))
+    quick, slow = (f'{sys.executable} -c "{BUSY.format(s)}"' for s in (0.02, 0.2))
     command = [*PROFKIT, "compare", "--budget", "30", "--a", quick, "--b", slow]
     errors = tmp_path / "errors"
     with (
