@@ -90,9 +90,8 @@ def effective_size(values: Sequence[float]) -> float:
     is a second bound. Wild values are clipped at 3 sigma first, since they hide the correlation of the rest.
     """
     n = len(values)
-    if n < 8 or max(values) - min(values) < 1e-12 * abs(
-        values[0]
-    ):  # apart by the rounding of the clock alone
+    # Apart by the rounding of the clock alone, they have no correlation.
+    if n < 8 or max(values) - min(values) < 1e-12 * abs(values[0]):
         return float(n)
     sizes = [float(n), _size_by_sum(values)]
     sigma = mad_sigma(values)

@@ -36,9 +36,8 @@ class RunAnswer:
     insights: Rows = field(default_factory=list)
     verdicts: Rows = field(default_factory=list)
     readings: Rows = field(default_factory=list)
-    more: dict[str, int] = field(
-        default_factory=dict
-    )  # rows that are left, by part: summarize(id, part) has them
+    # Rows that are left, by part: summarize(id, part) has them.
+    more: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,8 @@ class _Chain:
                 self.steps.append(
                     BundleStep(f"{name} scrub", "failed", 0.0, self.redactor.text(fault.message))
                 )
-            for log in sorted(
-                (run / "logs").glob("*.log")
-            ):  # the program is ours: what it prints may be given away
+            # The program is ours: what it prints may be given away.
+            for log in sorted((run / "logs").glob("*.log")):
                 self._keep(f"{name}/logs/{log.name}", read_start(log, _MOST).decode("utf-8", "replace"))
 
     def _record(self, name: str, tool: str, program: list[str]) -> None:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from profkit.core.signals import defer_interrupts
-from profkit.fronts.recording import Recording, cell_of
+from profkit.fronts.recording import PartRecording, cell_of
 
 if TYPE_CHECKING:
     from profkit.core.types import RunState
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def start(name: str) -> Recording:
+def start(name: str) -> PartRecording:
     """Sample all threads of this process from now on; `name` is that of the run. Takes a millisecond."""
-    return Recording(name).begin()
+    return PartRecording(name).begin()
 
 
-def stop(recording: Recording, state: RunState = "complete", failure: str | None = None) -> Run:
+def stop(recording: PartRecording, state: RunState = "complete", failure: str | None = None) -> Run:
     """End it, and the judged run.
 
     Takes a tenth of a second, and the first one in a process another half, to load what judges; `recording.end()` alone
@@ -54,7 +54,7 @@ class Profiling:
         from profkit.fronts.read_recording import empty_run  # all before it begins, so that it is not sampled
 
         caller = cell_of(sys._getframe(1).f_code.co_filename)
-        self._recording = Recording(
+        self._recording = PartRecording(
             self._name or caller or Path(getattr(sys, "argv", [""])[0]).stem or "python"
         )
         self._run = empty_run(self._recording)

@@ -25,7 +25,7 @@ from profkit.core.types import (
     Source,
     Workload,
 )
-from profkit.fronts.recording import STACKS, TRACE, PartSampler, Recording
+from profkit.fronts.recording import STACKS, TRACE, PartRecording, PartSampler
 from profkit.hardware.machine import read_machine
 from profkit.profiling.api import Run
 from profkit.profiling.summarize import judge_document, read_report
@@ -39,12 +39,12 @@ LEAST, SHORT = (
 )  # of fewer samples, in less than so many seconds, nothing is said of where the time goes
 
 
-def empty_run(recording: Recording) -> Run:
+def empty_run(recording: PartRecording) -> Run:
     """The run of a recording that goes on."""
     return Run(_document(recording, "running", None), recording.folder, recording)
 
 
-def read_recording(recording: Recording, state: RunState, failure: str | None) -> RunDocument:
+def read_recording(recording: PartRecording, state: RunState, failure: str | None) -> RunDocument:
     """The run of a recording that has ended. Raises UnreadableReport where its file is damaged."""
     document, sampler = _document(recording, state, failure), recording.sampler
     if sampler is None:
@@ -57,14 +57,14 @@ def read_recording(recording: Recording, state: RunState, failure: str | None) -
     return judge_document(_with_trace(document, recording, trace) if trace is not None else document, ())
 
 
-def _document(recording: Recording, state: RunState, failure: str | None) -> RunDocument:
+def _document(recording: PartRecording, state: RunState, failure: str | None) -> RunDocument:
     command = mask_command(sys.orig_argv)[0] if ipython_shell() is None else ()  # else it is that of a kernel
     started = datetime.fromtimestamp(recording.started, timezone.utc).isoformat(timespec="seconds")
     workload = Workload(tuple(command), recording.name, os.getcwd(), sys.executable)
     return RunDocument(recording.name, DEFAULT, state, workload, started, read_machine(), failure=failure)
 
 
-def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampler) -> RunDocument:
+def _with_stacks(document: RunDocument, recording: PartRecording, sampler: PartSampler) -> RunDocument:
     folder = recording.folder
     report = read_report(folder / STACKS)
     cells = folder / "cells"  # as files, so that their source is read like any other
@@ -83,7 +83,7 @@ def _with_stacks(document: RunDocument, recording: Recording, sampler: PartSampl
     return _added(document, report, done)
 
 
-def _with_trace(document: RunDocument, recording: Recording, path: Path) -> RunDocument:
+def _with_trace(document: RunDocument, recording: PartRecording, path: Path) -> RunDocument:
     report = read_report(path)
     backend = backend_of_report(report).name
     document = replace(document, backend=backend, trace=report.trace, gpus=report.gpus, facts=report.facts)

@@ -31,7 +31,7 @@ PATIENCE = 0.05  # seconds, for the first sample of what took longer than that
 LOOKS = 0.25  # seconds between two looks at the process: memory, processor time, time in a queue
 _UNDER_WAY = "not sampled: {} already. End that one, or leave this one out"
 _lock = threading.Lock()
-_current: list[Recording] = []  # the one that goes on: a process has one sampler
+_current: list[PartRecording] = []  # the one that goes on: a process has one sampler
 
 
 class PartSampler(StackSampler):
@@ -110,7 +110,7 @@ def cell_of(file: str) -> str | None:
     return f"cell [{number}]" if number else None
 
 
-class Recording:
+class PartRecording:
     """A part of this process that is sampled from `begin` to `end`: all threads, and the children that it forks.
 
     `name` is that of the run. One goes on at a time: a second one, and any in a program that `profkit profile` runs,
@@ -128,7 +128,7 @@ class Recording:
         self.folder = Path(temporary, clean_name(name))
         (self.folder / "artifacts").mkdir(parents=True)
 
-    def begin(self) -> Recording:
+    def begin(self) -> PartRecording:
         """Sample from now on. Takes a millisecond; with torch on a GPU the first time a second."""
         with _lock:
             if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
