@@ -153,6 +153,16 @@ class RunCollector:
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._add_peaks(known)
 
+    def explain_failure(self, message: str) -> str | None:
+        """What the backend can find out of a workload that failed with this message, as the first answer says it."""
+        plan = self._run.after_failure(message)
+        if plan is None:
+            return None
+        record = self._collect_pass(plan, PlanState(marked=False))
+        self._add_findings(plan, replace(record.result, state="finished", reason=None), None)
+        answer = self._answer_now()
+        return f"{answer.title}: {answer.evidence}" if answer is not None else None
+
     def _has_run(self) -> bool:
         """Whether any pass showed that the workload can end well: then one that fails may be its instrument's fault."""
         return any(result.state == "finished" for result in self.document.passes)

@@ -35,6 +35,8 @@ RULES: tuple[Rule, ...] = (
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
+    Rule("out-of-memory", gpu_lines.memory_is_full),
+    Rule("debug-checks", gpu_lines.debug_checks),
     Rule("device-sync", gpu_lines.device_sync),
     Rule("graph-breaks", gpu_lines.graph_breaks),
     Rule("recompilations", gpu_lines.recompilations),
@@ -132,7 +134,20 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     if alone is not None and _says_more(alone, ranked):
         ranked = [alone, *ranked]
     first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
-    return tuple(sorted(ranked, key=lambda one: one.rule != first))
+    return _whole_program_first(run, sorted(ranked, key=lambda one: one.rule != first))
+
+
+def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
+    """What wins more seconds of the program than all its steps could: then without what wins next to nothing there."""
+    split = run.document.time_split
+    whole = next((one for one in ranked if one.gain is not None and one.gain.of == gpu_lines.PROGRAM), None)
+    if split is None or split.steady is None or whole is None or whole.gain is None:
+        return tuple(ranked)
+    seconds, others = whole.gain.at_most * split.wall, [one for one in ranked if one is not whole]
+    wins = [one.gain.at_most * split.steady if one.gain is not None else seconds for one in others]
+    if seconds <= max(wins, default=0.0):
+        return tuple(ranked)
+    return (whole, *(one for one, win in zip(others, wins, strict=True) if win >= LITTLE * seconds))
 
 
 def _is_explained(one: Insight, where: Place, gain: float) -> bool:

@@ -16,6 +16,7 @@ from profkit.core.errors import WorkloadError
 from profkit.profiling.summarize import summarize_report
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 RECORDED = ROOT / "tests" / "data" / "cuda" / "nsys" / "operations.sqlite"
 
@@ -73,7 +74,7 @@ def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_p
     shutil.copy(RECORDED, tmp_path / EXPORT)
     (tmp_path / SWITCHED_OFF).write_text('{"reason": "torch.compile is used"}\n{"reason": null}\n{"rea')
     found = add_launchers(PassFindings(notes=("first",)), tmp_path)
-    assert found.notes == (
+    assert spoken_lines(found.notes) == (
         "first",
         "operations and lines of the kernels are those of a part of the run: torch.compile is used",
     )

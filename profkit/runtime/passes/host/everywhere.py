@@ -90,7 +90,19 @@ def start(out: str) -> None:
         switches.members.append(lines)
         lines.start()
 
+    def jax_is_there(_: ModuleType) -> None:
+        from .own_library import own_library
+
+        with own_library:
+            from .operation_lines import is_foreign
+            from .torch_state import JaxCompiler
+
+        compiler = JaxCompiler(out, is_foreign)
+        switches.members.append(compiler)
+        compiler.start()
+
     call_after_import("torch", torch_is_there)
+    call_after_import("jax", jax_is_there)
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()

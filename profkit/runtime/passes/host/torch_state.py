@@ -1,4 +1,4 @@
-"""What torch itself knows of a program: lines whose tensors stay on the device, and where torch.compile stopped.
+"""What torch and JAX know of a program: lines whose tensors stay on the device, and what their compilers did.
 
 The allocator keeps the stack of what is allocated now. While there is more at each look, it is asked for these: in the
 program's own thread, since the answer may import parts of torch.
@@ -6,7 +6,9 @@ program's own thread, since the answer may import parts of torch.
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import json
 import logging
 import os
 import re
@@ -17,6 +19,7 @@ from math import inf
 from time import perf_counter
 from typing import Any
 
+SCHEMA = "profkit.operations/1"
 FIRST, SLOWER = 0.1, 1.3  # seconds until the first look, and how much longer it takes until each next one
 LOOKS = 3  # at least, of which each found more
 LEAST_STEP, LEAST_GROWTH = 1 << 20, 16 << 20  # bytes between two looks, and between the first and the last
@@ -45,10 +48,15 @@ class DeviceMemory:
         self._torch: Any = None
         self._begun = self._pause = 0.0
         self._next = inf
+        self.when_full: list[
+            list[object]
+        ] = []  # lines that held memory when there was no more, most bytes first
 
     def begin(self, torch: Any) -> None:
         """Look from here on; CUDA is in use."""
         torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+        with suppress(Exception):
+            torch._C._cuda_attach_out_of_memory_observer(self._ran_out)
         self._torch, self._begun, self._pause = torch, perf_counter(), FIRST
         self._next = self._begun + FIRST
 
@@ -91,19 +99,29 @@ class DeviceMemory:
         if len(last) < LOOKS or not growing:
             self._looks.clear()
             return True
-        held: dict[_Line, tuple[int, int]] = {}
-        blocks = 0
-        for segment in torch.cuda.memory._snapshot()["segments"]:
-            for block in segment["blocks"]:
-                if not block["state"].startswith("active"):
-                    continue
-                blocks += 1
-                line = self._line_of(block.get("frames", ()))
-                size, count = held.get(line, (0, 0))
-                held[line] = (size + block.get("requested_size", block["size"]), count + 1)
+        held = self._held_by_line()
+        blocks = sum(count for _, count in held.values())
         held.pop(("", 0, ""), None)
         self._looks.append((round(perf_counter() - self._begun, 3), held))
         return blocks < MOST_BLOCKS
+
+    def _held_by_line(self) -> dict[_Line, tuple[int, int]]:
+        """Bytes and blocks that are allocated now, by line; those of no line are the backward pass's."""
+        held: dict[_Line, tuple[int, int]] = {}
+        for segment in self._torch.cuda.memory._snapshot()["segments"]:
+            for block in segment["blocks"]:
+                if block["state"].startswith("active"):
+                    line = self._line_of(block.get("frames", ()))
+                    size, count = held.get(line, (0, 0))
+                    held[line] = (size + block.get("requested_size", block["size"]), count + 1)
+        return held
+
+    def _ran_out(self, _device: int, asked: int, _limit: int, _free: int) -> None:
+        """torch calls it before it raises; a program that frees something and goes on is told of the last time."""
+        with suppress(Exception):
+            reserved = self._torch.cuda.memory_reserved()
+            rows = sorted(self._held_by_line().items(), key=lambda one: -one[1][0])
+            self.when_full = [[*line, *held, asked, reserved] for line, held in rows]
 
     def _line_of(self, frames: Any) -> _Line:
         for frame in frames:
@@ -161,3 +179,39 @@ class CompilerLog(logging.Handler):
         """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
         ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
         return [[*key, count] for key, count in ranked][:MOST_ROWS]
+
+
+class JaxCompiler:
+    """Counts what JAX compiles, by the line of the program that asked for it."""
+
+    def __init__(self, out: str, is_foreign: Callable[[str], bool]) -> None:
+        self._out, self._is_foreign = f"{out}.operations", is_foreign
+        self._compiled: dict[tuple[str, int, str, str], list[float]] = {}
+
+    def start(self) -> None:
+        """Hear of compilations from here on."""
+        importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
+
+    def _hear(self, event: str, seconds: float, **about: Any) -> None:
+        if not event.endswith("/backend_compile_duration"):
+            return
+        frame = sys._getframe(1)
+        while frame.f_back is not None and self._is_foreign(frame.f_code.co_filename):
+            frame = frame.f_back
+        code = frame.f_code
+        place = (
+            os.path.abspath(code.co_filename),
+            frame.f_lineno,
+            code.co_name,
+            str(about.get("fun_name", "")),
+        )
+        self._compiled.setdefault(place, []).append(seconds)
+
+    def finish(self) -> None:
+        """The process ends: lines that had the same function compiled again."""
+        again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
+        again.sort(key=lambda one: -sum(one[1]))
+        rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]
+        if rows:
+            with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"schema": SCHEMA, "pid": os.getpid(), "jax": rows}) + "\n")
