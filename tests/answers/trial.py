@@ -201,7 +201,7 @@ def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
     """A recorded run as it is judged today. Its files may be compressed."""
     from profkit.analysis.timeline.origins import with_operations
     from profkit.backends import PassFindings
-    from profkit.backends.cuda.kernels import with_definitions
+    from profkit.backends.cuda.program_source import with_definitions
     from profkit.backends.cuda.run import add_launchers
     from profkit.core.run_folder import SCHEMA, run_from_json
     from profkit.profilers.registry import recognise_format

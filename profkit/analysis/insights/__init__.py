@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights import (
+    gpu_calls,
     gpu_devices,
     gpu_host,
     gpu_latency,
@@ -37,15 +38,22 @@ RULES: tuple[Rule, ...] = (
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
     Rule("out-of-memory", gpu_lines.memory_is_full),
     Rule("debug-checks", gpu_lines.debug_checks),
+    Rule("device-allocations", gpu_calls.device_allocations),
+    Rule("small-copies", gpu_calls.small_copies),
     Rule("device-sync", gpu_lines.device_sync),
     Rule("graph-breaks", gpu_lines.graph_breaks),
     Rule("recompilations", gpu_lines.recompilations),
+    Rule("autotuned-again", gpu_lines.autotuned_again),
     Rule("growing-memory", gpu_lines.growing_device_memory),
     Rule("written-out-attention", gpu_lines.written_out_attention),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
     Rule("host-pauses", gpu_timeline.host_pauses),
     Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("contended-sums", gpu_calls.contended_sums),
+    Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
+    Rule("unlucky-transform", gpu_calls.unlucky_transforms),
+    Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),
@@ -73,6 +81,10 @@ GPU_RULES = frozenset(
     if not rule.find.__module__.rpartition(".")[2].startswith("host")
     and rule.find
     not in (
+        gpu_calls.device_allocations,
+        gpu_calls.small_copies,
+        gpu_lines.debug_checks,
+        gpu_lines.memory_is_full,
         gpu_lines.device_sync,
         gpu_lines.growing_device_memory,
         gpu_timeline.late_launches,
@@ -84,6 +96,7 @@ COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.en
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
+_CAUSES = ("debug-checks", "device-allocations", "small-copies")  # rules that say why a device waits
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
@@ -127,9 +140,13 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     if any(one.rule == "late-launches" for one in ranked):
         ranked = [one for one in ranked if one.rule != "small-kernels"]
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
-    if explained is not None and explained.gain is not None:
-        rest = [one for one in ranked if not _is_explained(one, explained.where, explained.gain.at_most)]
-        ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
+    causes = [one for one in ranked if one.rule in _CAUSES]
+    ranked = [*causes, *(one for one in ranked if one.rule not in _CAUSES)]
+    for cause in (*causes, *([explained] if explained is not None else ())):
+        if cause.gain is not None:
+            where, most = cause.where, cause.gain.at_most
+            rest = [one for one in ranked if one is not cause and not _is_explained(one, where, most)]
+            ranked = sorted((cause, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
         ranked = [alone, *ranked]

@@ -20,10 +20,12 @@ MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
 AGAIN = 4  # compilations of one function: fewer are its few shapes
 PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
+TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
 _READ_SELDOM = (
     "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred steps "
-    "or at the end; .item(), float(), bool(), print and .cpu() of an array of the device all wait."
+    "or at the end; .item(), float(), bool(), print and .cpu() of an array of the device all wait. CUDA: kernels of "
+    "one stream follow each other without a synchronisation."
 )
 _OF_TORCH = (
     "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
@@ -90,7 +92,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "device-sync",
         f"This line waits for the GPU {times_text(trace, line.waits)}",
-        f"it reads from the device{reads}: until all that was launched is done the host launches nothing, and "
+        f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
+        f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
         _READ_SELDOM,
         place_of_line(line),
@@ -175,6 +178,27 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
 def _other_lines(spots: Sequence[Hotspot]) -> str:
     lines = list(dict.fromkeys(one.line for one in spots[1:] if one.line != spots[0].line))
     return f"; also in line {', '.join(map(str, lines[:5]))}" if lines else ""
+
+
+def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
+    """A kernel that Triton tunes for each of many keys: each time it tries all configurations."""
+    profile, split = run.profile("tuned-kernels"), run.document.time_split
+    first = profile.hotspots[0] if profile is not None else None
+    if first is None or split is None or (first.calls or 0) < AGAIN:
+        return
+    keys, tried = first.calls or 0, round(first.counters["configurations"])
+    seconds = (keys - 1) * tried * TUNING
+    share = min(1.0, seconds / split.wall)
+    yield Insight(
+        "autotuned-again",
+        f"Triton tunes {first.function} for {keys} different keys",
+        f"{tried} configurations are tried for each, about {format_quantity(TUNING, 's')} long: about "
+        f"{format_quantity(seconds, 's')} in all",
+        "Leave out of triton.autotune's key what changes with each call, or round it up (to a power of two) before; or "
+        "keep one configuration. TRITON_PRINT_AUTOTUNING=1 shows each, TRITON_CACHE_AUTOTUNING=1 keeps what was found.",
+        Place(None, None, first.function, first.file, first.line),
+        Gain(share, PROGRAM, "as if it were tuned once"),
+    )
 
 
 def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place, percent_text
+from profkit.analysis.insights.gpu_calls import is_copy
 from profkit.analysis.insights.gpu_lines import (
     is_elementwise,
     looping_place,
@@ -33,6 +34,7 @@ _WRITTEN_OUT = (
 _WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
+BOTH = 0.3  # of the copies of the other direction: both can run at once
 LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
 _PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
 _PIN = "PyTorch: tensor.pin_memory(), DataLoader(pin_memory=True); CUDA: cudaHostAlloc, cudaHostRegister."
@@ -70,6 +72,11 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     if exposed < LEAST or not seconds or seconds < 0.5 * sum(one.seconds for one in trace.transfers):
         return
     kernels = max(0.0, trace.busy - trace.copying) / trace.span
+    ways = {
+        kind: sum(one.seconds for one in copies if one.kind == kind) / trace.span for kind in _HOST_COPIES
+    }
+    both = min(ways.values()) >= BOTH * max(ways.values())
+    hidden = kernels + sum(ways.values()) - max(kernels, *ways.values()) if both else kernels
     first = max(copies, key=lambda one: one.seconds)
     memory = _memory_seconds(copies)
     pageable = memory["pageable"] > 0.5 * seconds
@@ -79,7 +86,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
     )
     pin = f"First pin the memory: {_PAGEABLE} {_PIN} Then " if pageable else ""
-    if kernels >= exposed / 2:
+    if hidden >= exposed / 2:
         pinned = memory["pinned"] > 0.5 * seconds
         how = "" if pageable or pinned else "pinned memory and "
         loader = "" if pageable or pinned else "DataLoader(pin_memory=True), "
@@ -90,9 +97,11 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and begin that of the "
             f"next batch before the kernels of this one are launched. PyTorch: {loader}.to(device, non_blocking=True).",
             gain=Gain(
-                min(exposed, kernels),
+                min(exposed, hidden),
                 run.time_name,
-                "overlap hides no more than the time in which kernels run",
+                "as if kernels and the copies of both directions ran at once"
+                if both
+                else "overlap hides no more than the time in which kernels run",
             ),
         )
     else:
@@ -253,6 +262,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         one
         for one in trace.kernels
         if is_elementwise(one)
+        and not is_copy(one)
         and not works_on_attention(run, one)
         and not _CONVERTING.search(one.kernel.name)
     ]

@@ -25,8 +25,8 @@ from profkit.backends.cuda.kernels import (
     count_in_program,
     entries_needed,
     read_counters,
-    with_definitions,
 )
+from profkit.backends.cuda.program_source import with_definitions
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent

@@ -253,6 +253,12 @@ def _compiled_by_jax(file: Any, line: Any, function: Any, name: Any, count: Any,
     )
 
 
+def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> Hotspot:
+    """A kernel that Triton tuned for so many keys."""
+    known = {"configurations": float(configurations)}
+    return Hotspot(str(name), float(keys), None, int(keys), str(file), int(line), counters=known)
+
+
 def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
     """Where torch.compile left a function, and why."""
     known = {"whole": float(whole)}
@@ -266,6 +272,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("full", _held, "lines that held the device's memory when it was full", "B", "held-lines"),
     ("checks", _check, "switches for debugging", "count", "debug-checks"),
     ("recompiles", _compiled_again, "compiled again", "count", "recompilations"),
+    ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
     ("jax", _compiled_by_jax, "compiled again by JAX", "count", "recompilations"),
 )
 

@@ -39,6 +39,7 @@ ProfileKind = Literal[
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
     "held-lines",  # lines that held the device's memory when it was full: bytes
+    "tuned-kernels",  # kernels that Triton tuned for several keys
     "debug-checks",  # switches for debugging that are on
     "recompilations",  # functions that a compiler compiles again
     "graph-breaks",  # lines at which torch.compile leaves a function, and why

@@ -103,7 +103,9 @@ def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path
     ]
     report = read_ncu_rep(w.write(tmp_path / "made.ncu-rep", w.simple(results)))
     assert {counter.scope.name for counter in report.counters} == {"done"}
-    assert [line for line in spoken_lines(report.warnings) if line.startswith("nothing was counted of trace")] != []
+    assert [
+        line for line in spoken_lines(report.warnings) if line.startswith("nothing was counted of trace")
+    ] != []
 
 
 def test_results_of_several_kernels_as_one_are_left_out_and_told(tmp_path: Path) -> None:

@@ -244,7 +244,9 @@ def test_samples_of_our_own_thread_are_left_out_and_counted(tmp_path: Path):
     ]
     report = read(tmp_path, "\n".join(lines) + "\n")
     assert report.profiles[0].total == pytest.approx(3e-6)
-    assert spoken_lines(report.warnings) == ("25.0 % of perf's samples were of profkit's own sampler: left out",)
+    assert spoken_lines(report.warnings) == (
+        "25.0 % of perf's samples were of profkit's own sampler: left out",
+    )
 
 
 def test_an_event_of_user_space_only_says_so(tmp_path: Path):

@@ -59,7 +59,9 @@ def test_entries_of_all_processes_are_windows_sorted_and_apart() -> None:
 def test_a_region_cut_by_the_ends_of_the_trace_or_outside_of_it_is_cut_and_told() -> None:
     found = align_regions([record((-5, 10), (LENGTH - 3, LENGTH + 3))], CLOCK, LENGTH)
     assert found.windows == ((0, 10), (LENGTH - 3, LENGTH))
-    assert spoken_lines(found.notes) == ("2 of 2 entries of the region lie outside of the trace, or across its ends",)
+    assert spoken_lines(found.notes) == (
+        "2 of 2 entries of the region lie outside of the trace, or across its ends",
+    )
     found = align_regions([record((-9, -4), (5, 6), (LENGTH + 1, LENGTH + 2))], CLOCK, LENGTH)
     assert (found.windows, found.entries) == (((5, 6),), 1)
 

@@ -16,8 +16,8 @@ from profkit.profilers.xctrace.report import find_exports, read_exports
 from profkit.profilers.xctrace.toc import read_toc
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
-from tests.xctrace_tables import EMPTY, duration, export, node, process, text, time
 from tests.spoken import spoken_lines
+from tests.xctrace_tables import EMPTY, duration, export, node, process, text, time
 
 STATES = (("start", "start-time"), ("duration", "duration"), ("state", "gpu-state"))
 ROWS = [[time(n * 100), duration(50), text("gpu-state", "Active" if n % 2 else "Idle")] for n in range(8)]

@@ -13,7 +13,8 @@ import pytest
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
 from profkit.runtime.passes.host import samples, torch_state
-from profkit.runtime.passes.host.torch_state import CompilerLog, DeviceMemory
+from profkit.runtime.passes.host.compilers import CompilerLog
+from profkit.runtime.passes.host.torch_state import DeviceMemory
 
 MIB = 1 << 20
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.simulated_clock import SIMULATED
-from tests.workload_process import Done, run_workload
 from tests.spoken import spoken_lines
+from tests.workload_process import Done, run_workload
 
 Run = Callable[..., Done]
 

@@ -94,15 +94,26 @@ def start(out: str) -> None:
         from .own_library import own_library
 
         with own_library:
+            from .compilers import JaxCompiler
             from .operation_lines import is_foreign
-            from .torch_state import JaxCompiler
 
         compiler = JaxCompiler(out, is_foreign)
         switches.members.append(compiler)
         compiler.start()
 
+    def triton_is_there(module: ModuleType) -> None:
+        from .own_library import own_library
+
+        with own_library:
+            from .compilers import TritonTuner
+
+        tuner = TritonTuner(out)
+        switches.members.append(tuner)
+        tuner.start(module)
+
     call_after_import("torch", torch_is_there)
     call_after_import("jax", jax_is_there)
+    call_after_import("triton.runtime.autotuner", triton_is_there)
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()

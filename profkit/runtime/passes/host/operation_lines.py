@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import os
 import sys
 import threading
@@ -22,8 +21,9 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
+from .compilers import MOST_ROWS, CompilerLog, add_to_file
 from .session import is_own
-from .torch_state import MOST_ROWS, SCHEMA, CompilerLog, DeviceMemory
+from .torch_state import DeviceMemory
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
@@ -50,7 +50,7 @@ class OperationLines:
     """The companion of a process that uses torch."""
 
     def __init__(self, out: str) -> None:
-        self._out = f"{out}.operations"
+        self._out = out
         self._main = threading.get_ident()
         self._mode: Any = None
         self._emitter: Any = None
@@ -81,20 +81,17 @@ class OperationLines:
         """The process ends: say what was seen."""
         if self._mode is None and self._reason is None:
             return
-        line = {
-            "schema": SCHEMA,
-            "pid": os.getpid(),
-            "calls": self._calls,
-            "lines": len(self._texts),
-            "reason": self._reason,
-            "memory": self._memory.end(),
-            "full": self._memory.when_full[:MOST_ROWS],
-            "checks": self._checks,
-            "breaks": self._compiler.breaks(),
-            "recompiles": self._compiler.compiled_again(),
-        }
-        with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        add_to_file(
+            self._out,
+            calls=self._calls,
+            lines=len(self._texts),
+            reason=self._reason,
+            memory=self._memory.end(),
+            full=self._memory.when_full[:MOST_ROWS],
+            checks=self._checks,
+            breaks=self._compiler.breaks(),
+            recompiles=self._compiler.compiled_again(),
+        )
 
     def _install(self, torch: Any) -> None:
         self._torch_folder = os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "")
