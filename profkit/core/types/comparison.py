@@ -177,7 +177,7 @@ class ComparedWorkload:
     name: str
     ending: ComparedEnding
     comparison: Comparison | None = None
-    reason: str = ""
+    reason: Fact | None = None
     fix: str | None = None
 
 
@@ -223,7 +223,7 @@ class SkippedCommit:
     """A commit that could not be built or run, and why."""
 
     commit: str
-    reason: str
+    reason: Fact
 
 
 @dataclass(frozen=True)
