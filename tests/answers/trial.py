@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -263,8 +264,15 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         seconds,
         split.get("wall") or 0.0,
         absurd=", ".join(absurd),
-        changed=next((note for note in document["notes"] if note.startswith("now: ")), ""),
+        changed="\n".join(_changes(document)),
     )
+
+
+def _changes(document: dict[str, Any]) -> Iterator[str]:
+    """What became of the first answer."""
+    for note in document["notes"]:
+        if note["code"] in ("answer-changed", "answer-changed-by"):
+            yield f"now: {note['names']['said']} instead of {note['names']['message']}"
 
 
 def functions_of(source: Path, marked: set[int]) -> set[str]:

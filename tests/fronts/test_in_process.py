@@ -23,6 +23,7 @@ from profkit.fronts.in_process import start, stop
 from profkit.fronts.recording import STACKS, _current
 from profkit.profiling.api import Run
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 TRACE = ROOT / "tests" / "data" / "cuda" / "torch" / "torch.cuda.json.gz"
 
@@ -149,7 +150,7 @@ def test_a_second_one_samples_nothing_and_says_so(monkeypatch: pytest.MonkeyPatc
     outer = start("outer")
     inner = stop(start("inner"))
     compute(0.3)
-    assert "outer is sampled in this process already" in inner.document.notes[0]
+    assert "outer is sampled in this process already" in spoken_lines(inner.document.notes)[0]
     assert inner.document.passes[0].state == "skipped"
     assert stop(outer).hot_spots
     monkeypatch.setenv("PROFKIT_DIRECTIVE", "{}")
