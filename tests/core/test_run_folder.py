@@ -169,7 +169,7 @@ def valid(**changes: object) -> str:
         ("{}", "schema is None"),
         ('{"schema": 1}', "schema is 1"),
         ('{"schema": "other/1"}', "'other/1'"),
-        (valid(schema="profkit.run/6"), "newer profkit"),
+        (valid(schema="profkit.run/7"), "newer profkit"),
         (valid(schema="profkit.run/1"), "older profkit"),
         (valid(name=3), "name is 3, not a text"),
         (valid(state="done"), "state is 'done', not running or complete"),

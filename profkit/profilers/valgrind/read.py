@@ -158,7 +158,7 @@ def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[Fact]:
         totals = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
         for event, ours, theirs in zip(dump.events, own, totals, strict=False):
             if 1000 * abs(ours - theirs) > max(ours, theirs):
-                yield Fact.of("other-total", dump=number, event=event, total=theirs, sum=ours)
+                yield Fact.of("other-total", dump=number, event=event, total=str(theirs), sum=str(ours))
                 break
 
 
