@@ -178,7 +178,7 @@ class ComparedWorkload:
     name: str
     ending: ComparedEnding
     comparison: Comparison | None = None
-    reason: str = ""
+    reason: Fact | None = None
     fix: str | None = None
 
 
@@ -224,7 +224,7 @@ class SkippedCommit:
     """A commit that could not be built or run, and why."""
 
     commit: str
-    reason: str
+    reason: Fact
 
 
 @dataclass(frozen=True)

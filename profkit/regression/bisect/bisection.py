@@ -31,6 +31,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
     Change,
+    Fact,
     Json,
     Scope,
     SkippedCommit,
@@ -66,9 +67,10 @@ from profkit.regression.paired.interleave import (
     confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
+from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import size_text
 
-OTHER_REGIONS = "it marks other regions than the commit it is compared with"
+OTHER_REGIONS = Fact("other-regions")
 SHORT = 10  # digits of a commit
 _SUBJECT = 200  # characters of a message's first line that are kept
 StepKind = Literal["ends", "search", "confirm"]
@@ -186,7 +188,7 @@ class Bisection:
         if move.direct:
             found = [one for one in self._run_in_full(first, second, number) if one.scope == scope]
             if not found:
-                raise UsageError(OTHER_REGIONS)
+                raise OtherRegions
             return found[0]
         reference = self.search.steps[0].pairs
 
@@ -197,7 +199,7 @@ class Bisection:
         runs, _ = self._run(first, second, number, enough)
         pairs = _pairs_in(runs, scope)
         if len(pairs) < FEW:
-            raise UsageError(OTHER_REGIONS)
+            raise OtherRegions
         return change_of(pairs, self.document.options.floor, scope)
 
     def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Change, ...]:
@@ -205,7 +207,7 @@ class Bisection:
         _, result = self._run(first, second, number)
         found = tuple(change for change in result.changes if change.unit == "s")
         if not found:
-            raise UsageError(OTHER_REGIONS)
+            raise OtherRegions
         return found
 
     def _run(
@@ -231,11 +233,12 @@ class Bisection:
         if commit in (self.search.good, self.search.commits[-1]):
             raise fault
         lines = [line.strip() for line in fault.message.splitlines()] or [""]
-        reason = " ".join(dict.fromkeys([lines[0], lines[-1]]))
+        reason = Fact.message(" ".join(dict.fromkeys([lines[0], lines[-1]])))
+        reason = OTHER_REGIONS if isinstance(fault, OtherRegions) else reason
         self._change(skipped=(*self.search.skipped, SkippedCommit(commit, reason)))
         self._name(commit)
         write_state(self.folder, self.document)
-        self.progress.end(f"{commit[:SHORT]} is skipped: {reason}")
+        self.progress.end(f"{commit[:SHORT]} is skipped: {fact_text(reason)}")
 
     def _finish(self, found: tuple[Found, ...]) -> None:
         parts = [self._part(one) for one in found]
@@ -368,6 +371,13 @@ class TooFewPairs(UsageError):
     """The budget has no room for the pairs that a test needs."""
 
 
+class OtherRegions(UsageError):
+    """Two commits have no region in common."""
+
+    def __init__(self) -> None:
+        super().__init__(fact_text(OTHER_REGIONS))
+
+
 def _pairs_in(runs: PairedRuns, scope: Scope) -> Pairs:
     return tuple((old, new) for new, old in runs.values(scope))
 
@@ -386,7 +396,7 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     return change
 
 
-SCHEMA = "profkit.bisect/1"
+SCHEMA = "profkit.bisect/2"
 FILE_NAME = "bisect.json"
 
 

@@ -103,7 +103,7 @@ def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOu
         metric=series.key.metric,
         outcome=outcome,
         code=code,
-        message=(point.reason or "") if code == "not-valid" else "",
+        reason=point.reason if code == "not-valid" else None,
         unit=series.unit,
         better=better,
         scope=series.key.scope,

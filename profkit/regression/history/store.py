@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from profkit.core.codec import without_collector
-from profkit.core.errors import UsageError
+from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import AcceptedChange, Entry, Series, Value
 from profkit.regression.history.file import damage_error, default_path, explain_sqlite_error, open_file
 from profkit.regression.history.rows import (
@@ -262,7 +262,7 @@ class History:
             yield
         except sqlite3.Error as error:
             raise explain_sqlite_error(self.path, error) from error
-        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, UnreadableReport) as error:
             raise damage_error(self.path, f"a row cannot be read ({error})") from error
 
 

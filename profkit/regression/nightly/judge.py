@@ -17,6 +17,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import (
     AcceptedChange,
     Entry,
+    Fact,
     MetricOutcome,
     Series,
     Verdict,
@@ -76,7 +77,7 @@ def judge_workload(
         backend=entry.backend if entry is not None else spec.backend,
         outcome="missing",
         code=_CODES.get(done.ending, done.ending),
-        message=done.message,
+        reason=done.reason,
         run=done.run,
         seconds=done.seconds,
         fix=done.fix,
@@ -85,7 +86,7 @@ def judge_workload(
     )
     if done.ending != "done" or entry is None:
         return bare
-    bare = replace(bare, message=entry.reason or "")
+    bare = replace(bare, reason=entry.reason)
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(bare, outcome="invalid", code="not-valid")
     metrics = sorted([*outcomes, *_missing_gates(spec, outcomes)], key=_by_weight)
@@ -193,14 +194,14 @@ def _former(session: NightSession) -> Iterator[tuple[Mapping[str, Any], Mapping[
             night = json.loads(read_bounded_text(path))
             for one in night["workloads"]:
                 if {"name", "outcome", "code", "backend"} <= one.keys():
-                    yield night, {"metrics": [], "message": "", **one}
+                    yield night, {"metrics": [], "reason": None, **one}
 
 
 def _vanished(one: Mapping[str, Any]) -> WorkloadOutcome:
     changes = [metric.get("change") or {} for metric in one["metrics"] if metric["outcome"] == "regressed"]
-    ratio = next((change["ratio"] for change in changes if change.get("ratio")), None)
-    size = f"{100 * (ratio - 1):+.1f} %" if ratio is not None else ""
-    message = one["message"] if one["code"] == "vanished" else size
-    name = one["name"]
+    share = next((change["ratio"] - 1 for change in changes if change.get("ratio")), 0.0)
+    if one["code"] == "vanished" and one["reason"]:
+        share = one["reason"]["numbers"]["share"]
+    name, reason = one["name"], Fact.of("workload vanished", share=share)
     fix = f"retired: [{name}], or under the workload that it is now: {{was: {name}}}"
-    return WorkloadOutcome(name, one["backend"], "regressed", "vanished", message, fix=fix, ending="absent")
+    return WorkloadOutcome(name, one["backend"], "regressed", "vanished", reason, fix=fix, ending="absent")

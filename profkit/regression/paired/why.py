@@ -293,11 +293,11 @@ class Search:
             found = replace(found, notes=(Fact.of("no-time-left", passes=names),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)
-            failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
+            failed = next((result.reason for result in results if result.reason), None)
             if documents := _documents(results):
                 found = replace(found, documents=documents)
             elif failed is not None:
-                found = replace(found, notes=(Fact.of("failed-profiled", message=failed),))
+                found = replace(found, notes=(Fact.of("failed-profiled", failed),))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
         return found
 

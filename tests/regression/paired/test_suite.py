@@ -63,7 +63,7 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
     assert said.returncode == 1, said.stderr
     document = json.loads(said.stdout)
     assert (document["schema"], document["outcome"], document["exit_code"]) == (
-        "profkit.comparisons/1",
+        "profkit.comparisons/2",
         "regressed",
         1,
     )
@@ -75,7 +75,7 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
     slow = document["workloads"][0]["comparison"]
     assert slow["changes"][0]["ratio"] > 1.2
     assert slow["changes"][0]["floor"] == pytest.approx(0.04)  # of the file
-    assert document["workloads"][1]["reason"].endswith("no such thing")
+    assert document["workloads"][1]["reason"]["names"]["text"].endswith("no such thing")
     assert "workload 2 of 5" in said.stderr
     assert git(folder, "worktree", "list").count("\n") == 0
 
