@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -239,6 +238,8 @@ def _unpack(folder: Path, target: Path) -> None:
 
 def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float) -> Outcome:
     """Hold a run's insights against the answer."""
+    from tests.spoken import spoken_notes
+
     source, answer = truths.source_of(name), truths.answers[name]
     insights = document["insights"]
     first = insights[0] if insights else None
@@ -264,15 +265,8 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         seconds,
         split.get("wall") or 0.0,
         absurd=", ".join(absurd),
-        changed="\n".join(_changes(document)),
+        changed=next((note for note in spoken_notes(document) if note.startswith("now: ")), ""),
     )
-
-
-def _changes(document: dict[str, Any]) -> Iterator[str]:
-    """What became of the first answer."""
-    for note in document["notes"]:
-        if note["code"] in ("answer-changed", "answer-changed-by"):
-            yield f"now: {note['names']['said']} instead of {note['names']['message']}"
 
 
 def functions_of(source: Path, marked: set[int]) -> set[str]:
