@@ -32,7 +32,7 @@ from profkit.core.files.safe_folder import (
 )
 from profkit.core.types import Json, RunDocument
 
-SCHEMA = "profkit.run/5"
+SCHEMA = "profkit.run/6"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
@@ -119,7 +119,7 @@ def run_to_text(document: RunDocument) -> str:
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:
-    """The document in the shape of schema "profkit.run/5"."""
+    """The document in the shape of schema "profkit.run/6"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries = cast("list[dict[str, Json]]", body["summaries"])

@@ -51,11 +51,6 @@ from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
-HIDDEN_NOTE = (
-    "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
-    "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
-    "--keep-arguments writes them."
-)
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
 ONE_MORE = 1.6  # plain runs: a pass that samples and traces
@@ -92,7 +87,7 @@ class RunCollector:
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
-            notes=(HIDDEN_NOTE,) if context.hidden else (),
+            notes=(Fact("hidden-arguments"),) if context.hidden else (),
         )
         self.document = hide_values(document, context.hidden)
 
@@ -319,14 +314,14 @@ class RunCollector:
         placed = replace(self.document, hot_spots=hot_spots(self.document))
         return next(iter(find_insights(placed)), None)
 
-    def change_text(self, last: Insight | None) -> str | None:
+    def change_of(self, last: Insight | None) -> Fact | None:
         """What became of the first answer that stood on the screen; None where it is the same."""
         if self.first_answer is None or last is None or not is_another(self.first_answer, last):
             return None
-        by = f"because of the later pass {self._changed_by}" if self._changed_by else "by all passes together"
         shown = (replace(one, gain=None) for one in (last, self.first_answer))
         now, then = (answer_text(one, self._context.workload.folder) for one in shown)
-        return f"now: {now} instead of {then}, {by}"
+        by = {"name": self._changed_by} if self._changed_by else {}
+        return Fact.of("answer-changed-by" if by else "answer-changed", said=now, message=then, **by)
 
     def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
         """Whether a trace has to give the first answer: nothing is sampled later, or it would come too late."""
@@ -377,7 +372,7 @@ class RunCollector:
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
-        self._progress.end("measured" if peaks is not None else str(reason))
+        self._progress.end(fact_text(reason) or "measured")
 
 
 def is_another(one: Insight | None, other: Insight | None) -> bool:
@@ -448,7 +443,7 @@ def kernel_lines(plan: PassPlan) -> list[str]:
         replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
         name = names[planned.kernel.name, planned.kernel.id]
         lines.append(f"  {format_percent(100 * planned.share):>5} %  {name}{replays}")
-    return [*lines, *(f"  {note}" for note in plan.notes)]
+    return [*lines, *(f"  {fact_text(note)}" for note in plan.notes)]
 
 
 def _ending_text(result: PassResult) -> str:

@@ -64,7 +64,8 @@ def test_a_workload_seems_to_use_a_gpu_by_its_arguments_its_text_or_what_it_is_l
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
     python = "/usr/bin/python" if command[0] == "python" else None
-    assert cuda_evidence(Workload(command, "w", str(tmp_path), python)) == why
+    evidence = cuda_evidence(Workload(command, "w", str(tmp_path), python))
+    assert spoken(evidence) == (why or "")
 
 
 # ------------------------------------------------------------ test_revision

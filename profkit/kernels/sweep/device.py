@@ -18,7 +18,7 @@ import torch
 
 from profkit.core.formatting import plural
 from profkit.core.statistics import median
-from profkit.core.types import MeasuredCeilings, SampleSet
+from profkit.core.types import Fact, MeasuredCeilings, SampleSet
 from profkit.kernels.operations.definitions import Tensor
 from profkit.runtime.passes.device_samples import (
     FLUSH_PIECES,
@@ -161,7 +161,7 @@ def _peak_allocation(call: Callable[[], object]) -> int | None:
 
 
 PROBES = 3
-HURRIED = "the host waits for the device inside the call: launches are in these times"
+HURRIED = Fact("host-waits-inside-the-call")
 # What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
 LEFT_SECONDS, LEFT_SHARE = 200e-6, 0.5
 DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
