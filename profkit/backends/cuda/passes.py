@@ -337,7 +337,9 @@ class KernelCountersPass(NcuPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One plan; where the set was too much for this machine, one more with the smallest."""
         plans = self._with_set(state, "gate" if self.context.depth == "gate" else "standard", "counters")
-        if self.context.depth != "gate" and any(smaller_may_do(result) for result in state.passes):
+        failed = [one for one in state.passes if one.name == "counters" and one.state == "failed"]
+        # One replay saves and patches nothing.
+        if self.context.depth != "gate" and any(_OF_THE_SET.search(message_of(one.reason)) for one in failed):
             plans += self._with_set(state, "gate", "counters-gate")
         return plans
 
@@ -397,12 +399,6 @@ class ExplanationPass(NcuPass):
         if not only:
             return self.skip(Fact("no-kernel-missed"), "--depth full")
         return self.count(state, wanted, self.choose(state, trace, wanted, only), trace, "explain")
-
-
-def smaller_may_do(result: PassResult) -> bool:
-    """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
-    failed = result.name == "counters" and result.state == "failed"
-    return failed and _OF_THE_SET.search(message_of(result.reason)) is not None
 
 
 def _in_program(
