@@ -18,7 +18,6 @@ from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
-from profkit.core.inference import combine_processes
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
@@ -32,7 +31,6 @@ from profkit.core.types import (
     RunDocument,
     Timing,
 )
-from profkit.hardware.conditions import keep_time, kept_spread, lost_shares
 from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -45,7 +43,7 @@ from profkit.profiling.run_passes import (
     usage_readings,
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
-from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
+from profkit.profiling.workload import read_revision, seems_marked
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.read import read_packages
@@ -214,9 +212,7 @@ class RunCollector:
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
-            run_spread=kept_spread(self._context.machine),
         )
-        self._keep_time(main)
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
         return replace(
             known,
@@ -228,15 +224,6 @@ class RunCollector:
             own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
             start_seconds=start,
         )
-
-    def _keep_time(self, main: Timing) -> None:
-        """For the spread between runs of this machine: of what a clock of the host timed."""
-        centre = combine_processes([process.seconds for process in main.processes if process.seconds])
-        context, document = self._context, self.document
-        same = unchanged_program(context.workload, document.revision, document.packages)
-        if centre is not None and same is not None and all(p.clock == "wall" for p in main.processes):
-            lost = sum(lost_shares(document.disturbances))
-            keep_time(context.machine, f"{same} {main.name} {main.kind}", centre.median, lost)
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)

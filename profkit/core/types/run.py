@@ -280,7 +280,6 @@ class RunDocument:
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)
     disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
-    run_spread: RunSpread | None = None  # of this machine; None: no program was measured twice here
     # versions of what its process had loaded: "torch"
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
@@ -346,15 +345,6 @@ class Disturbance:
     others: float | None = None  # CPU seconds of other processes, of all cores
     waited: float | None = None  # seconds that its own threads could run and had no core
     pressure: float | None = None  # share of the time in which some task waited for a core (PSI cpu `some`)
-
-
-@dataclass(frozen=True)
-class RunSpread:
-    """How far runs of unchanged programs lay apart on this machine: logarithms of a time over that before."""
-
-    trials: int  # such pairs of runs, the last ones
-    rms: float  # the root of their mean square
-    largest: float
 
 
 @dataclass(frozen=True)
