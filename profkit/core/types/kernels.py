@@ -279,7 +279,7 @@ class OperationAttempts:
     attempts: tuple[Attempt, ...] = ()
     best: int | None = None
     stopped: StopReason = ""
-    reason: str = ""  # for `failed`: why
+    reason: Fact | None = None  # for `failed`: why
 
 
 @dataclass(frozen=True)
