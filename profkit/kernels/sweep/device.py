@@ -18,15 +18,14 @@ import torch
 
 from profkit.core.formatting import plural
 from profkit.core.statistics import median
-from profkit.core.types import MeasuredCeilings, SampleSet
-from profkit.kernels.operations.definitions import Tensor
+from profkit.core.types import Fact, MeasuredCeilings, SampleSet
+from profkit.kernels.operations.definitions import FactError, Tensor
 from profkit.runtime.passes.device_samples import (
     FLUSH_PIECES,
     DeviceCalls,
     DeviceClock,
     DeviceSample,
     DeviceWatch,
-    EventTimingError,
 )
 from profkit.runtime.passes.timing import (
     DOUBTED_SAMPLES,
@@ -179,7 +178,7 @@ def time_cold(
 
     Each call finds a flushed L2. Sixteen samples at least where the budget allows; of calls that take so long that
     eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here. Raises
-    EventTimingError where the work is elsewhere, DriverError, and what `fn` raises.
+    FactError where the work is elsewhere, DriverError, and what `fn` raises.
     """
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=True)
@@ -217,13 +216,10 @@ def time_cold(
 
 
 def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
-    """Raises EventTimingError where much is left to do when the last event has come: nobody would wait for it."""
+    """Raises FactError where much is left to do when the last event has come: nobody would wait for it."""
     left, event_seconds = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * event_seconds):
-        share = event_seconds / (event_seconds + left)
-        raise EventTimingError(
-            f"CUDA events see {share:.0%} of it: the rest is on another stream, and nothing waits for that"
-        )
+        raise FactError(Fact.of("work-elsewhere", share=event_seconds / (event_seconds + left)))
 
 
 def group_means(block: Sequence[float], each: int) -> list[float]:
