@@ -50,7 +50,7 @@ class MeasuredCeilings:
 
     bandwidth: float | None = None
     flops: float | None = None
-    method: str = ""
+    method: Fact | None = None
 
 
 @dataclass(frozen=True)

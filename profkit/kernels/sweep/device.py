@@ -83,10 +83,9 @@ def measure_ceilings(device: torch.device, dtype: torch.dtype | None = None) -> 
         flops = 2 * n**3 / _median_seconds(lambda: left @ right, device)
     finally:
         torch.set_float32_matmul_precision(before)
-    product = f"{str(dtype).removeprefix('torch.')} product of {n} x {n}"
-    return MeasuredCeilings(
-        bandwidth, flops, f"copy of {size / 2**20:.0f} MiB, {product}, median of {repeats} (torch)"
-    )
+    name = str(dtype).removeprefix("torch.")
+    method = Fact.of("copy-and-product", mebibytes=size / 2**20, dtype=name, rows=n, repeats=repeats)
+    return MeasuredCeilings(bandwidth, flops, method)
 
 
 def _median_seconds(call: Callable[[], object], device: torch.device) -> float:
