@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from profkit.analysis.metrics.formulas import formula_table
+from profkit.core import types
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
 from profkit.profiling.summarize import summarize_report, targets_for
@@ -140,6 +143,35 @@ def test_what_became_of_tests_is_codes_with_values() -> None:
     assert any(test["reason"] for test in tests)
     assert case_sentences(tests) == []
     assert case_sentences([{"reason": "it is wrong in some places"}]) != []
+
+
+# The documents of comparisons, nights, histories, sweeps, evaluations, bisections and generations.
+DOCUMENTS = (
+    types.ComparedSuite, types.Night, types.Entry, types.Trend, types.SweepDocument, types.EvaluationDocument,
+    types.BisectDocument, types.GenerationDocument,
+)  # fmt: skip
+SAYING = {*TEXTS, "reasons", "messages", "notes", "remarks", "doubt", "doubts", "text", "warnings", "method"}
+OF_OTHERS = {"BlamedLine.text": "a line of a program", "Verdict.advice": "a file of targets has it"}
+
+
+def fields_that_say(kind: Any, apart: Collection[Any], seen: set[Any]) -> Iterator[str]:
+    """The fields of a type, and of the types in it, that hold words for people as text."""
+    for part in (kind, *get_args(kind)):
+        if not is_dataclass(part) or part in seen or part in apart:
+            if part is not kind:
+                yield from fields_that_say(part, apart, seen)
+            continue
+        seen.add(part)
+        for name, inner in get_type_hints(part).items():
+            if name in SAYING and str in (inner, *get_args(inner)):
+                yield f"{part.__name__}.{name}"
+            yield from fields_that_say(inner, apart, seen)
+
+
+def test_what_documents_say_is_facts_and_no_text() -> None:
+    found = {name for kind in DOCUMENTS for name in fields_that_say(kind, {types.Insight}, set())}
+    assert found == OF_OTHERS.keys()
+    assert "Insight.evidence" in set(fields_that_say(types.Attempt, (), set()))
 
 
 def test_no_code_has_two_sentences() -> None:
