@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from profkit.core.codec import from_plain_data
 from profkit.core.types import BlamedLine, Cause, Change, Comparison, Fact
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import change_text, why_text
@@ -30,6 +32,11 @@ def spoken(what: Comparison | Change | Cause | BlamedLine | Fact | str | None) -
 def spoken_lines(facts: tuple[Fact, ...]) -> tuple[str, ...]:
     """A sentence each."""
     return tuple(map(fact_text, facts))
+
+
+def spoken_notes(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a run's JSON notes, a sentence each."""
+    return spoken_lines(from_plain_data(tuple[Fact, ...], run["notes"]))
 
 
 def message(text: Fact | str | None) -> Fact | None:

@@ -194,13 +194,11 @@ class Counting(Pass):
             told = {"iterations": iterations, "seconds": NATIVE_SECONDS}
             steps.append(switched.step(argv, f"{name}.csv", STAT_ENV, **told))
         table = table_for(self.context.machine)
-        notes = [
-            f"events of {table.title}" if perf.hardware_ok else "no PMU here: the kernel's own events only"
-        ]
+        notes = [Fact.of("events-of", name=table.title) if perf.hardware_ok else Fact("no-pmu")]
         if perf.user_only:
-            notes.append("only user space is counted")
+            notes.append(Fact("user-space-alone"))
         if refused:
-            notes.append(f"not known here: {', '.join(counter.name for counter in refused)}")
+            notes.append(Fact.of("events-not-known", names=", ".join(counter.name for counter in refused)))
         return self.planned(
             steps,
             counters=tuple(dict.fromkeys(event for group in groups for event in group)),

@@ -80,7 +80,7 @@ class CaseResult:
     throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
     device: int | None = None  # which one
     spent: float = 0.0  # wall seconds that the case took, the check included
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""

@@ -159,7 +159,7 @@ def _peak_allocation(call: Callable[[], object]) -> int | None:
 
 
 PROBES = 3
-HURRIED = "the host waits for the device inside the call: launches are in these times"
+HURRIED = Fact("host-waits-inside-the-call")
 # What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
 LEFT_SECONDS, LEFT_SHARE = 200e-6, 0.5
 DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
