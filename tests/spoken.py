@@ -68,7 +68,20 @@ def sentences(data: object, key: str = "") -> list[str]:
 
 def run_sentences(run: dict[str, object]) -> list[str]:
     """Those in what a run says: its passes, counters, readings, summaries, verdicts, kernels, memory and commit."""
-    said = ("passes", "counters", "readings", "summaries", "verdicts", "kernels", "allocations", "revision")
+    said = (
+        "passes",
+        "counters",
+        "readings",
+        "summaries",
+        "verdicts",
+        "kernels",
+        "allocations",
+        "revision",
+        "notes",
+        "plan",
+        "timings",
+        "metal",
+    )
     return sentences({key: run[key] for key in said})
 
 

@@ -95,7 +95,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
-    reason = Fact.message(fault.reason) if fault else None
+    reason = Fact.message(fault.reason, fault.code) if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
         reason = Fact.of("some-runs", reason, names=", ".join(faults), usable=usable, runs=len(plan.steps))

@@ -97,14 +97,14 @@ class DeviceTracePass(Pass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One run; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
         if not self._nsys.works:
-            return self._by_torch(state, f"nsys: {self._nsys.reason}", self._nsys.fix)
+            why = Fact.of("of", Fact.message(str(self._nsys.reason)), what="nsys")
+            return self._by_torch(state, why, self._nsys.fix)
         plans = self._by_nsys(state)
         traces = [result for result in state.passes if result.name == "trace"]
         failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            plans += self._by_torch(
-                state, f"nsys failed: {message_of(failed.reason)}", failed.fix, "trace-torch"
-            )
+            why = Fact.of("nsys-failed", *filter(None, (failed.reason,)))
+            plans += self._by_torch(state, why, failed.fix, "trace-torch")
         return plans
 
     def _by_nsys(self, state: PlanState) -> list[PassPlan]:
@@ -127,14 +127,14 @@ class DeviceTracePass(Pass):
         )
         return [self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)]
 
-    def _by_torch(self, state: PlanState, why: str, fix: str | None, name: str = "trace") -> list[PassPlan]:
+    def _by_torch(self, state: PlanState, why: Fact, fix: str | None, name: str = "trace") -> list[PassPlan]:
         """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
         argv, reason = host_command(self.context.workload.command, "torch", self.folder / "trace.torch")
         if argv is None:
-            return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
+            return self.skip(together(why, self.no_python(reason)), fix)
         told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
-        return [replace(planned, fix=fix, notes=(Fact.of("by-torch", said=why), *planned.notes))]
+        return [replace(planned, fix=fix, notes=(Fact.of("by-torch", why), *planned.notes))]
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
@@ -149,7 +149,7 @@ class DeviceTracePass(Pass):
             path = next(self.folder.glob("trace.torch.*.json"), None)
             if path is None:
                 # else nsys' own pass says it
-                asked = f" ({plan.notes[0].names['said']})" if plan.steps[0].name == "trace" else ""
+                asked = f" ({message_of(plan.notes[0])})" if plan.steps[0].name == "trace" else ""
                 raise UnreadableReport(
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
@@ -186,8 +186,7 @@ def _read_export(folder: Path) -> Report:
     )
 
 
-# What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
-_OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
+_OF_THE_SET = "counter-set"  # the code of ncu's faults where it is the set that does not work here
 LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
@@ -402,7 +401,7 @@ class ExplanationPass(NcuPass):
 def smaller_may_do(result: PassResult) -> bool:
     """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
     failed = result.name == "counters" and result.state == "failed"
-    return failed and _OF_THE_SET.search(message_of(result.reason)) is not None
+    return failed and result.reason is not None and result.reason.root.names.get("fault") == _OF_THE_SET
 
 
 def _in_program(

@@ -66,9 +66,9 @@ class Fact:
         return cls(code, {n: float(v) for n, v in values.items() if not isinstance(v, str)}, names, parts)
 
     @classmethod
-    def message(cls, text: str) -> Fact:
-        """What another program said."""
-        return cls("text", names={"text": text})
+    def message(cls, text: str, fault: str | None = None) -> Fact:
+        """What another program said; where somebody asks which known fault that is, its code."""
+        return cls("text", names={"text": text, **({"fault": fault} if fault is not None else {})})
 
     @property
     def root(self) -> Fact:
