@@ -163,9 +163,6 @@ SAMPLED_SECONDS = (
     2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 )
 _CONDITIONS = ("Instruments", "device model", "system")  # facts that decide whether two runs may be compared
-_NO_PYTHON = (
-    "Instruments sees the interpreter, and not the Python functions that it runs: the cprofile pass does"
-)
 
 
 class TimeProfiler(InstrumentsPass):
@@ -181,7 +178,7 @@ class TimeProfiler(InstrumentsPass):
         directive = self.directive(self.name, switch, seconds=SAMPLED_SECONDS)
         step = self.recorded(self.name, directive, ("time-profile", *REGION_TABLES), template=TIME_PROFILER)
         seconds = 1.1 * (state.plain_seconds or 0.0) + START_SECONDS
-        notes = (_NO_PYTHON,) if self.context.workload.python is not None else ()
+        notes = (Fact("interpreter-alone"),) if self.context.workload.python is not None else ()
         return self.planned((step,), cost=plain_runs(seconds, state), notes=notes)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
@@ -264,12 +261,11 @@ class MetalPass(InstrumentsPass):
         seconds = min(took, recording_limit(state)) + self.saving
         return self.planned((step,), cost=plain_runs(seconds, state), limit=limit, notes=notes)
 
-    def cut_notes(self, report: Report) -> tuple[str, ...]:
+    def cut_notes(self, report: Report) -> tuple[Fact, ...]:
         """What to remark where the time limit ended the recording before the workload had ended."""
         if report.facts.get("ended", "").lower() != TIME_LIMIT:
             return ()
-        ended = "the time limit ended the recording and the workload in it"
-        return (f"{self.name}: {ended}: what came later is not in the trace",)
+        return (Fact.of("recording-ended", name=self.name),)
 
 
 class MetalTracePass(MetalPass):
@@ -318,7 +314,7 @@ class MetalCountersPass(MetalPass):
             limit,
             instruments=[GPU_COUNTERS, *points],
             finish=FINISH_COUNTERS,
-            notes=("which counters there are depends on the chip and the Xcode: some give none",),
+            notes=(Fact("counters-of-the-chip"),),
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
@@ -331,7 +327,10 @@ class MetalCountersPass(MetalPass):
             gpus=report.gpus,
             metal=metal,
             facts={_FACT: report.facts[_FACT]} if _FACT in report.facts and metal.counters else {},
-            notes=(*(f"counters: {note}" for note in report.warnings), *self.cut_notes(report)),
+            notes=(
+                *(Fact.of("of", note, what="counters") for note in report.warnings),
+                *self.cut_notes(report),
+            ),
         )
 
     def _explain_absence(self, metal: MetalTrace) -> list[MetalAbsent]:

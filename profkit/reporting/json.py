@@ -22,7 +22,7 @@ from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
 def run(whole: RunDocument) -> str:
-    """Schema "profkit.run/5", the same that stands in run.json."""
+    """Schema "profkit.run/6", the same that stands in run.json."""
     return run_to_text(whole)
 
 

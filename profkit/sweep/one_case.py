@@ -76,7 +76,7 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
         share = check_result(problem, call(), reference_result(problem))
     except Unavailable as missing:
         print(
-            f"error: {name} cannot be had: {missing.reason}\nfix:   {missing.fix or 'another one'}",
+            f"error: {name} cannot be had: {missing}\nfix:   {missing.fix or 'another one'}",
             file=sys.stderr,
         )
         return 3

@@ -210,18 +210,18 @@ def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
     with TemporaryDirectory() as unpacked:
         _unpack(folder, Path(unpacked))
         recorded = json.loads((Path(unpacked) / "run.json").read_text())
-        raw = {key: value for key, value in recorded.items() if key in RAW}
+        raw = {key: value for key, value in recorded.items() if key in (*RAW, "trace")}
         document = run_from_json({**raw, "schema": SCHEMA})
         found = add_launchers(PassFindings(), Path(unpacked))
         document = replace(document, profiles=(*document.profiles, *found.profiles))
         sqlite = Path(unpacked) / "artifacts" / "trace.sqlite"
+        workload = replace(
+            document.workload, folder=str(truths.programs), command=(str(truths.source_of(name)),)
+        )
+        trace = document.trace
         if sqlite.is_file():
-            trace = recognise_format(sqlite).read(sqlite).trace
-            workload = replace(
-                document.workload, folder=str(truths.programs), command=(str(truths.source_of(name)),)
-            )
-            trace = with_definitions(with_operations(trace, found.launched), workload)
-            document = replace(document, trace=trace)
+            trace = with_operations(recognise_format(sqlite).read(sqlite).trace, found.launched)
+        document = replace(document, trace=with_definitions(trace, workload))
     return judge_document(document, targets_for("cuda"))
 
 
@@ -238,6 +238,8 @@ def _unpack(folder: Path, target: Path) -> None:
 
 def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float) -> Outcome:
     """Hold a run's insights against the answer."""
+    from tests.spoken import spoken_notes
+
     source, answer = truths.source_of(name), truths.answers[name]
     insights = document["insights"]
     first = insights[0] if insights else None
@@ -263,7 +265,7 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         seconds,
         split.get("wall") or 0.0,
         absurd=", ".join(absurd),
-        changed=next((note for note in document["notes"] if note.startswith("now: ")), ""),
+        changed=next((note for note in spoken_notes(document) if note.startswith("now: ")), ""),
     )
 
 

@@ -22,11 +22,6 @@ AGAIN = 4  # compilations of one function: fewer are its few shapes
 PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
-_READ_SELDOM = (
-    "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred steps "
-    "or at the end; .item(), float(), bool(), print and .cpu() of an array of the device all wait. CUDA: kernels of "
-    "one stream follow each other without a synchronisation."
-)
 _OF_TORCH = (
     "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
     "torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason."
@@ -95,9 +90,20 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
         f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        _READ_SELDOM,
+        _read_seldom(run),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+    )
+
+
+def _read_seldom(run: RunEvidence) -> str:
+    return (
+        "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred "
+        "steps or at the end. "
+    ) + run.in_words(
+        torch=".item(), float(), bool(), print and .cpu() of an array of the device all wait.",
+        jax="float(), bool(), print, np.asarray and block_until_ready all wait.",
+        cuda="kernels of one stream follow each other without a synchronisation.",
     )
 
 
@@ -115,7 +121,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
             "This line waits for the GPU in each step",
             f"`{spot.code.text}` reads from the device or waits for it; the host waits {waits:,} times in "
             f"{trace.repeats:,} steps, and the GPU is idle for {percent_text(100 * share)} of the time",
-            _READ_SELDOM,
+            _read_seldom(run),
             spot.where,
             Gain(share, run.time_name, "the time in which the GPU waits for the host"),
         )

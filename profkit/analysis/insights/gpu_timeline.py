@@ -37,7 +37,10 @@ MANY_PAUSES = 10  # fewer are no loop, either
 BOTH = 0.3  # of the copies of the other direction: both can run at once
 LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
 _PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
-_PIN = "PyTorch: tensor.pin_memory(), DataLoader(pin_memory=True); CUDA: cudaHostAlloc, cudaHostRegister."
+_PIN = {
+    "torch": "tensor.pin_memory(), DataLoader(pin_memory=True).",
+    "cuda": "cudaHostAlloc, cudaHostRegister.",
+}
 _HOST_COPIES = ("host to device", "device to host")
 
 
@@ -85,7 +88,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
         f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
     )
-    pin = f"First pin the memory: {_PAGEABLE} {_PIN} Then " if pageable else ""
+    pin = f"First pin the memory: {_PAGEABLE} {run.in_words(**_PIN)} Then " if pageable else ""
     if hidden >= exposed / 2:
         pinned = memory["pinned"] > 0.5 * seconds
         how = "" if pageable or pinned else "pinned memory and "
@@ -95,7 +98,12 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             "Pin the host memory, then copy while kernels run" if pageable else "Copy while kernels run",
             evidence,
             f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and begin that of the "
-            f"next batch before the kernels of this one are launched. PyTorch: {loader}.to(device, non_blocking=True).",
+            "next batch before the kernels of this one are launched. "
+            + run.in_words(
+                torch=f"{loader}.to(device, non_blocking=True).",
+                jax="jax.device_put of the next batch before the results of this one are read.",
+                cuda="two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
+            ),
             gain=Gain(
                 min(exposed, hidden),
                 run.time_name,
@@ -184,9 +192,12 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
-        'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-        "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop. CUDA: capture the "
-        "loop's body in a graph."
+        run.in_words(
+            torch='torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
+            "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop.",
+            jax="one jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
+            cuda="capture the loop's body in a graph, or do more work in each kernel.",
+        )
         if not _steps_optimizer(run, place)
         else "An optimizer that handles all parameters in few kernels: fused=True or foreach=True; or compile the step "
         "(torch.compile of optimizer.step, a CUDA graph of the whole training step).",
@@ -236,8 +247,12 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
-        "PyTorch: DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
-        "log, save and evaluate in fewer steps, without .item() in each. CUDA: prepare the input in another thread.",
+        run.in_words(
+            torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
+            "log, save and evaluate in fewer steps, without .item() in each.",
+            jax="prepare the next batch in another thread; log and save in fewer steps, without float() in each.",
+            cuda="prepare the input in another thread.",
+        ),
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )

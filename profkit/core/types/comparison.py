@@ -129,7 +129,6 @@ class Pairing:
     seconds: float
     budget: float
     waited: float | None = None
-    failed: int = 0
 
 
 @dataclass(frozen=True)

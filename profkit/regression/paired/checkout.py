@@ -22,9 +22,8 @@ from typing import TypeAlias
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import TemporaryFolder, make_parents, opened, user_cache
-from profkit.core.git import CHANGES, QUIET, git_command, git_environment
+from profkit.core.git import CHANGES, QUIET, ask_git, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression.profile_process import Command, Seconds
 
@@ -254,32 +253,15 @@ def locked(folder: Path) -> Iterator[bool]:
 # ---------------------------------------------------------------- questions to git
 
 
-ANSWER_SECONDS = 300.0
-MOST_PRINTED = 8 << 20  # bytes of an answer that are looked at: a large diff
-
-
 def git_line(folder: Path, *words: str) -> str | None:
-    """What a git command prints, without the newline at its end; None where it fails, or git is not installed.
-
-    Up to MOST_PRINTED bytes of it; what git says on stderr is no part of it.
-    """
+    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
     printed = _printed(folder, *words)
     return printed.removesuffix("\n") if printed is not None else None
 
 
 def _printed(folder: Path, *words: str) -> str | None:
-    with TemporaryFolder("git") as name:
-        printed = Path(name) / "printed"
-        try:
-            done = process.run(
-                git_command(folder, *words),
-                env=git_environment(folder),
-                timeout=ANSWER_SECONDS,
-                printed=printed,
-            )
-            return read_start(printed, MOST_PRINTED).decode("utf-8", "replace") if done.ok else None
-        except (UsageError, OSError):
-            return None
+    printed, _ = ask_git(folder, *words, seconds=GIT_SECONDS)
+    return printed.decode("utf-8", "replace") if printed is not None else None
 
 
 def resolve_commit(root: Path, name: str) -> str | None:

@@ -110,7 +110,7 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
             f"{samples.throttled} throttled samples left out" if samples.throttled else "throttled all along"
         )
         yield f"{held}: {why}"
-    yield from samples.remarks
+    yield from (remark.code.replace("-", " ") for remark in samples.remarks)
 
 
 def format_duration(seconds: float) -> str:

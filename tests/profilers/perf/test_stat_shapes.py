@@ -193,7 +193,7 @@ SUMMED = {
                       {"cpu_core/cycles": 5, "cpu_atom/cycles": "not-counted"}, {}, None),
     "an anchor of two groups":
         ("csv", "100,,cycles,50,50.00,,\n7,,a,5,50.00,,\n110,,cycles,50,50.00,,\n8,,b,5,50.00,,\n",
-         {"cycles": 100, "a": 7, "b": 8}, {}, "counted more than once; the counts differ by 9.1%"),
+         {"cycles": 100, "a": 7, "b": 8}, {}, "counted more than once; the counts differ by 9.1 %"),
     "one cgroup": ("csv", "5,,cycles,a.slice,100,100.00,,\n", {"cycles": 5}, {"cgroup": "a.slice"}, None),
     "user and all": ("csv", "9,,cycles,1,100.00,,\n5,,cycles:u,1,100.00,,\n", {"cycles": 9, "cycles:u": 5}, {}, None),
     "metrics": ("csv", "5,,cycles,1,100.00,,\n,225849327050,100.00,,,,TopdownL1\n,,,,,70.1,%  tma_backend_bound\n",

@@ -171,7 +171,7 @@ def test_a_trace_without_events_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"schema": "profkit.run/5", "traceEvents": 3}', "[1, 2, 3]", '{"traceEvents": [{"name": "x"}]}']
+    "text", ['{"schema": "profkit.run/6", "traceEvents": 3}', "[1, 2, 3]", '{"traceEvents": [{"name": "x"}]}']
 )
 def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"

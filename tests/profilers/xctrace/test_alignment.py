@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from profkit.core.types import Fact
 from profkit.profilers.xctrace.alignment import (
     TraceClock,
     align_regions,
@@ -12,7 +13,7 @@ from profkit.profilers.xctrace.alignment import (
 )
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord, RegionTimes
-from tests.spoken import spoken_lines
+from tests.spoken import spoken, spoken_lines
 
 EPOCH = 2_897_656_234_073
 HOST = EPOCH * 125 // 3  # host ns at the begin of the trace
@@ -42,7 +43,9 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
 
 @pytest.mark.parametrize("timebase", ["", "125", "125/0", "0/3", "a/b", "125/3/2", 3, "9" * 30 + "/1"])
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
-    assert "for the timebase" in str(read_clock([(EPOCH, timebase)]))
+    found = read_clock([(EPOCH, timebase)])
+    assert isinstance(found, Fact)
+    assert "for the timebase" in spoken(found)
 
 
 # ---------------------------------------------------------------- windows
@@ -71,7 +74,7 @@ def test_a_region_of_another_recording_never_counts() -> None:
     assert found.windows == ()
     (note,) = spoken_lines(found.notes)
     assert note.startswith("the whole trace counts, not the region alone: 1 of 1 entry")
-    assert found.loss == note
+    assert spoken(found.loss) == note
     assert "it is of another recording, or of another clock" in note
 
 

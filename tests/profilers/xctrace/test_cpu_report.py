@@ -116,7 +116,9 @@ def test_only_samples_within_the_region_count():
     assert set(own(parts)) == {"f10", "f19", "f35"}
     assert parts.facts == {"samples": "3", "region": "counted in 2 entries"}
     assert "no sample of python3.12 (812) in the marked region" in "".join(
-        read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
+        spoken_lines(
+            read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
+        )
     )
 
 

@@ -103,7 +103,7 @@ def test_a_damaged_record_is_refused_by_its_name(tmp_path: Path, content: bytes)
 # ---------------------------------------------------------------- tracemalloc results
 
 RESULT = {
-    "schema": "profkit.tracemalloc/1",
+    "schema": "profkit.tracemalloc/2",
     "python": "3.11.7",
     "peak": 100,
     "end": 50,
@@ -111,7 +111,7 @@ RESULT = {
     "points": [[0, 10], [1, 20]],
     "top": [{"file": "x.py", "line": 3, "size": 40, "count": 2}],
     "growth": [],
-    "notes": ["a remark"],
+    "notes": [{"code": "ended-early"}],
 }
 
 
@@ -120,7 +120,7 @@ RESULT = {
     [
         b"\0\xff",
         b"[]",
-        json.dumps({**RESULT, "schema": "profkit.region/1"}).encode(),
+        json.dumps({**RESULT, "schema": "profkit.region/2"}).encode(),
         json.dumps({**RESULT, "peak": -1}).encode(),
         json.dumps({**RESULT, "points": [[1]]}).encode(),
         json.dumps({**RESULT, "top": [{}]}).encode(),

@@ -230,4 +230,4 @@ def test_two_processes_at_once_share_one_switch(workload: Run, tmp_path: Path) -
         os.close(answers)
     assert done.code == 0
     assert heard == b"enable\ndisable\n"
-    assert "another process of the workload is in its region" in done.err
+    assert "profkit: other process in region" in done.err
