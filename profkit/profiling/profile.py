@@ -107,7 +107,9 @@ def profile_workload(
         except ProfkitError as fault:
             progress.end("failed")
             if isinstance(fault, WorkloadError):
-                with contextlib.suppress(ProfkitError):
+                with contextlib.suppress(
+                    ProfkitError, KeyboardInterrupt
+                ):  # the failure itself is told anyhow
                     why = collector.explain_failure(fault.message)
                     fault.message += f"\n{why}" if why is not None else ""
             fault.message = hide_values(fault.message, context.hidden)

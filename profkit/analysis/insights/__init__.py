@@ -129,7 +129,9 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     told = {(one.where.file, one.where.line) for one in behind}
     patterns = spots.spot_insights(document, _PATTERNS)
     on_spots = (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
-    if any(one.rule == "out-of-memory" for one in ranked):  # the program ended there: nothing else is to be said
+    if any(
+        one.rule == "out-of-memory" for one in ranked
+    ):  # the program ended there: nothing else is to be said
         return tuple(one for one in ranked if one.rule == "out-of-memory")
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))

@@ -96,7 +96,7 @@ class CudaRun(BackendRun):
 
     def after_failure(self, message: str) -> PassPlan | None:
         """Once more with the stacks of what is allocated, where the device's memory was full."""
-        if "out of memory" not in message.lower() or not self._has("torch"):
+        if "out of memory" not in message.lower() or "stacks" not in self.wanted or not self._has("torch"):
             return None
         (plan,) = StacksPass(self.context).plan(PlanState(marked=False))
         steps = tuple(replace(step, env={**step.env, VARIABLE: "1"}) for step in plan.steps[:1])
