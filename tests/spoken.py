@@ -44,30 +44,21 @@ def message(text: Fact | str | None) -> Fact | None:
     return Fact.message(text) if isinstance(text, str) else text
 
 
-# What may be a text of many words: the message of another program, a line to type, a name, a formula.
+# What may be a text of many words: the message of another program, a line to type, a name, a formula, ...
 _TEXTS = {
-    "text",
-    "said",
-    "message",
-    "counter",
-    "counters",
-    "what",
-    "fix",
-    "advice",
-    "formula",
-    "name",
-    "kernel",
-    "label",
-    "scope",
-    "log",
-}
+    "text", "said", "message", "last_line", "traceback", "log", "command", "setup", "arguments", "fix", "advice",
+    "counter", "counters", "what", "formula", "name", "names", "kernel", "label", "scope", "device", "subject",
+}  # fmt: skip
+# The messages of commits, and the conclusions from a profile.
+_APART = {"subjects", "insights"}
 
 
 def sentences(data: object, key: str = "") -> list[str]:
     """The texts in a document, or a part of one, that somebody has worded: more than three words, and no message."""
     match data:
         case dict():
-            return [text for name, value in data.items() for text in sentences(value, name)]
+            kept = {name: value for name, value in data.items() if name not in _APART}
+            return [text for name, value in kept.items() for text in sentences(value, name)]
         case list():
             return [text for value in data for text in sentences(value, key)]
         case str() if key not in _TEXTS and len(data.split()) > 3:

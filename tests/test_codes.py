@@ -19,6 +19,7 @@ from profkit.core import types as model
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
 from profkit.profiling.summarize import summarize_report, targets_for
+from profkit.regression.nightly.session import NightState
 from profkit.runtime.passes.host import operation_lines as lines
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
@@ -191,6 +192,18 @@ def test_what_is_said_in_a_run_is_no_text() -> None:
     found = [(kind, name, is_a_text(hint)) for kind, name, hint in fields_of(*kinds) if name in said]
     assert {("RunDocument", "notes", False), ("SampleSet", "remarks", False)} <= set(found)
     assert [kind for kind, _, text in found if text] == ["Fault"]
+
+
+def test_what_is_said_in_comparisons_nights_and_generations_is_no_text() -> None:
+    """But for a line of a program, the advice that a file of targets has, and the conclusions from a profile."""
+    said = {*TEXTS, "notes", "remarks", "doubt", "doubts", "text", "warnings", "method"}
+    kinds = (
+        model.ComparedSuite, model.BisectDocument, model.Night, NightState, model.Entry, model.Trend,
+        model.SweepDocument, model.EvaluationDocument, model.GenerationDocument,
+    )  # fmt: skip
+    texts = {f"{kind}.{name}" for kind, name, hint in fields_of(*kinds) if name in said and is_a_text(hint)}
+    conclusions = {"Insight.title", "Insight.evidence"}
+    assert texts == {"BlamedLine.text", "Verdict.advice", *conclusions}
 
 
 def worded(call: ast.Call) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,16 +19,19 @@ from profkit.hardware.system import superuser_command
 _ROOT = Path("/")
 
 
-class OtherProcesses:
-    """How busy the machine is with others than the processes `pids`, from when this was made."""
+class DisturbanceWatch:
+    """What others than the processes `pids` take from the processor, from when this was made.
 
-    def __init__(self, pids: Sequence[int]) -> None:
-        self._pids = tuple(pids)
-        self._before, self._own = _read_activity(_ROOT), self._own_seconds()
+    Two looks at a small file: 0.1 ms.
+    """
+
+    def __init__(self, root: Path = _ROOT, pids: Sequence[int] = ()) -> None:
+        self._root, self._pids = root, tuple(pids)
+        self._before, self._own = _read_activity(root), self._own_seconds()
 
     def share(self) -> float | None:
         """The share of all cores' time that others had, other guests of the hypervisor too; None where nobody tells."""
-        after = _read_activity(_ROOT)
+        after = _read_activity(self._root)
         passed = after.total - self._before.total
         if passed <= 0:
             return None
@@ -37,43 +39,29 @@ class OtherProcesses:
         taken = after.busy - self._before.busy + after.stolen - self._before.stolen
         return min(1.0, max(0.0, taken - ours) / passed)
 
-    def _own_seconds(self) -> float:
-        import psutil  # here: heavy
-
-        total = 0.0
-        for pid in self._pids:
-            with contextlib.suppress(psutil.Error):
-                times = psutil.Process(pid).cpu_times()
-                total += times.user + times.system
-        return total
-
-
-class DisturbanceWatch:
-    """What others take from the processor, from when this was made. Two looks at two small files: 0.1 ms."""
-
-    def __init__(self, root: Path = _ROOT) -> None:
-        self._root, self._begin = root, time.monotonic()
-        self._before, self._stalled = _read_activity(root), _read_pressure(root)
-
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
-        after, stalled = _read_activity(self._root), _read_pressure(self._root)
-        span = time.monotonic() - self._begin
-        second = _ticks_per_second()
+        after, second = _read_activity(self._root), _ticks_per_second()
         told = after.total > self._before.total
         # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
         busy = (after.busy - self._before.busy) / second
-        pressure = None
-        if stalled is not None and self._stalled is not None and span > 0:
-            pressure = min(1.0, max(0.0, (stalled - self._stalled) / 1e6 / span))
         return Disturbance(
             seconds,
             cpu,
             stolen=max(0, after.stolen - self._before.stolen) / second if told else None,
             others=max(0.0, busy - cpu) if told else None,
             waited=waited if platform.system() == "Linux" else None,
-            pressure=pressure,
         )
+
+    def _own_seconds(self) -> float:
+        total = 0.0
+        for pid in self._pids:
+            import psutil  # here: heavy
+
+            with contextlib.suppress(psutil.Error):
+                times = psutil.Process(pid).cpu_times()
+                total += times.user + times.system
+        return total
 
 
 def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
@@ -82,21 +70,8 @@ def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
     if seconds <= 0:
         return 0.0, 0.0
     stolen = sum(d.stolen or 0.0 for d in disturbances)
-    waited = sum(map(_seconds_waited, disturbances))
+    waited = sum(min(d.waited or 0.0, d.others or 0.0) for d in disturbances)
     return max(0.0, stolen / seconds), max(0.0, waited / seconds)
-
-
-def _seconds_waited(disturbance: Disturbance) -> float:
-    """Seconds that it waited for a core because of others.
-
-    What the system counted of a process that it started was read while that ran, so the end is missing. So it is at
-    least the time without a core while anybody waited for one, which of a program that sleeps may be too much.
-    """
-    d = disturbance
-    idle = 0.0
-    if d.pressure is not None and d.cpu is not None:
-        idle = max(0.0, min(d.pressure * d.seconds, d.seconds - d.cpu))
-    return min(max(d.waited or 0.0, idle), d.others or 0.0)
 
 
 @dataclass(frozen=True)
@@ -122,20 +97,12 @@ def _ticks_per_second() -> int:
     return os.sysconf("SC_CLK_TCK")
 
 
-def _read_pressure(root: Path) -> float | None:
-    """Microseconds since boot in which some task waited for a core; None before Linux 4.20 or where PSI is off."""
-    some = re.search(
-        r"^some .*\btotal=(\d+)", system.read_text(root, "proc/pressure/cpu") or "", re.MULTILINE
-    )
-    return float(some[1]) if some is not None else None
-
-
 # ------------------------------------------------------------ the doctor's checks
 
 
 def noise_checks(root: Path = _ROOT, window: float = 0.5) -> tuple[Check, ...]:
     """Look for `window` seconds at what others take of the processor, then at its clock and a container's share."""
-    watched = OtherProcesses([os.getpid()])
+    watched = DisturbanceWatch(pids=[os.getpid()])
     time.sleep(window)
     cores = usable_cores(root)
     frequency = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq"

@@ -50,7 +50,7 @@ class MeasuredCeilings:
 
     bandwidth: float | None = None
     flops: float | None = None
-    method: str = ""
+    method: Fact | None = None
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class OperationAttempts:
     attempts: tuple[Attempt, ...] = ()
     best: int | None = None
     stopped: StopReason = ""
-    reason: str = ""  # for `failed`: why
+    reason: Fact | None = None  # for `failed`: why
 
 
 @dataclass(frozen=True)

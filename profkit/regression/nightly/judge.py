@@ -24,7 +24,6 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.history import MISSED_TARGET, OUTCOME_ORDER, PAIRED
-from profkit.regression.detection.nights import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import NightSession, WorkloadState
@@ -44,10 +43,6 @@ class WorkloadPast:
     series: tuple[Series, ...]
     accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
-
-    def decide_metrics(self) -> list[MetricOutcome]:
-        """Every metric decided by its past."""
-        return [decide(series, self.spec.rule(series.key.metric), self.accepted) for series in self.series]
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
@@ -89,7 +84,8 @@ def judge_workload(
     bare = replace(bare, reason=entry.reason)
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(bare, outcome="invalid", code="not-valid")
-    metrics = sorted([*outcomes, *_missing_gates(spec, outcomes)], key=_by_weight)
+    everything = [*outcomes, *_missing_gates(spec, outcomes)]
+    metrics = sorted(everything, key=lambda one: (not one.gates, OUTCOME_ORDER.index(one.outcome)))
     if not metrics or not metrics[0].gates:
         return replace(bare, code="nothing-gates", metrics=tuple(metrics))
     first, verdicts = metrics[0], _own_verdicts(spec, done, folder)
@@ -97,10 +93,6 @@ def judge_workload(
     if first.outcome != "regressed" and any(v.verdict == "fail" for v in verdicts):
         return replace(whole, outcome="regressed", code=MISSED_TARGET)
     return whole
-
-
-def _by_weight(metric: MetricOutcome) -> tuple[bool, int]:
-    return not metric.gates, OUTCOME_ORDER.index(metric.outcome)
 
 
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:

@@ -59,6 +59,8 @@ from profkit.regression.paired.interleave import (
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 
 TONIGHT = "HEAD"
+# What the nightly's file calls the option that a fix names.
+_KEYS = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
 
 MetricScope = tuple[str, Scope]
@@ -162,7 +164,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
-        why, fix = Fact.message(fault.message.splitlines()[0]), _key_for(fault.fix)
+        why, fix = Fact.message(fault.message.splitlines()[0]), _KEYS.get(option_of(fault.fix), fault.fix)
         return replace(base, why=why, fix=fix, failed=not base.first)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -204,12 +206,6 @@ def _with_room(
     return replace(options, budget=max(options.budget, needed))
 
 
-def _key_for(fix: str | None) -> str | None:
-    """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    keys = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
-    return keys.get(option_of(fix), fix)
-
-
 # ---------------------------------------------------------------- what it decides
 
 
@@ -222,7 +218,14 @@ def with_pairs(
     gates only where its count is exact is left out where it is not, unless it is watched.
     """
     counted = {(change.metric, change.scope) for change in pairs.exact} if pairs is not None else set()
-    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or _by_its_past(one, past)]
+    by_count = {
+        one.metric
+        for one in outcomes
+        if (rule := past.spec.rule(one.metric)).exact
+        and not rule.gates
+        and one.metric not in past.spec.watches
+    }
+    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or one.metric not in by_count]
     if pairs is None:
         return outcomes
     if pairs.same:
@@ -247,11 +250,6 @@ def with_pairs(
         else:
             decided.append(outcome)
     return decided
-
-
-def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
-    rule = past.spec.rule(outcome.metric)
-    return rule.gates or outcome.metric in past.spec.watches or not rule.exact
 
 
 def _of_same_code(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:

@@ -34,7 +34,7 @@ def test_a_sweep_as_json_is_one_document_and_nothing_else(folder: Path, tmp_path
     done = profkit("sweep", "--resume", str(folder), "--format", "json", cwd=tmp_path)
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    assert found["schema"] == "profkit.sweep/2"
+    assert found["schema"] == "profkit.sweep/3"
     assert found["folder"] == str(folder)
     assert len(found["sweep"]["results"]) == 2
     assert case_sentences(found["sweep"]["results"]) == []

@@ -258,7 +258,7 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     facts = [("Started", format_utc_time(document.started))]
     if ceilings.bandwidth and ceilings.flops:
         most = f"{format_quantity(ceilings.bandwidth, 'B/s')} and {format_quantity(ceilings.flops, 'FLOP/s')}"
-        facts.append(("Roofline", f"{most}, measured: {ceilings.method}"))
+        facts.append(("Roofline", f"{most}, measured: {fact_text(ceilings.method)}"))
     else:
         facts.append(("Roofline", "not measured, so no share is shown"))
     if timed:
