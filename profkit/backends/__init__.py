@@ -248,8 +248,8 @@ def choose_backend(name: str, workload: Workload) -> Choice:
 
 def _choose_for(workload: Workload) -> Choice:
     usual = backend_named(DEFAULT)
-    for backend in _possible():
-        candidate = backend.candidate(workload)
+    for backend in map(backend_named, backend_names()):
+        candidate = backend.candidate(workload) if backend.possible() else None
         if candidate is None:
             continue
         if candidate.missing is not None:
@@ -259,7 +259,3 @@ def _choose_for(workload: Workload) -> Choice:
         why = Fact.of("backend-chosen", candidate.evidence, name=backend.name, other=usual.name)
         return Choice(backend, candidate.gpus, why)
     return Choice(usual)
-
-
-def _possible() -> list[Backend]:
-    return [backend for name in backend_names() if (backend := backend_named(name)).possible()]

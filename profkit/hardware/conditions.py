@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,30 +48,23 @@ class OtherProcesses:
 
 
 class DisturbanceWatch:
-    """What others take from the processor, from when this was made. Two looks at two small files: 0.1 ms."""
+    """What others take from the processor, from when this was made. Two looks at a small file: 0.1 ms."""
 
     def __init__(self, root: Path = _ROOT) -> None:
-        self._root, self._begin = root, time.monotonic()
-        self._before, self._stalled = _read_activity(root), _read_pressure(root)
+        self._root, self._before = root, _read_activity(root)
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
-        after, stalled = _read_activity(self._root), _read_pressure(self._root)
-        span = time.monotonic() - self._begin
-        second = _ticks_per_second()
+        after, second = _read_activity(self._root), _ticks_per_second()
         told = after.total > self._before.total
         # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
         busy = (after.busy - self._before.busy) / second
-        pressure = None
-        if stalled is not None and self._stalled is not None and span > 0:
-            pressure = min(1.0, max(0.0, (stalled - self._stalled) / 1e6 / span))
         return Disturbance(
             seconds,
             cpu,
             stolen=max(0, after.stolen - self._before.stolen) / second if told else None,
             others=max(0.0, busy - cpu) if told else None,
             waited=waited if platform.system() == "Linux" else None,
-            pressure=pressure,
         )
 
 
@@ -82,21 +74,8 @@ def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
     if seconds <= 0:
         return 0.0, 0.0
     stolen = sum(d.stolen or 0.0 for d in disturbances)
-    waited = sum(map(_seconds_waited, disturbances))
+    waited = sum(min(d.waited or 0.0, d.others or 0.0) for d in disturbances)
     return max(0.0, stolen / seconds), max(0.0, waited / seconds)
-
-
-def _seconds_waited(disturbance: Disturbance) -> float:
-    """Seconds that it waited for a core because of others.
-
-    What the system counted of a process that it started was read while that ran, so the end is missing. So it is at
-    least the time without a core while anybody waited for one, which of a program that sleeps may be too much.
-    """
-    d = disturbance
-    idle = 0.0
-    if d.pressure is not None and d.cpu is not None:
-        idle = max(0.0, min(d.pressure * d.seconds, d.seconds - d.cpu))
-    return min(max(d.waited or 0.0, idle), d.others or 0.0)
 
 
 @dataclass(frozen=True)
@@ -120,14 +99,6 @@ def _read_activity(root: Path) -> _ActivityCounters:
 
 def _ticks_per_second() -> int:
     return os.sysconf("SC_CLK_TCK")
-
-
-def _read_pressure(root: Path) -> float | None:
-    """Microseconds since boot in which some task waited for a core; None before Linux 4.20 or where PSI is off."""
-    some = re.search(
-        r"^some .*\btotal=(\d+)", system.read_text(root, "proc/pressure/cpu") or "", re.MULTILINE
-    )
-    return float(some[1]) if some is not None else None
 
 
 # ------------------------------------------------------------ the doctor's checks

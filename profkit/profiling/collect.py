@@ -132,7 +132,9 @@ class RunCollector:
                 # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
                 ran = replace(plan.passes[number], limit=record.limit)
                 self._add_findings(ran, record.result, known.plain_seconds)
-                if record.workload_failure is not None and not self._has_run():
+                # Where it ended well in another pass, the fault may be this one's instrument.
+                well = any(result.state == "finished" for result in self.document.passes)
+                if record.workload_failure is not None and not well:
                     raise WorkloadError(record.workload_failure)
             known = replace(
                 known,
@@ -145,10 +147,6 @@ class RunCollector:
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._add_peaks(known)
-
-    def _has_run(self) -> bool:
-        """Whether any pass showed that the workload can end well: then one that fails may be its instrument's fault."""
-        return any(result.state == "finished" for result in self.document.passes)
 
     def _update_plan(self, known: PlanState) -> Plan:
         """What the backend plans now; written where it differs from what was written."""

@@ -179,7 +179,7 @@ def valid(**changes: object) -> str:
         (valid(summaries={"time": 3}), r"summaries\[0\] is 3"),
         (valid(workload=None), "workload is None"),
         (valid(tools={"perf": 6}), "tools.'perf' is 6"),
-        (valid().replace('"notes": []', '"notes": [NaN]'), r"notes\[0\] is nan, not a text"),
+        (valid().replace('"notes": []', '"notes": [NaN]'), r"notes\[0\] is nan"),
         (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "inf, not a finite"),
         (valid(profiles=[{"total": 1e151, "title": "", "unit": ""}]), r"total is 1e\+151, not a finite number"),
         (valid(notes=[], profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite"),

@@ -79,11 +79,6 @@ def with_artifact(reading: Reading, groups: Sequence[CountedGroup], table: Formu
     return replace(reading, source=replace(reading.source, artifact=groups[place].step.artifacts[-1]))
 
 
-def as_estimate(reading: Reading) -> Reading:
-    """The reading as an estimate, where it has a value."""
-    return reading if reading.value is None else replace(reading, quality="estimated")
-
-
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
     "cache.l1.miss_rate",
@@ -220,7 +215,7 @@ class Counting(Pass):
             readings = [r for r in readings if r.value is not None]
         works = [group.work for group in groups]
         if any(work.shared for work in works):  # several marked at once: the window is not known to be theirs
-            readings = [as_estimate(reading) for reading in readings]
+            readings = [r if r.value is None else replace(r, quality="estimated") for r in readings]
         notes = [note for work in works for note in (*work.notes, *([work.odd] if work.odd else []))]
         busy = next((reading for group in groups if (reading := _utilization(group))), None)
         return PassFindings(

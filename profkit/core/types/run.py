@@ -344,7 +344,6 @@ class Disturbance:
     stolen: float | None = None  # seconds of all cores that the hypervisor gave to other guests
     others: float | None = None  # CPU seconds of other processes, of all cores
     waited: float | None = None  # seconds that its own threads could run and had no core
-    pressure: float | None = None  # share of the time in which some task waited for a core (PSI cpu `some`)
 
 
 @dataclass(frozen=True)

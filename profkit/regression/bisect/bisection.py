@@ -42,7 +42,6 @@ from profkit.regression.bisect.search import (
     Move,
     Observation,
     Pairs,
-    Stretch,
     next_move,
     observed,
     stretches,
@@ -295,9 +294,6 @@ class Bisection:
             for step in steps
         ]
 
-    def _stretches(self) -> tuple[Stretch, ...]:
-        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._floor())
-
     def _skipped(self) -> frozenset[int]:
         return frozenset(self._place(one.commit) for one in self.search.skipped)
 
@@ -314,7 +310,8 @@ class Bisection:
             seconds,
         )
         self._change(steps=(*self.search.steps, step))
-        weights = [weight for stretch in self._stretches() for weight in stretch.weights]
+        parts = stretches(len(self.search.commits), self._skipped(), self._seen(), self._floor())
+        weights = [weight for part in parts for weight in part.weights]
         likely = {c: w for c, w in zip(self.search.commits, weights, strict=True) if w >= 0.001}
         self._change(probabilities=likely)
         write_state(self.folder, self.document)

@@ -102,7 +102,10 @@ class History:
             if sql.execute("SELECT 1 FROM entry WHERE id = ?", (entry.id,)).fetchone() is not None:
                 return False
             rows = {series_row(value.key, value.unit, value.better): value for value in entry.values}
-            row = entry_row(entry, _machine_number(sql, entry))
+            machine = (entry.machine, features_text(entry.features))  # which this run shares with others
+            sql.execute("INSERT OR IGNORE INTO machine (id, features) VALUES (?,?)", machine)
+            known = sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", machine)
+            row = entry_row(entry, int(known.fetchone()[0]))
             marks = ",".join("?" * len(row))
             number = sql.execute(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES ({marks})", row).lastrowid
             assert number is not None
@@ -272,13 +275,6 @@ def _where(**columns: str | None) -> tuple[str, list[Any]]:
     if not asked:
         return "", []
     return "WHERE " + " AND ".join(f"{column} = ?" for column in asked), list(asked.values())
-
-
-def _machine_number(sql: sqlite3.Connection, entry: Entry) -> int:
-    """The number of the fingerprint that this run shares with others."""
-    row = (entry.machine, features_text(entry.features))
-    sql.execute("INSERT OR IGNORE INTO machine (id, features) VALUES (?,?)", row)
-    return int(sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", row).fetchone()[0])
 
 
 def _series_number(sql: sqlite3.Connection, row: tuple[str | None, ...]) -> int:

@@ -89,7 +89,8 @@ def judge_workload(
     bare = replace(bare, reason=entry.reason)
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(bare, outcome="invalid", code="not-valid")
-    metrics = sorted([*outcomes, *_missing_gates(spec, outcomes)], key=_by_weight)
+    everything = [*outcomes, *_missing_gates(spec, outcomes)]
+    metrics = sorted(everything, key=lambda one: (not one.gates, OUTCOME_ORDER.index(one.outcome)))
     if not metrics or not metrics[0].gates:
         return replace(bare, code="nothing-gates", metrics=tuple(metrics))
     first, verdicts = metrics[0], _own_verdicts(spec, done, folder)
@@ -97,10 +98,6 @@ def judge_workload(
     if first.outcome != "regressed" and any(v.verdict == "fail" for v in verdicts):
         return replace(whole, outcome="regressed", code=MISSED_TARGET)
     return whole
-
-
-def _by_weight(metric: MetricOutcome) -> tuple[bool, int]:
-    return not metric.gates, OUTCOME_ORDER.index(metric.outcome)
 
 
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:

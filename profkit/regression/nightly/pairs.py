@@ -222,7 +222,14 @@ def with_pairs(
     gates only where its count is exact is left out where it is not, unless it is watched.
     """
     counted = {(change.metric, change.scope) for change in pairs.exact} if pairs is not None else set()
-    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or _by_its_past(one, past)]
+    by_count = {
+        one.metric
+        for one in outcomes
+        if (rule := past.spec.rule(one.metric)).exact
+        and not rule.gates
+        and one.metric not in past.spec.watches
+    }
+    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or one.metric not in by_count]
     if pairs is None:
         return outcomes
     if pairs.same:
@@ -247,11 +254,6 @@ def with_pairs(
         else:
             decided.append(outcome)
     return decided
-
-
-def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
-    rule = past.spec.rule(outcome.metric)
-    return rule.gates or outcome.metric in past.spec.watches or not rule.exact
 
 
 def _of_same_code(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:

@@ -57,13 +57,14 @@ def read_state(folder: Path) -> NightState | None:
     if not (folder / STATE_FILE).exists():
         return None
     try:
-        return read_document(folder / STATE_FILE, _state_of)
+        return read_document(
+            folder / STATE_FILE,
+            lambda data: from_plain_data(
+                NightState, check_schema(data, STATE_SCHEMA, "the state of a night")
+            ),
+        )
     except UnreadableReport as error:
         raise UnreadableReport(error.message, "another --night ID") from error
-
-
-def _state_of(data: object) -> NightState:
-    return from_plain_data(NightState, check_schema(data, STATE_SCHEMA, "the state of a night"))
 
 
 def write_state(folder: Path, state: NightState) -> None:

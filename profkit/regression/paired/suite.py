@@ -83,7 +83,7 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
                 raise
             one, interrupted = ComparedWorkload(spec.name, "interrupted"), True
         done.append(one)
-    ordered = worst_workloads_first(done)
+    ordered = tuple(sorted(done, key=lambda one: _ORDER.index(_word_of(one))))
     return ComparedSuite(
         config.name,
         suite_outcome(ordered),
@@ -120,11 +120,6 @@ def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool,
 
 def _word_of(workload: ComparedWorkload) -> str:
     return workload.comparison.outcome if workload.comparison is not None else workload.ending
-
-
-def worst_workloads_first(workloads: Sequence[ComparedWorkload]) -> tuple[ComparedWorkload, ...]:
-    """By their words."""
-    return tuple(sorted(workloads, key=lambda one: _ORDER.index(_word_of(one))))
 
 
 def _compare_one(
