@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import json
 import re
 import typing
 from collections.abc import Iterator
@@ -18,12 +17,13 @@ from profkit.backends import PassFindings
 from profkit.core import types as model
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
+from profkit.kernels.evaluation.document import evaluation_json, read_evaluation
 from profkit.profiling.summarize import summarize_report, targets_for
 from profkit.regression.nightly.session import NightState
 from profkit.runtime.passes.host import operation_lines as lines
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
-from tests.spoken import case_sentences, run_sentences
+from tests.spoken import run_sentences, sentences
 
 PACKAGE = ROOT / "profkit"
 TEXTS = {
@@ -159,12 +159,10 @@ def test_what_a_report_says_is_codes_with_values(file: str) -> None:
 
 
 def test_what_became_of_tests_is_codes_with_values() -> None:
-    tests = json.loads(
-        (ROOT / "tests" / "data" / "evaluations" / "own-kernels" / "evaluation.json").read_text("utf-8")
-    )["tests"]
-    assert any(test["reason"] for test in tests)
-    assert case_sentences(tests) == []
-    assert case_sentences([{"reason": "it is wrong in some places"}]) != []
+    recorded = read_evaluation(ROOT / "tests" / "data" / "evaluations" / "own-kernels")
+    assert any(result.reason for result in recorded.results)
+    assert sentences(evaluation_json(recorded)) == []
+    assert sentences([{"reason": "it is wrong in some places"}]) != []
 
 
 def fields_of(*kinds: Any) -> Iterator[tuple[str, str, Any]]:
