@@ -19,39 +19,25 @@ from profkit.hardware.system import superuser_command
 _ROOT = Path("/")
 
 
-class OtherProcesses:
-    """How busy the machine is with others than the processes `pids`, from when this was made."""
+class DisturbanceWatch:
+    """What others than the processes `pids` take from the processor, from when this was made.
 
-    def __init__(self, pids: Sequence[int]) -> None:
-        self._pids = tuple(pids)
-        self._before, self._own = _read_activity(_ROOT), self._own_seconds()
+    Two looks at a small file: 0.1 ms.
+    """
+
+    def __init__(self, root: Path = _ROOT, pids: Sequence[int] = ()) -> None:
+        self._root, self._pids = root, tuple(pids)
+        self._before, self._own = _read_activity(root), self._own_seconds()
 
     def share(self) -> float | None:
         """The share of all cores' time that others had, other guests of the hypervisor too; None where nobody tells."""
-        after = _read_activity(_ROOT)
+        after = _read_activity(self._root)
         passed = after.total - self._before.total
         if passed <= 0:
             return None
         ours = (self._own_seconds() - self._own) * _ticks_per_second()
         taken = after.busy - self._before.busy + after.stolen - self._before.stolen
         return min(1.0, max(0.0, taken - ours) / passed)
-
-    def _own_seconds(self) -> float:
-        import psutil  # here: heavy
-
-        total = 0.0
-        for pid in self._pids:
-            with contextlib.suppress(psutil.Error):
-                times = psutil.Process(pid).cpu_times()
-                total += times.user + times.system
-        return total
-
-
-class DisturbanceWatch:
-    """What others take from the processor, from when this was made. Two looks at a small file: 0.1 ms."""
-
-    def __init__(self, root: Path = _ROOT) -> None:
-        self._root, self._before = root, _read_activity(root)
 
     def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
         """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
@@ -66,6 +52,16 @@ class DisturbanceWatch:
             others=max(0.0, busy - cpu) if told else None,
             waited=waited if platform.system() == "Linux" else None,
         )
+
+    def _own_seconds(self) -> float:
+        total = 0.0
+        for pid in self._pids:
+            import psutil  # here: heavy
+
+            with contextlib.suppress(psutil.Error):
+                times = psutil.Process(pid).cpu_times()
+                total += times.user + times.system
+        return total
 
 
 def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
@@ -106,7 +102,7 @@ def _ticks_per_second() -> int:
 
 def noise_checks(root: Path = _ROOT, window: float = 0.5) -> tuple[Check, ...]:
     """Look for `window` seconds at what others take of the processor, then at its clock and a container's share."""
-    watched = OtherProcesses([os.getpid()])
+    watched = DisturbanceWatch(pids=[os.getpid()])
     time.sleep(window)
     cores = usable_cores(root)
     frequency = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq"

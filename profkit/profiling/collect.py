@@ -136,11 +136,13 @@ class RunCollector:
                 well = any(result.state == "finished" for result in self.document.passes)
                 if record.workload_failure is not None and not well:
                     raise WorkloadError(record.workload_failure)
+            # In seconds under the profiler that disturbed it least.
+            totals = {one.kind: one.total for one in self.document.profiles if one.unit == "s"}
             known = replace(
                 known,
                 passes=self.document.passes,
                 trace=self.document.trace,
-                import_seconds=_import_seconds(self.document),
+                import_seconds=totals.get("sampled-imports", totals.get("imports")),
                 hottest=next((one.hottest for one in self.document.sampled if one.native), None),
             )
             plan = self._update_plan(known)
@@ -388,12 +390,6 @@ def is_another(one: Insight | None, other: Insight | None) -> bool:
     if one is None or other is None:
         return one is not other
     return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
-
-
-def _import_seconds(document: RunDocument) -> float | None:
-    """What loading modules took, in seconds under the profiler that disturbed it least."""
-    totals = {profile.kind: profile.total for profile in document.profiles if profile.unit == "s"}
-    return totals.get("sampled-imports", totals.get("imports"))
 
 
 def _sampling_seconds(timing: Timing) -> float:

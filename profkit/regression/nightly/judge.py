@@ -24,7 +24,6 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.history import MISSED_TARGET, OUTCOME_ORDER, PAIRED
-from profkit.regression.detection.nights import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import NightSession, WorkloadState
@@ -44,10 +43,6 @@ class WorkloadPast:
     series: tuple[Series, ...]
     accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
-
-    def decide_metrics(self) -> list[MetricOutcome]:
-        """Every metric decided by its past."""
-        return [decide(series, self.spec.rule(series.key.metric), self.accepted) for series in self.series]
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:

@@ -59,6 +59,8 @@ from profkit.regression.paired.interleave import (
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 
 TONIGHT = "HEAD"
+# What the nightly's file calls the option that a fix names.
+_KEYS = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
 
 MetricScope = tuple[str, Scope]
@@ -162,7 +164,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
-        why, fix = Fact.message(fault.message.splitlines()[0]), _key_for(fault.fix)
+        why, fix = Fact.message(fault.message.splitlines()[0]), _KEYS.get(option_of(fault.fix), fault.fix)
         return replace(base, why=why, fix=fix, failed=not base.first)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -202,12 +204,6 @@ def _with_room(
         return options
     needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
     return replace(options, budget=max(options.budget, needed))
-
-
-def _key_for(fix: str | None) -> str | None:
-    """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    keys = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
-    return keys.get(option_of(fix), fix)
 
 
 # ---------------------------------------------------------------- what it decides

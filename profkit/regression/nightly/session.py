@@ -13,7 +13,7 @@ from profkit.core.codec import check_schema, from_plain_data, json_text, read_do
 from profkit.core.errors import MachineError, ProfkitError, Progress, UnreadableReport, writing
 from profkit.core.files.safe_folder import make_parents, write_whole
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Entry, Fact, Json, NightPairs, RunDocument
+from profkit.core.types import Fact, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
@@ -178,7 +178,9 @@ def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -
         return done
     path = str(ran.folder) if ran.folder is not None else None
     try:
-        entry = with_validity(entry_of(ran.document, path=path, night=session.state.id), ran.document)
+        entry = entry_of(ran.document, path=path, night=session.state.id)
+        if entry.valid and (slowed := throttling_reason(ran.document)) is not None:
+            entry = replace(entry, valid=False, reason=slowed)  # its times say nothing of the code
         session.history.add(entry)
     except ProfkitError as fault:
         if done.ending != "done":
@@ -186,12 +188,6 @@ def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -
         reason = Fact.of("workload not-stored", message=fault.message)
         return replace(done, ending="not-stored", reason=reason, fix=fault.fix)
     return replace(done, entry=entry.id)
-
-
-def with_validity(entry: Entry, document: RunDocument) -> Entry:
-    """The entry, not valid where the hardware slowed itself down: its times say nothing of the code."""
-    reason = throttling_reason(document)
-    return entry if reason is None or not entry.valid else replace(entry, valid=False, reason=reason)
 
 
 def throttling_reason(document: RunDocument) -> Fact | None:

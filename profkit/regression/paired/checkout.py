@@ -204,7 +204,10 @@ def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
     if cache is None:
         yield None
         return
-    _remove_unused(cache)
+    with contextlib.suppress(OSError):  # what nobody used for a month goes: they are large
+        for lock in list(cache.glob(f"*/{_LOCK}")):
+            if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(lock.parent, ignore_errors=True)
     key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
     for number in range(MOST_BUILDS):
         with contextlib.ExitStack() as stack:
@@ -216,14 +219,6 @@ def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
                 yield cache / f"{key}-{number}"
                 return
     yield None
-
-
-def _remove_unused(cache: Path) -> None:
-    """Take away the builds that nobody used for a month: they are large."""
-    with contextlib.suppress(OSError):
-        for lock in list(cache.glob(f"*/{_LOCK}")):
-            if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
-                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 @contextlib.contextmanager
