@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     Rule("debug-checks", gpu_lines.debug_checks),
     Rule("device-allocations", gpu_calls.device_allocations),
     Rule("small-copies", gpu_calls.small_copies),
+    Rule("not-compiled", gpu_calls.operations_one_by_one),
     Rule("device-sync", gpu_lines.device_sync),
     Rule("graph-breaks", gpu_lines.graph_breaks),
     Rule("recompilations", gpu_lines.recompilations),
@@ -83,6 +84,7 @@ GPU_RULES = frozenset(
     not in (
         gpu_calls.device_allocations,
         gpu_calls.small_copies,
+        gpu_calls.operations_one_by_one,
         gpu_lines.debug_checks,
         gpu_lines.memory_is_full,
         gpu_lines.device_sync,
@@ -96,7 +98,12 @@ COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.en
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
-_CAUSES = ("debug-checks", "device-allocations", "small-copies")  # rules that say why a device waits
+_CAUSES = (
+    "debug-checks",
+    "device-allocations",
+    "small-copies",
+    "not-compiled",
+)  # rules that say why a device waits
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")

@@ -204,7 +204,7 @@ class RunEvidence:
         """The advice for the program's framework (`torch`, `jax`, `cuda`); where that is not known all of it."""
         known = ways.get(self.framework)
         if known is not None:
-            return known[:1].upper() + known[1:]
+            return known
         return " ".join(f"{_NAMES[name]}: {text}" for name, text in ways.items())
 
     @property

@@ -14,6 +14,8 @@ from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Pla
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
+PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
+DEEPEST = 6  # callers that are looked at
 FEW = 1000  # times as many elements are added as there are places for them
 _ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed|Host)?(?:_v\d)?$|^cuda?HostAlloc$")
 _FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:Host)?(?:_v\d)?$")
@@ -24,6 +26,7 @@ _FACTORING = re.compile(
 _SHAPE = re.compile(r"\[([\d,]+)\]")
 _TRANSFORM = re.compile(r"^aten::_fft_(r2c|c2c|c2r) \[(?:\d+,)*(\d+)\]")
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
+_MODULE = re.compile(r"hlo_module=(jit_\w+)")
 _OF_COPIES = (
     (
         re.compile(r"\.at\["),
@@ -114,6 +117,46 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
             Gain(share, run.time_name, "as if these calls were not made"),
         )
         return
+
+
+def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
+    """A step of JAX that is not compiled: each operation is a program of its own, and is launched by itself."""
+    trace, idle = run.trace, idle_share(run)
+    if run.framework != "jax" or trace is None or idle is None or not trace.repeats or idle < LEAST:
+        return
+    programs = {found[1] for one in trace.kernels for name in one.ranges if (found := _MODULE.search(name))}
+    each = trace.launches / trace.repeats
+    if len(programs) < PROGRAMS or each < KERNELS:
+        return
+    yield Insight(
+        "not-compiled",
+        "Put jax.jit around the whole step: its operations run one by one",
+        f"{each:.0f} kernels in each step, of {len(programs)} programs that each do one operation "
+        f"({', '.join(sorted(programs)[:3])}, ...); the GPU is idle for {percent_text(100 * idle)} of the time",
+        "@jax.jit on the function that makes one step, with donate_argnums for what it replaces; numbers that change "
+        "stay arguments. Then jax.lax.scan, where several steps need no Python between them.",
+        _repeated_call(run),
+        Gain(idle, run.time_name, "the time in which the GPU waits for the host"),
+    )
+
+
+def _repeated_call(run: RunEvidence) -> Place:
+    """From the place with most time outwards: the last line in a loop, which calls all the rest."""
+    spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
+    first = next((one.where for one in spots if one.code is not None), Place())
+    lines = [line for sampled in run.document.sampled if not sampled.native for line in sampled.lines]
+    file, function, number = first.file, first.function, first.line
+    found = first
+    for _ in range(DEEPEST):
+        here = [one for one in lines if (one.file, one.function) == (file, function)]
+        if any(one.line == number and one.code is not None and one.code.loop is not None for one in here):
+            found = Place(None, None, function, file, number)
+        callers = [caller for one in here for caller in one.callers[:1]]
+        if not callers:
+            break
+        outer = max(callers, key=lambda one: one.value)
+        file, function, number = outer.file, outer.function, outer.line
+    return found
 
 
 def is_copy(kernel: KernelTime) -> bool:

@@ -79,7 +79,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         return
     recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
-    if line.waits < OFTEN * recorded * (trace.repeats or 1) and line.waits * 1000 < trace.launches * recorded:
+    least = OFTEN * recorded * trace.repeats if trace.repeats else recorded * trace.launches / 1000
+    if line.waits < least:
         return
     back = [one for one in line.transfers if one.kind == "device to host"]
     reads = f", {format_quantity(back[0].bytes / max(1, back[0].count), 'B')} each" if back else ""
@@ -103,7 +104,7 @@ def _read_seldom(run: RunEvidence) -> str:
     ) + run.in_words(
         torch=".item(), float(), bool(), print and .cpu() of an array of the device all wait.",
         jax="float(), bool(), print, np.asarray and block_until_ready all wait.",
-        cuda="kernels of one stream follow each other without a synchronisation.",
+        cuda="Kernels of one stream follow each other without a synchronisation.",
     )
 
 

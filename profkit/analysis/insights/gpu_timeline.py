@@ -23,15 +23,23 @@ LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
 _CONVERSIONS = ("aten::to", "aten::_to_copy")
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
-# Functions of torch.nn.functional, and the operations that show that one is written out, one of each set; `/row`: with
-# one number for each row.
+# Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
+# one number for each row, `/outer`: of each row of one with each of the other.
 _WRITTEN_OUT = (
-    ("cross_entropy", ({"exp", "_softmax", "_log_softmax"}, {"log", "_log_softmax"}, {"scatter_", "gather"})),
-    ("softmax", ({"exp"}, {"div/row"})),
-    ("layer_norm", ({"sub/row", "sub"}, {"pow", "var"}, {"rsqrt", "mul/row", "div/row"}, {"rsqrt", "sqrt"})),
-    ("rms_norm", ({"pow"}, {"rsqrt"}, {"mul/row", "mul"})),
+    (
+        "torch.nn.functional.cross_entropy",
+        ({"exp", "_softmax", "_log_softmax"}, {"log", "_log_softmax"}, {"scatter_", "gather"}),
+    ),
+    ("torch.nn.functional.softmax", ({"exp"}, {"div/row"})),
+    (
+        "torch.nn.functional.layer_norm",
+        ({"sub/row", "sub"}, {"pow", "var"}, {"rsqrt", "mul/row", "div/row"}, {"rsqrt", "sqrt"}),
+    ),
+    ("torch.cdist", ({"sub/outer"}, {"pow", "mul"}, {"sum"})),
+    ("torch.nn.functional.rms_norm", ({"pow"}, {"rsqrt"}, {"mul/row", "mul"})),
 )
 _WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
+_OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\]")
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
 BOTH = 0.3  # of the copies of the other direction: both can run at once
@@ -102,7 +110,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             + run.in_words(
                 torch=f"{loader}.to(device, non_blocking=True).",
                 jax="jax.device_put of the next batch before the results of this one are read.",
-                cuda="two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
+                cuda="Two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
             ),
             gain=Gain(
                 min(exposed, hidden),
@@ -195,8 +203,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         run.in_words(
             torch='torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
             "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop.",
-            jax="one jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
-            cuda="capture the loop's body in a graph, or do more work in each kernel.",
+            jax="One jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
+            cuda="Capture the loop's body in a graph, or do more work in each kernel.",
         )
         if not _steps_optimizer(run, place)
         else "An optimizer that handles all parameters in few kernels: fused=True or foreach=True; or compile the step "
@@ -250,8 +258,8 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         run.in_words(
             torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
             "log, save and evaluate in fewer steps, without .item() in each.",
-            jax="prepare the next batch in another thread; log and save in fewer steps, without float() in each.",
-            cuda="prepare the input in another thread.",
+            jax="Prepare the next batch in another thread; log and save in fewer steps, without float() in each.",
+            cuda="Prepare the input in another thread.",
         ),
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
@@ -292,7 +300,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     lines = f"; most in lines {numbers[0]} to {numbers[-1]} of {largest.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
-        f"Use torch.nn.functional.{known}: this is it, written out"
+        f"Use {known}: this is it, written out"
         if known
         else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
@@ -318,11 +326,12 @@ def _largest_line(kernels: Sequence[KernelTime]) -> KernelTime:
 
 
 def _known_function(kernels: Sequence[KernelTime]) -> str | None:
-    """The function of torch.nn.functional that these kernels, of one function, write out; None: none of those known."""
+    """The function of torch that these kernels, of one function, write out; None: none of those known."""
     names = set()
     for one in (forward for forward in kernels if forward.backward_of is None):
         name = (one.operation or "").split(" ")[0].removeprefix("aten::")
         names |= {name, f"{name}/row"} if _WITH_ROWS.search(one.operation or "") else {name}
+        names |= {f"{name}/outer"} if _OUTER.search(one.operation or "") else set()
     return next((known for known, parts in _WRITTEN_OUT if all(part & names for part in parts)), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
 from profkit.runtime.passes.host.compilers import JaxCompiler, TritonTuner
+from profkit.runtime.passes.host.everywhere import call_after_import
 from profkit.runtime.passes.host.operation_lines import is_foreign
 
 
@@ -72,6 +74,18 @@ def test_a_kernel_that_is_tuned_for_several_keys_is_noted_at_its_definition(tmp_
 def test_a_kernel_that_is_tuned_once_is_not(tmp_path: Path) -> None:
     tuned(1, tmp_path / "out")
     assert said(tmp_path / "out") == {}
+
+
+def test_a_module_within_a_package_is_heard_of_once_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "outer_of_test" / "inner").mkdir(parents=True)
+    (tmp_path / "outer_of_test" / "inner" / "tuner.py").write_text("VALUE = 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    heard: list[Any] = []
+    call_after_import("outer_of_test.inner.tuner", heard.append)
+    importlib.import_module("outer_of_test.inner.tuner")
+    assert [module.VALUE for module in heard] == [7]
 
 
 def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:

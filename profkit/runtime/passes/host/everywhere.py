@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -22,13 +22,15 @@ def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
 
     class Finder:
         @staticmethod
-        def find_spec(wanted: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        def find_spec(
+            wanted: str, path: Sequence[str] | None = None, _target: object = None
+        ) -> ModuleSpec | None:
             if wanted != name or finder not in sys.meta_path:
                 return None
             sys.meta_path.remove(finder)
             # importlib's own look would be one more module, and the workload's where it has one of that name
             finders = list(sys.meta_path)
-            spec = next((found for other in finders if (found := other.find_spec(wanted, None))), None)
+            spec = next((found for other in finders if (found := other.find_spec(wanted, path))), None)
             loader: Any = spec.loader if spec is not None else None
             if loader is None or not hasattr(loader, "exec_module"):
                 return spec
