@@ -20,6 +20,7 @@ from profkit.core.tables import load_yaml
 from profkit.kernels.evaluation.document import evaluation_json, read_evaluation
 from profkit.profiling.summarize import summarize_report, targets_for
 from profkit.regression.nightly.session import NightState
+from profkit.runtime.passes.host import operation_lines as lines
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
 from tests.spoken import run_sentences, sentences
@@ -105,11 +106,25 @@ def test_what_is_allowed_is_still_there() -> None:
         )
 
 
+CALLS = ("Fact", "Fact.of", "fact")
+
+
+def is_constant(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def is_code(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value == "code"
+
+
 def codes_used() -> Iterator[str]:
     """The codes of facts that the code names, those of formulas and of profkit's own targets."""
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fact", "Fact.of") and node.args:
+            if isinstance(node, ast.Dict):  # the plain form, of what is loaded into a program
+                named = zip(node.keys, node.values, strict=True)
+                yield from (str(ast.literal_eval(v)) for k, v in named if is_code(k) and is_constant(v))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in CALLS and node.args:
                 code = node.args[0]
                 if isinstance(code, ast.Constant):
                     yield str(code.value)
@@ -117,6 +132,8 @@ def codes_used() -> Iterator[str]:
                     yield from (
                         str(one.value) for one in (code.body, code.orelse) if isinstance(one, ast.Constant)
                     )
+    yield from (lines.COMPILED, lines.PROFILED, lines.ELSEWHERE, lines.RAISED)
+    yield from (f"counter-set-{name}" for name in load_yaml(PACKAGE / "profilers" / "ncu" / "sets.yaml"))
     for tool in ("ncu", "perf", "valgrind"):
         table = formula_table(tool)
         yield from (*table.absent.values(), *table.missing.values())
