@@ -114,7 +114,7 @@ def test_versions_whose_loaded_and_read_files_are_equal_are_the_same_at_once(
     (place / changed).write_text("# another\n")
     git(place, "add", "-A")
     git(place, "commit", "-qm", "after")
-    pairs = PairedOptions(budget=2.0, seed=1, counts="never", run=RunOptions(sampling=0.1))
+    pairs = PairedOptions(budget=0.8, seed=1, counts="never", run=RunOptions(sampling=0.1))
     request = VersionsRequest((sys.executable, "work.py"), "HEAD~1", cwd=place, pairs=pairs, causes=False)
     found = compare_versions(request, Silent()).comparison
     assert (found.pairing is None) == same
