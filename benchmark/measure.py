@@ -55,7 +55,7 @@ def measure(
         by_profkit()
         return
 
-    from profkit.core.types import SampleSet
+    from profkit.core.types import Fact, SampleSet
     from profkit.runtime.passes.benchmark import DEFAULT_PRECISION, BenchmarkResult
     from profkit.runtime.passes.timing import TimedCalls
 
@@ -68,5 +68,5 @@ def measure(
         return
     samples = SampleSet(tuple(calls.sample() for _ in range(iters)), warmup=warm, pid=os.getpid())
     if device == "mps":
-        samples = replace(samples, clock="mps-synchronized", remarks=(EACH_WAITED_FOR,))
+        samples = replace(samples, clock="mps-synchronized", remarks=(Fact.message(EACH_WAITED_FOR),))
     print(BenchmarkResult(name, samples, DEFAULT_PRECISION, flops, bytes))

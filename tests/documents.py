@@ -126,7 +126,7 @@ def plan() -> Plan:
                 cost=60.0,
                 parallel=True,
                 simulated=True,
-                notes=("no hardware counters here, so they are simulated",),
+                notes=(Fact("no-avx-512"),),
             ),
         ),
     )

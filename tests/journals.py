@@ -20,7 +20,7 @@ STARTED = "2026-01-01T00:00:00+00:00"
 DEVICE = {
     "device": "a device",
     "versions": {"torch": "0"},
-    "roofs": {"bandwidth": 1e10, "flops": 1e11, "method": ""},
+    "roofs": {"bandwidth": 1e10, "flops": 1e11},
 }
 
 

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 from profkit.core.types import (
+    Fact,
     GpuTrace,
     Kernel,
     KernelTime,
@@ -97,7 +98,7 @@ def hostile() -> RunDocument:
         readings=(*readings, *missing),
         verdicts=verdicts,
         summaries=summaries,
-        notes=HOSTILE,
+        notes=tuple(map(Fact.message, HOSTILE)),
         failure=HOSTILE[1],
     )
 

@@ -66,7 +66,7 @@ def comparison() -> dict[str, Any]:
 def comparisons() -> dict[str, Any]:
     """Of several workloads, as `compare --format json` prints them."""
     title = "several workloads, each between two versions"
-    return _whole(model.ComparedSuite, "profkit.comparisons/1", title)
+    return _whole(model.ComparedSuite, "profkit.comparisons/2", title)
 
 
 def bisect() -> dict[str, Any]:

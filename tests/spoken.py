@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from profkit.core.codec import from_plain_data
 from profkit.core.types import BlamedLine, Cause, Change, Comparison, Fact
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import change_text, why_text
@@ -32,35 +34,31 @@ def spoken_lines(facts: tuple[Fact, ...]) -> tuple[str, ...]:
     return tuple(map(fact_text, facts))
 
 
+def spoken_notes(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a run's JSON notes, a sentence each."""
+    return spoken_lines(from_plain_data(tuple[Fact, ...], run["notes"]))
+
+
 def message(text: Fact | str | None) -> Fact | None:
     """A text as the fact that another program said it."""
     return Fact.message(text) if isinstance(text, str) else text
 
 
-# What may be a text of many words: the message of another program, a line to type, a name, a formula.
+# What may be a text of many words: the message of another program, a line to type, a name, a formula, ...
 _TEXTS = {
-    "text",
-    "said",
-    "message",
-    "counter",
-    "counters",
-    "what",
-    "fix",
-    "advice",
-    "formula",
-    "name",
-    "kernel",
-    "label",
-    "scope",
-    "log",
-}
+    "text", "said", "message", "last_line", "traceback", "log", "command", "setup", "arguments", "fix", "advice",
+    "counter", "counters", "what", "formula", "name", "names", "kernel", "label", "scope", "device", "subject",
+}  # fmt: skip
+# The messages of commits, and the conclusions from a profile.
+_APART = {"subjects", "insights"}
 
 
 def sentences(data: object, key: str = "") -> list[str]:
     """The texts in a document, or a part of one, that somebody has worded: more than three words, and no message."""
     match data:
         case dict():
-            return [text for name, value in data.items() for text in sentences(value, name)]
+            kept = {name: value for name, value in data.items() if name not in _APART}
+            return [text for name, value in kept.items() for text in sentences(value, name)]
         case list():
             return [text for value in data for text in sentences(value, key)]
         case str() if key not in _TEXTS and len(data.split()) > 3:
@@ -70,11 +68,18 @@ def sentences(data: object, key: str = "") -> list[str]:
 
 def run_sentences(run: dict[str, object]) -> list[str]:
     """Those in what a run says: its passes, counters, readings, summaries, verdicts, kernels, memory and commit."""
-    said = ("passes", "counters", "readings", "summaries", "verdicts", "kernels", "allocations", "revision")
+    said = (
+        "passes",
+        "counters",
+        "readings",
+        "summaries",
+        "verdicts",
+        "kernels",
+        "allocations",
+        "revision",
+        "notes",
+        "plan",
+        "timings",
+        "metal",
+    )
     return sentences({key: run[key] for key in said})
-
-
-def case_sentences(cases: Any) -> list[str]:
-    """Those in what is said of the tests of an evaluation, or of the cases of a sweep."""
-    said = ("reason", "remarks", "bottleneck", "insight")
-    return sentences([{key: case[key] for key in said if key in case} for case in cases])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from tests.spoken import message
 
-ROOFS = MeasuredCeilings(1e12, 1e13, "copy of 1024 MiB, product of 4096 x 4096")
+ROOFS = MeasuredCeilings(1e12, 1e13, message("copy of 1024 MiB, product of 4096 x 4096"))
 HOSTILE = "</script><script>document.title='ran'</script>|`*\x1b[31m\u202e\udc80\n#1 @you"
 FACTORS = {"PyTorch": 1.0, "torch.compile": 0.8, "Triton": 0.5, "CUDA": 0.4}  # of PyTorch's time
 
@@ -114,7 +114,7 @@ def hostile() -> SweepDocument:
         document,
         device=HOSTILE,
         versions={HOSTILE: HOSTILE},
-        roofs=replace(ROOFS, method=HOSTILE),
+        roofs=replace(ROOFS, method=message(HOSTILE)),
         results=tuple(replace(r, throttled=(HOSTILE,)) if r.median else r for r in document.results),
     )
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import ast
-import json
+import dataclasses
+import re
+import typing
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profkit.analysis.metrics.formulas import formula_table
+from profkit.backends import PassFindings
+from profkit.core import types as model
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
+from profkit.kernels.evaluation.document import evaluation_json, read_evaluation
 from profkit.profiling.summarize import summarize_report, targets_for
+from profkit.regression.nightly.session import NightState
+from profkit.runtime.passes.host import operation_lines as lines
+from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
-from tests.spoken import case_sentences, run_sentences
+from tests.spoken import run_sentences, sentences
 
 PACKAGE = ROOT / "profkit"
 TEXTS = {
@@ -97,12 +106,25 @@ def test_what_is_allowed_is_still_there() -> None:
         )
 
 
+CALLS = ("Fact", "Fact.of", "fact")
+
+
+def is_constant(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def is_code(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value == "code"
+
+
 def codes_used() -> Iterator[str]:
     """The codes of facts that the code names, those of formulas and of profkit's own targets."""
     for path in FILES:
-        source = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)) if "Fact" in source else ():
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fact", "Fact.of") and node.args:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Dict):  # the plain form, of what is loaded into a program
+                named = zip(node.keys, node.values, strict=True)
+                yield from (str(ast.literal_eval(v)) for k, v in named if is_code(k) and is_constant(v))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in CALLS and node.args:
                 code = node.args[0]
                 if isinstance(code, ast.Constant):
                     yield str(code.value)
@@ -110,6 +132,8 @@ def codes_used() -> Iterator[str]:
                     yield from (
                         str(one.value) for one in (code.body, code.orelse) if isinstance(one, ast.Constant)
                     )
+    yield from (lines.COMPILED, lines.PROFILED, lines.ELSEWHERE, lines.RAISED)
+    yield from (f"counter-set-{name}" for name in load_yaml(PACKAGE / "profilers" / "ncu" / "sets.yaml"))
     for tool in ("ncu", "perf", "valgrind"):
         table = formula_table(tool)
         yield from (*table.absent.values(), *table.missing.values())
@@ -135,12 +159,67 @@ def test_what_a_report_says_is_codes_with_values(file: str) -> None:
 
 
 def test_what_became_of_tests_is_codes_with_values() -> None:
-    tests = json.loads(
-        (ROOT / "tests" / "data" / "evaluations" / "own-kernels" / "evaluation.json").read_text("utf-8")
-    )["tests"]
-    assert any(test["reason"] for test in tests)
-    assert case_sentences(tests) == []
-    assert case_sentences([{"reason": "it is wrong in some places"}]) != []
+    recorded = read_evaluation(ROOT / "tests" / "data" / "evaluations" / "own-kernels")
+    assert any(result.reason for result in recorded.results)
+    assert sentences(evaluation_json(recorded)) == []
+    assert sentences([{"reason": "it is wrong in some places"}]) != []
+
+
+def fields_of(*kinds: Any) -> Iterator[tuple[str, str, Any]]:
+    """Type, name and hint of every field in these types, and in those that they are made of."""
+    waiting, seen = list(kinds), set[Any]()
+    while waiting:
+        kind = waiting.pop()
+        if kind in seen:
+            continue
+        seen.add(kind)
+        hints = typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
+        yield from ((kind.__name__, name, hint) for name, hint in hints.items())
+        waiting += (*hints.values(), *typing.get_args(kind))
+
+
+def is_a_text(hint: Any) -> bool:
+    """`str`, and `tuple[str, ...] | None`."""
+    return hint is str or any(map(is_a_text, typing.get_args(hint)))
+
+
+def test_what_is_said_in_a_run_is_no_text() -> None:
+    """What a tool's own error means, in words, is one: `Fault`."""
+    said = {"notes", "note", "warnings", "remarks", "remark", "reason", "doubt", "guessed", "lost", "absent"}
+    kinds = (model.RunDocument, model.Report, model.SweepDocument, RegionRecord, PassFindings)
+    found = [(kind, name, is_a_text(hint)) for kind, name, hint in fields_of(*kinds) if name in said]
+    assert {("RunDocument", "notes", False), ("SampleSet", "remarks", False)} <= set(found)
+    assert [kind for kind, _, text in found if text] == ["Fault"]
+
+
+def test_what_is_said_in_comparisons_nights_and_generations_is_no_text() -> None:
+    """But for a line of a program, the advice that a file of targets has, and the conclusions from a profile."""
+    said = {*TEXTS, "notes", "remarks", "doubt", "doubts", "text", "warnings", "method"}
+    kinds = (
+        model.ComparedSuite, model.BisectDocument, model.Night, NightState, model.Entry, model.Trend,
+        model.SweepDocument, model.EvaluationDocument, model.GenerationDocument,
+    )  # fmt: skip
+    texts = {f"{kind}.{name}" for kind, name, hint in fields_of(*kinds) if name in said and is_a_text(hint)}
+    conclusions = {"Insight.title", "Insight.evidence"}
+    assert texts == {"BlamedLine.text", "Verdict.advice", *conclusions}
+
+
+def worded(call: ast.Call) -> bool:
+    """Whether what it is called with has words that stand in the code."""
+    texts = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
+    return any(re.search(r"[a-z]{2}", text) for text in texts if isinstance(text, str))
+
+
+def messages_of_ours(source: str) -> list[int]:
+    """Lines where a sentence of ours is said to be another program's."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [call.lineno for call in calls if ast.unparse(call.func) == "Fact.message" and worded(call)]
+
+
+def test_no_sentence_of_ours_is_a_message_of_another_program() -> None:
+    sources = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in FILES}
+    assert {name: lines for name, text in sources.items() if (lines := messages_of_ours(text))} == {}
+    assert messages_of_ours('Fact.message(f"{tool} left nothing")\nFact.message(f"{kind}: {said}")') == [1]
 
 
 def test_no_code_has_two_sentences() -> None:

@@ -14,6 +14,7 @@ from profkit.core.types import Timing
 from profkit.runtime.passes.read import region_timings
 from profkit.runtime.region.record import RegionRecord, RegionTimes, decode_record
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 
 class Done:
@@ -32,7 +33,7 @@ class Done:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(note for record in self.records for note in record.notes)
+        return tuple(note for record in self.records for note in spoken_lines(record.notes))
 
     @property
     def timings(self) -> tuple[Timing, ...]:

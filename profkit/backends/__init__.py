@@ -93,7 +93,7 @@ class PassFindings:
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left
     absent: Fact | None = None  # why there was nothing that the pass could look at: it counts as skipped
 
@@ -120,7 +120,7 @@ def profiler_group(name: str) -> CheckGroup:
 class DeviceCandidate:
     """Why a workload seems to use a device; the devices that are here, or why there is none."""
 
-    evidence: str
+    evidence: Fact
     gpus: tuple[Gpu, ...] = ()
     missing: str | None = None
 
@@ -231,7 +231,7 @@ class Choice:
 
     backend: Backend
     gpus: tuple[Gpu, ...] = ()
-    reason: str | None = None
+    reason: Fact | None = None
 
 
 def choose_backend(name: str, workload: Workload) -> Choice:
@@ -248,17 +248,14 @@ def choose_backend(name: str, workload: Workload) -> Choice:
 
 def _choose_for(workload: Workload) -> Choice:
     usual = backend_named(DEFAULT)
-    for backend in _possible():
-        candidate = backend.candidate(workload)
+    for backend in map(backend_named, backend_names()):
+        candidate = backend.candidate(workload) if backend.possible() else None
         if candidate is None:
             continue
         if candidate.missing is not None:
-            why = f"backend {usual.name}: {candidate.evidence}, but {candidate.missing}"
+            missing = Fact.message(candidate.missing)
+            why = Fact.of("backend-without-device", candidate.evidence, missing, name=usual.name)
             return Choice(usual, reason=why)
-        why = f"backend {backend.name}: {candidate.evidence} (--backend {usual.name} profiles the host)"
+        why = Fact.of("backend-chosen", candidate.evidence, name=backend.name, other=usual.name)
         return Choice(backend, candidate.gpus, why)
     return Choice(usual)
-
-
-def _possible() -> list[Backend]:
-    return [backend for name in backend_names() if (backend := backend_named(name)).possible()]

@@ -1,4 +1,4 @@
-"""Passes under Instruments: a Mac's CPU by Time Profiler; its GPU by Metal System Trace, and a recording for counters.
+"""Passes under Instruments: a Mac's GPU by Metal System Trace, and a recording for counters.
 
 What they cost was not measured on a Mac by this project. By notes of others: starting takes 1 to 3 s, saving a Metal
 System Trace of seconds 5 to 70 s on an M1, and saving 4 s of GPU counters 115 s; each export opens the document anew,
@@ -54,24 +54,28 @@ from profkit.profilers.xctrace.command import (
     METAL,
     POINTS,
     TELL,
-    TIME_PROFILER,
     absolute_command,
     explain_fault,
     record_argv,
 )
 from profkit.profilers.xctrace.export import TOC, export_argv, probe_xctrace
 from profkit.profilers.xctrace.metal_tables import COUNTERS
-from profkit.profilers.xctrace.report import REGION_TABLES, read_exports, wanted_schemas
+from profkit.profilers.xctrace.report import read_exports, wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
 from profkit.runtime.passes.read import read_records
 
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
 
 
-class InstrumentsPass(Pass):
-    """One execution of the workload under a template of Instruments, recorded by xctrace, exported, and read back."""
+class MetalPass(Pass):
+    """One execution of the workload under a template of Instruments, recorded by xctrace, exported, and read back.
+
+    A benchmark's region takes `seconds` in it, and saving it `saving`.
+    """
 
     tool = "xctrace"
+    seconds: float
+    saving: float
 
     def __init__(self, context: RunContext, xctrace: ToolAbility) -> None:
         super().__init__(context)
@@ -135,6 +139,29 @@ class InstrumentsPass(Pass):
         records = read_records(sorted(self.folder.glob(f"{step.name}.region.*.json")))
         return read_exports(exports, [record for record in records if record.regions or record.benchmarks])
 
+    def recording(
+        self, state: PlanState, schemas: Sequence[str], limit: float, **more: Any
+    ) -> list[PassPlan]:
+        """The plan of one recording; `more` is what differs of it."""
+        once, iterations, took = state.iteration_seconds, LEAST, start_seconds(state)
+        if once is not None and once > 0:
+            wanted = max(LEAST, int(self.seconds / once))
+            iterations = max(1, min(MOST, wanted, int(LONGEST_RECORDING / once)))
+        if state.benchmark and once is not None:
+            took += iterations * once
+        switch = Switch("signpost") if state.marked else None
+        directive = self.directive(self.name, switch, iterations=iterations, warmup=WARMUP)
+        notes = more.pop("notes", ())
+        step = self.recorded(self.name, directive, schemas, limit=limit, **more)
+        seconds = min(took, recording_limit(state)) + self.saving
+        return self.planned((step,), cost=plain_runs(seconds, state), limit=limit, notes=notes)
+
+    def cut_notes(self, report: Report) -> tuple[Fact, ...]:
+        """What to remark where the time limit ended the recording before the workload had ended."""
+        if report.facts.get("ended", "").lower() != TIME_LIMIT:
+            return ()
+        return (Fact.of("recording-ended", name=self.name),)
+
 
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
@@ -158,42 +185,7 @@ def log_of(folder: Path, log: str) -> str:
 
 # ------------------------------------------------------------ the CPU of a Mac
 
-START_SECONDS = 10.0  # until xctrace records, has ended, and has exported: 2 to 3 s each on an M5, by others
-SAMPLED_SECONDS = (
-    2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
-)
-_CONDITIONS = ("Instruments", "device model", "system")  # facts that decide whether two runs may be compared
-_NO_PYTHON = (
-    "Instruments sees the interpreter, and not the Python functions that it runs: the cprofile pass does"
-)
-
-
-class TimeProfiler(InstrumentsPass):
-    """One recording of the whole process; what lies in a marked region is picked out of it afterwards."""
-
-    name = "trace"
-
-    def plan(self, state: PlanState) -> list[PassPlan]:
-        """One recording."""
-        if not self._xctrace.works:
-            return self.skip(self._xctrace.reason, self._xctrace.fix)
-        switch = Switch("signpost") if state.marked else None
-        directive = self.directive(self.name, switch, seconds=SAMPLED_SECONDS)
-        step = self.recorded(self.name, directive, ("time-profile", *REGION_TABLES), template=TIME_PROFILER)
-        seconds = 1.1 * (state.plain_seconds or 0.0) + START_SECONDS
-        notes = (_NO_PYTHON,) if self.context.workload.python is not None else ()
-        return self.planned((step,), cost=plain_runs(seconds, state), notes=notes)
-
-    def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
-        """Functions, libraries and stacks; leaves a speedscope file beside the exports."""
-        report = self.read_step(plan.steps[0])
-        return PassFindings(
-            profiles=report.profiles,
-            stacks=report.stacks,
-            facts={name: report.facts[name] for name in _CONDITIONS if name in report.facts},
-            notes=report.warnings,
-            artifacts=leave_stacks(self.context, report.stacks, "trace"),
-        )
+RECORD = "profkit record --tool xctrace --what cpu --report out.trace -- COMMAND"
 
 
 class MacRun(BackendRun):
@@ -201,21 +193,13 @@ class MacRun(BackendRun):
 
     name = "cpu"
 
-    def tool_versions(self) -> dict[str, str | None]:
-        """Instruments' version, where it is used."""
-        return {"xctrace": self._xctrace.version} if "trace" in self.wanted else {}
-
     def make_pass(self, name: PassName) -> Pass | None:
-        """Time Profiler."""
+        """What needs neither perf nor valgrind."""
         if name == "trace":
-            return TimeProfiler(self.context, self._xctrace)
+            return AbsentPass(self.context, name, Fact("no-samples-on-a-mac"), RECORD)
         if name == "counters":
             return AbsentPass(self.context, name, Fact("no-counts-on-a-mac"))
         return super().make_pass(name)
-
-    @cached_property
-    def _xctrace(self) -> ToolAbility:
-        return probe_xctrace()
 
 
 _NO_EXPLAIN = Fact("no-counters-of-launches")
@@ -239,37 +223,6 @@ COUNTED_SECONDS = 1.0  # of a benchmark's region: 30 counters in 3,000 samples e
 # seconds that are recorded at most, beside the start: 15 s are 3 to 6 GB of XML on an M3
 LONGEST_COUNTED = 20.0
 _FACT = "counter set"
-
-
-class MetalPass(InstrumentsPass):
-    """A recording of the GPU. A benchmark's region takes `seconds` in it, and saving it `saving`."""
-
-    seconds: float
-    saving: float
-
-    def recording(
-        self, state: PlanState, schemas: Sequence[str], limit: float, **more: Any
-    ) -> list[PassPlan]:
-        """The plan of one recording; `more` is what differs of it."""
-        once, iterations, took = state.iteration_seconds, LEAST, start_seconds(state)
-        if once is not None and once > 0:
-            wanted = max(LEAST, int(self.seconds / once))
-            iterations = max(1, min(MOST, wanted, int(LONGEST_RECORDING / once)))
-        if state.benchmark and once is not None:
-            took += iterations * once
-        switch = Switch("signpost") if state.marked else None
-        directive = self.directive(self.name, switch, iterations=iterations, warmup=WARMUP)
-        notes = more.pop("notes", ())
-        step = self.recorded(self.name, directive, schemas, limit=limit, **more)
-        seconds = min(took, recording_limit(state)) + self.saving
-        return self.planned((step,), cost=plain_runs(seconds, state), limit=limit, notes=notes)
-
-    def cut_notes(self, report: Report) -> tuple[str, ...]:
-        """What to remark where the time limit ended the recording before the workload had ended."""
-        if report.facts.get("ended", "").lower() != TIME_LIMIT:
-            return ()
-        ended = "the time limit ended the recording and the workload in it"
-        return (f"{self.name}: {ended}: what came later is not in the trace",)
 
 
 class MetalTracePass(MetalPass):
@@ -318,7 +271,7 @@ class MetalCountersPass(MetalPass):
             limit,
             instruments=[GPU_COUNTERS, *points],
             finish=FINISH_COUNTERS,
-            notes=("which counters there are depends on the chip and the Xcode: some give none",),
+            notes=(Fact("counters-of-the-chip"),),
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
@@ -331,7 +284,10 @@ class MetalCountersPass(MetalPass):
             gpus=report.gpus,
             metal=metal,
             facts={_FACT: report.facts[_FACT]} if _FACT in report.facts and metal.counters else {},
-            notes=(*(f"counters: {note}" for note in report.warnings), *self.cut_notes(report)),
+            notes=(
+                *(Fact.of("of", note, what="counters") for note in report.warnings),
+                *self.cut_notes(report),
+            ),
         )
 
     def _explain_absence(self, metal: MetalTrace) -> list[MetalAbsent]:

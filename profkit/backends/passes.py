@@ -34,7 +34,6 @@ from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_note
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import host_command, start_up_environment
 from profkit.runtime.passes.read import read_raises, read_records, read_tracemalloc
-from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
 # Beside a device: sampled stacks say where its host spends the time, and slow nothing down.
@@ -183,10 +182,8 @@ class TimingPass(Pass):
             Step(name, context.workload.command, directive=replace(directive, record=str(self.folder / name)))
             for name in names
         )
-        notes = [
-            f"±{100 * context.precision:g} % asked, up to {context.sampling:g} s of samples in each process"
-        ]
-        return self.planned(steps, cost=float(self._processes), notes=tuple(notes))
+        asked = Fact.of("asked-precision", precision=context.precision, seconds=context.sampling)
+        return self.planned(steps, cost=float(self._processes), notes=(asked,))
 
 
 class PythonPass(Pass):
@@ -366,9 +363,9 @@ class RegionWork:
 
     iterations: int = 1
     seconds: float | None = None
-    odd: str | None = None
+    odd: Fact | None = None
     marked: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     shared: bool = False
     entries: int = 0
     processes: int = 0
@@ -379,7 +376,7 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
     written = read_records(sorted((folder / "artifacts").glob(f"{step}.region.*.json")))
     records = [record for record in written if record.regions or record.benchmarks]
     notes = tuple(dict.fromkeys(note for record in records for note in record.notes))
-    shared = any(OTHER_PROCESS_IN_REGION in note for note in notes)
+    shared = any(note.code == "other-process-in-region" for note in notes)
     entries = min((sum(r.entries for r in record.regions) for record in records), default=0)
     per_name: dict[str, int] = {}
     seconds = 0.0
@@ -388,11 +385,10 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
             per_name[region.name] = per_name.get(region.name, 0) + region.iterations
             seconds += sum(region.seconds) * region.every
     several = len(per_name) > 1
-    named = f"the workload marks several regions ({', '.join(per_name)}): counts are of all in one process"
     return RegionWork(
         iterations=1 if several else max(1, sum(per_name.values())),
         seconds=seconds if seconds and len(records) == 1 else None,
-        odd=named if several else None,
+        odd=Fact.of("regions-together", names=", ".join(per_name)) if several else None,
         marked=bool(per_name),
         notes=notes,
         shared=shared,
@@ -432,17 +428,17 @@ def divide_profile(profile: Profile, count: int) -> Profile:
 _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 
-def first_mention(workload: Workload, pattern: re.Pattern[str]) -> str | None:
-    """Where the text of a script, or the program after `-c`, matches; in words, None where none does."""
+def first_mention(workload: Workload, pattern: re.Pattern[str]) -> Fact | None:
+    """Where the text of a script, or the program after `-c`, matches; None where none does."""
     for word in workload.command:
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             match = pattern.search(head_of(path).decode("utf-8", "replace"))
             if match is not None:
-                return f"{path.name} names {match[0]}"
+                return Fact.of("script-names", name=path.name, word=match[0])
     for before, word in zip(workload.command, workload.command[1:], strict=False):
         if before == "-c" and (match := pattern.search(word)) is not None:
-            return f"its program names {match[0]}"
+            return Fact.of("program-names", word=match[0])
     return None
 
 

@@ -110,7 +110,7 @@ def _show(document: SweepDocument, folder: Path, format: options.OutputFormat, *
     if format is options.OutputFormat.json:
         from profkit.core import codec
 
-        whole = {"schema": "profkit.sweep/2", "folder": str(folder), "sweep": codec.to_plain_data(document)}
+        whole = {"schema": "profkit.sweep/3", "folder": str(folder), "sweep": codec.to_plain_data(document)}
         options.print_json(whole)
     else:
         from profkit.reporting.views.kernels.sweep import view

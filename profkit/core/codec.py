@@ -194,14 +194,14 @@ def _refuse(place: str, data: object, wanted: str) -> typing.NoReturn:
 # ---------------------------------------------------------------- documents in files
 
 
-def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_BYTES, **how: Any) -> _T:
-    """What `decode` makes of the JSON in a file; `how` is for `json.loads`.
+def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_BYTES) -> _T:
+    """What `decode` makes of the JSON in a file.
 
     Raises UnreadableReport with the file where that is too large or none, and where `decode` raises it.
     """
     fix = None
     try:
-        return decode(json.loads(read_bounded_text(file, most, encoding="utf-8-sig"), **how))
+        return decode(json.loads(read_bounded_text(file, most, encoding="utf-8-sig")))
     except UnreadableReport as error:
         why, fix = error.message, error.fix
     except OSError as error:

@@ -297,7 +297,8 @@ class _OutputReader(threading.Thread):
         if self._log is not None:
             # a full disk must not cost the measurement
             with contextlib.suppress(OSError), opened(self._log.parent) as folder:
-                file = open(folder / self._log.name, "wb", opener=_open_log)  # noqa: SIM115
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+                file = os.fdopen(os.open(folder / self._log.name, flags, 0o666), "wb")
         descriptor = self._pipe.fileno()
         while True:
             try:
@@ -344,10 +345,6 @@ class _OutputReader(threading.Thread):
 
     def tail(self) -> str:
         return self._tail.decode("utf-8", "replace")
-
-
-def _open_log(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _children_cpu_seconds() -> float:

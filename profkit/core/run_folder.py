@@ -11,10 +11,9 @@ import os
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import cast
 
 from profkit.core.codec import (
-    LARGEST_VALUE,
     from_plain_data,
     json_text,
     read_document,
@@ -33,7 +32,7 @@ from profkit.core.files.safe_folder import (
 )
 from profkit.core.types import Json, RunDocument
 
-SCHEMA = "profkit.run/5"
+SCHEMA = "profkit.run/6"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
@@ -120,7 +119,7 @@ def run_to_text(document: RunDocument) -> str:
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:
-    """The document in the shape of schema "profkit.run/5"."""
+    """The document in the shape of schema "profkit.run/6"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries = cast("list[dict[str, Json]]", body["summaries"])
@@ -141,8 +140,7 @@ def read_run(path: Path) -> RunDocument:
     if not file.is_file():
         what = f"{path} holds no {FILE_NAME}" if path.is_dir() else f"{path} is not a file"
         raise UnreadableReport(f"cannot read a run: {what}")
-    parse = {"parse_constant": _refuse_constant, "parse_float": _read_float}
-    return read_document(file, run_from_json, SIZE_LIMIT, **parse)
+    return read_document(file, run_from_json, SIZE_LIMIT)
 
 
 def is_run(path: Path) -> bool:
@@ -182,15 +180,3 @@ def run_from_json(data: object) -> RunDocument:
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
     return from_plain_data(RunDocument, body)
-
-
-def _read_float(text: str) -> float:
-    """A number that can be squared, as nothing that is measured cannot."""
-    value = float(text)
-    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
-        raise UnreadableReport(f"{short_repr(text)} is larger than any value that is measured")
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")

@@ -15,7 +15,8 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 @contextlib.contextmanager
 def raise_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into KeyboardInterrupt inside the block (main thread only; elsewhere: as before)."""
-    with _handled_by(_interrupt, _ENDINGS, lambda former: former is not signal.SIG_IGN):  # nohup stays nohup
+    interrupt = signal.default_int_handler
+    with _handled_by(interrupt, _ENDINGS, lambda former: former is not signal.SIG_IGN):  # nohup stays nohup
         yield
 
 
@@ -48,7 +49,3 @@ def _handled_by(
     finally:
         for number, before in former.items():
             signal.signal(number, before)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    raise KeyboardInterrupt

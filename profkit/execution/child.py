@@ -115,6 +115,7 @@ class ChildProcess:
         self._unread = b""
         self._kills = kills_for_memory()
         self._log_start = self._log.stat().st_size if self._log.is_file() else 0
+        inherited = {name: value for name, value in os.environ.items() if name not in self._without}
         try:
             with self._log.open("ab") as errors, ProcessTree.starting():
                 child = subprocess.Popen(
@@ -122,7 +123,7 @@ class ChildProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
-                    env={**self._inherited_environment(), **self._env},
+                    env={**inherited, **self._env},
                     start_new_session=True,
                     pass_fds=self._inherited,
                 )
@@ -227,9 +228,6 @@ class ChildProcess:
             if self._log.stat().st_size > LOG_LIMIT:
                 os.truncate(self._log, 0)
                 self._log_start = 0
-
-    def _inherited_environment(self) -> dict[str, str]:
-        return {name: value for name, value in os.environ.items() if name not in self._without}
 
     def _read_until(self, timeout: float, is_enough: Callable[[bytes], bool]) -> None:
         child = self._child

@@ -164,19 +164,14 @@ def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
     """All that can be read of the journal in the folder, whoever writes it. Raises UnreadableReport without one."""
     path = format.path(folder)
     contents = JournalContents[T]({})
-    for number, line, end in _lines(path, format):
+    for line, end in _lines(path, format):
         if not contents.header:
             if not isinstance(line, dict) or line.get("schema") != format.schema:
                 break
             contents.header = line
         elif isinstance(line, dict):
-            try:
+            with suppress(UnreadableReport):
                 _take(contents, format, line)
-            except UnreadableReport as error:
-                raise UnreadableReport(
-                    f"{path}, line {number}: {error.message}",
-                    f"delete line {number}: its {format.case} is done again",
-                ) from error
         contents.size = end
     if not contents.header:
         article = "an" if format.subject[0] in "aeiou" else "a"
@@ -229,16 +224,15 @@ def _lock(path: Path, format: JournalFormat[Any], file: int) -> None:
         return
 
 
-def _lines(path: Path, format: JournalFormat[Any]) -> Iterator[tuple[int, Any, int]]:
-    """Each whole line that is JSON: its number, what it says, and where it ends."""
+def _lines(path: Path, format: JournalFormat[Any]) -> Iterator[tuple[Any, int]]:
+    """Each whole line that is JSON: what it says, and where it ends."""
     try:
         with open_regular(path) as file:
-            number = end = 0
+            end = 0
             while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
-                number += 1
                 end += len(line)
                 with suppress(ValueError, RecursionError):
-                    yield number, json.loads(line), end
+                    yield json.loads(line), end
     except FileNotFoundError as error:
         raise UnreadableReport(
             f"there is no {format.subject} in {path.parent}: {path.name} is not there",

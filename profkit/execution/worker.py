@@ -9,11 +9,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import platform
 import signal
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -89,28 +86,18 @@ def _send(answers: TextIO, message: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- limits
 #
 # A worker ends with its parent, is killed first where memory runs out, and has a memory limit: features of Linux. On
-# other systems a thread notices that the parent is gone, and nothing limits the memory.
+# other systems it ends when its input does.
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-LOOK_SECONDS = 1.0
 MARGIN = 0.9  # of the free memory that a worker may take
 
 
 def end_with(parent: int) -> None:
-    """End this process, however busy it is, when the process `parent` that started it is gone."""
-    if platform.system() == "Linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it went before this was asked
-            os._exit(1)
-        return
-    threading.Thread(target=_watch, args=(parent,), name="end-with-parent", daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOK_SECONDS)
-    os._exit(1)
+    """End this process, however busy it is, when the process `parent` that started it is gone (Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it went before this was asked
+        os._exit(1)
 
 
 def prefer_as_oom_victim() -> None:
@@ -124,23 +111,17 @@ def limit_memory(free: int | None) -> None:
 
     Without it Linux promises memory that it does not have, and kills some process when it is used.
     """
-    used = data_bytes()
+    used = _number_in("/proc/self/status", "VmData:")  # KiB of what RLIMIT_DATA counts
     if free is None or used is None:
         return
     import resource
 
     with suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = used + int(MARGIN * free)
+        wanted = used * 1024 + int(MARGIN * free)
         resource.setrlimit(
             resource.RLIMIT_DATA, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most)
         )
-
-
-def data_bytes() -> int | None:
-    """What RLIMIT_DATA counts of this process; None where it is not known."""
-    kib = _number_in("/proc/self/status", "VmData:")
-    return None if kib is None else kib * 1024
 
 
 def kills_for_memory() -> int | None:

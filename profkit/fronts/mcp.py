@@ -40,6 +40,7 @@ from profkit.profiling.doctor import diagnose
 from profkit.profiling.summarize import summarize_report
 from profkit.profiling.workload import describe_workload
 from profkit.regression.profile_process import ProfileRequest, profile_once
+from profkit.reporting.facts import fact_text
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Callable[[float], None], threading.Event], T]
@@ -83,7 +84,7 @@ class Tools:
             context, words, budget, lambda tick, end: profile_once(request, into, tick, end)
         )
         if done.document is None or done.folder is None or done.document.state != "complete":
-            raise _error(done.reason, done.fix)
+            raise _error(fact_text(done.reason), done.fix)
         return _result(answers.of_run(Run(done.document, done.folder), self._id(done.folder)))
 
     async def compare(

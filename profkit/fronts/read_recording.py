@@ -12,7 +12,6 @@ from profkit.analysis.stacks.files import write_speedscope
 from profkit.analysis.summaries.host import time_split
 from profkit.backends import DEFAULT, backend_of_report
 from profkit.backends.source_lines import with_source
-from profkit.core.formatting import format_quantity, plural
 from profkit.core.process import ipython_shell
 from profkit.core.types import (
     RUN,
@@ -48,8 +47,8 @@ def read_recording(recording: PartRecording, state: RunState, failure: str | Non
     """The run of a recording that has ended. Raises UnreadableReport where its file is damaged."""
     document, sampler = _document(recording, state, failure), recording.sampler
     if sampler is None:
-        skipped = PassResult("stacks", None, "skipped", reason=Fact.message(recording.reason))
-        return replace(document, passes=(skipped,), notes=(recording.reason,))
+        skipped = PassResult("stacks", None, "skipped", reason=recording.reason)
+        return replace(document, passes=(skipped,), notes=(recording.reason,) if recording.reason else ())
     peak = Reading("memory.rss_peak", float(sampler.peak), "B", "measured", RUN, Source("psutil", "rss"))
     document = replace(document, readings=(peak,), time_split=time_split(sampler.usage))
     document = _with_stacks(document, recording, sampler)
@@ -74,8 +73,7 @@ def _with_stacks(document: RunDocument, recording: PartRecording, sampler: PartS
     sampled = with_source(report, replace(document.workload, folder=str(cells)))
     write_speedscope(report.stacks, folder / FLAMES, recording.name)
     if (count := int(report.facts.get("samples", 0))) < FEW:
-        counted = f"Only {plural(count, 'sample')} in {format_quantity(recording.seconds, 's')}"
-        few = f"{counted}: shares are rough, repeat what is short in a loop."
+        few = Fact.of("short-recording", count=count, seconds=recording.seconds)
         document = replace(document, notes=(few,))
     if sampled is not None and (count >= FEW or recording.seconds >= SHORT):
         document = replace(document, sampled=(sampled,))

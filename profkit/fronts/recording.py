@@ -23,13 +23,13 @@ from typing import Any, cast
 
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import clean_name
+from profkit.core.types import Fact
 from profkit.runtime.passes.host.samples import FIRST_PAUSE, StackSampler
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
 PATIENCE = 0.05  # seconds, for the first sample of what took longer than that
 LOOKS = 0.25  # seconds between two looks at the process: memory, processor time, time in a queue
-_UNDER_WAY = "not sampled: {} already. End that one, or leave this one out"
 _lock = threading.Lock()
 _current: list[PartRecording] = []  # the one that goes on: a process has one sampler
 
@@ -120,7 +120,7 @@ class PartRecording:
     def __init__(self, name: str) -> None:
         self.name, self.started = name, time.time()
         self.seconds = 0.0  # wall time, once it has ended
-        self.reason = ""  # why nothing is sampled
+        self.reason: Fact | None = None  # why nothing is sampled
         self.sampler: PartSampler | None = None
         self._pid = os.getpid()
         temporary = tempfile.mkdtemp(prefix="profkit-run-")
@@ -132,9 +132,9 @@ class PartRecording:
         """Sample from now on. Takes a millisecond; with torch on a GPU the first time a second."""
         with _lock:
             if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
-                self.reason = _UNDER_WAY.format("`profkit profile` samples this program")
+                self.reason = Fact("profile-samples-already")
             elif _current:
-                self.reason = _UNDER_WAY.format(f"{_current[0].name} is sampled in this process")
+                self.reason = Fact.of("sampled-already", name=_current[0].name)
             else:
                 self._end_trace = _start_trace(str(self.folder / TRACE))
                 self.sampler = PartSampler(str(self.folder / STACKS))

@@ -41,7 +41,6 @@ from profkit.reporting.feedback import (
 ANSWER = "_answer.md"  # how the names of files with answers end
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
 MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
-REFUSED = "The model declined to answer."
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class OperationLoop:
         except BudgetSpent:
             note_stop(campaign.journal, operation, "budget")
         except ModelFailed as failed:
-            note_stop(campaign.journal, operation, "failed", failed.message)
+            note_stop(campaign.journal, operation, "failed", Fact.message(failed.message))
             if failed.permanent:
                 raise
         except OSError as error:
@@ -111,24 +110,19 @@ class OperationLoop:
         self._write(f"attempt_{number}{ANSWER}", answer.text)
         file = self._path(f"attempt_{number}.py")
         if answer.stop == "refused":
-            found = FoundCode("", REFUSED, "no-answer")
+            found = FoundCode("", Fact("answer-declined"), "no-answer")
         else:
             found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
         tokens = answer.input_tokens, answer.output_tokens
         call = ModelCall(*tokens, answer.seconds)
-        attempt = Attempt(
-            number,
-            found.fault or "no-code",
-            call,
-            reason=Fact.message(found.problem) if found.problem else None,
-        )
+        attempt = Attempt(number, found.fault or "no-code", call, reason=found.problem)
         kernel = JudgedKernel(found.code, file.name, problem=found.problem)
         if found.code:
             self._write(f"attempt_{number}.py", found.code)
             attempt = replace(attempt, file=self._relative(file))
         if not found.fault and (same := self._same_as(found.code)):
-            problem = f"It is the same file as attempt {same}, whose result stands above: change it."
-            attempt = replace(attempt, status="repeated", reason=Fact.message(problem))
+            problem = Fact.of("same-file", number=same)
+            attempt = replace(attempt, status="repeated", reason=problem)
             kernel = replace(kernel, problem=problem)
         elif not found.fault:
             attempt, kernel = self._judge(attempt, kernel, file)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import EvaluationTest, Gpu, Machine, MeasuredCeilings
+from profkit.core.formatting import format_quantity
+from profkit.core.types import EvaluationTest, Fact, Gpu, Machine, MeasuredCeilings
 from profkit.generation.model import ChatMessage
 from profkit.kernels.evaluation.sources.names import SUFFIX, FileText, LoadError, parse_text, with_imports
 
@@ -134,7 +134,7 @@ class FoundCode:
     """
 
     code: str = ""
-    problem: str = ""
+    problem: Fact | None = None
     fault: Literal["", "no-code", "no-answer", "load-error"] = ""
 
 
@@ -151,23 +151,15 @@ def find_code(answer: str, function: str, file: str, *, cut: bool = False) -> Fo
     answer = _THOUGHTS.sub("", answer.replace("\r\n", "\n").replace("\r", "\n"))
     blocks = _split_blocks(answer)
     if blocks and not blocks[-1].closed and (cut or not _defines(blocks[-1].text, function)):
-        return _no_code(
-            "The code block does not end: the answer was cut off. Write a shorter file, and nothing else."
-        )
+        return _no_code(Fact("answer-without-end"))
     if not blocks:
         if _defines(answer, function):  # an answer that is a file
             return _checked(answer, function, file)
-        reason = "was cut off before its code" if cut else "has no code block"
-        return _no_code(
-            f"The answer {reason}. Return the whole file in one block that begins with ```python."
-        )
+        return _no_code(Fact("answer-cut-off" if cut else "answer-without-code"))
     defining = [block.text for block in blocks if _defines(block.text, function)]
     naming = [block.text for block in blocks if function in block.text]
     if not defining and not naming:
-        return _no_code(
-            f"The answer has {plural(len(blocks), 'code block')}, and none defines `{function}`. Return the whole file "
-            "in one block."
-        )
+        return _no_code(Fact.of("answer-without-function", blocks=len(blocks), name=function))
     return _checked((defining or naming)[-1], function, file)
 
 
@@ -204,14 +196,14 @@ def _defines(text: str, function: str) -> bool:
 def _checked(code: str, function: str, file: str) -> FoundCode:
     """The code with the imports that it lacks, or with what keeps it from being loaded."""
     if len(code) > MOST_CHARACTERS:
-        return _no_code(f"The file has {len(code):,} characters; {MOST_CHARACTERS:,} are the most.")
+        return _no_code(Fact.of("file-too-long", length=len(code), most=MOST_CHARACTERS))
     try:
         parsed: FileText = parse_text(code, file)
     except LoadError as error:
-        return FoundCode(code, f"{error}.", "load-error")
+        return FoundCode(code, Fact.message(f"{error}."), "load-error")
     if parsed.kernel_of(_stem(function)) is None:
         there = ", ".join(f"`{name}`" for name in sorted(parsed.functions)) or "no function"
-        return FoundCode(code, f"The file does not define `{function}`; it defines {there}.", "load-error")
+        return FoundCode(code, Fact.of("file-without-function", name=function, names=there), "load-error")
     return FoundCode(with_imports(code))
 
 
@@ -219,5 +211,5 @@ def _stem(function: str) -> str:
     return function.removesuffix(SUFFIX)
 
 
-def _no_code(problem: str) -> FoundCode:
+def _no_code(problem: Fact) -> FoundCode:
     return FoundCode("", problem, "no-code")

@@ -15,7 +15,14 @@ from profkit.analysis.generation import best_attempt
 from profkit.core import codec
 from profkit.core.codec import short_repr
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.types import Attempt, GenerationDocument, GenerationLimits, OperationAttempts, StopReason
+from profkit.core.types import (
+    Attempt,
+    Fact,
+    GenerationDocument,
+    GenerationLimits,
+    OperationAttempts,
+    StopReason,
+)
 from profkit.execution import journal as journals
 from profkit.execution.journal import Journal, JournalContents, JournalFormat
 from profkit.generation.prompt import LANGUAGES
@@ -31,7 +38,7 @@ MOST_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
 FILE = "attempts.jsonl"
 FORMAT = JournalFormat(
-    "profkit.generation-journal/3", "generation", "profkit generate", FILE, "attempt", Attempt
+    "profkit.generation-journal/4", "generation", "profkit generate", FILE, "attempt", Attempt
 )
 _STOPPED = "stopped "  # before the operation: a note why it has no further attempt
 _NEW = "another --run-id begins a new one"
@@ -176,9 +183,9 @@ def note_session(journal: Journal[Attempt], limits: GenerationLimits) -> None:
     journal.note(**stops, limits=codec.to_plain_data(limits))
 
 
-def note_stop(journal: Journal[Attempt], operation: str, reason: StopReason, why: str = "") -> None:
+def note_stop(journal: Journal[Attempt], operation: str, reason: StopReason, why: Fact | None = None) -> None:
     """The operation has no further attempt."""
-    journal.note(**{_STOPPED + operation: [reason, why]})
+    journal.note(**{_STOPPED + operation: [reason, codec.to_plain_data(why)]})
 
 
 def read_generation(folder: Path) -> tuple[GenerationRequest, AskedModel, GenerationDocument]:
@@ -233,10 +240,11 @@ def _operation(contents: JournalContents[Attempt], name: str, folder: str) -> Op
     attempts = attempts_of(contents, name)
     best = best_attempt(attempts)
     stopped: StopReason = ""
-    reason = ""
+    reason: Fact | None = None
     match contents.about.get(_STOPPED + name):
         case [word, why]:
-            stopped, reason = (word if word in get_args(StopReason) else "failed"), str(why)
+            stopped = word if word in get_args(StopReason) else "failed"
+            reason = codec.from_plain_data(Fact, why, "stopped") if why else None
     number = best.number if best is not None else None
     return OperationAttempts(name, folder, attempts, number, stopped, reason)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.tables import load_yaml
-from profkit.core.types import Gpu
+from profkit.core.types import Fact, Gpu
 from profkit.hardware.system import ask_program
 
 
@@ -49,7 +49,7 @@ class AppleChip:
     name: str
     bandwidth: float | None = None
     checked: bool = False
-    reason: str | None = None
+    reason: Fact | None = None
 
 
 @lru_cache(maxsize=1)
@@ -69,14 +69,16 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip:
     known = f"Apple {match[1].upper()}" + (f" {match[2].capitalize()}" if match[2] else "") if match else ""
     row = chip_table().get(known)
     if row is None:
-        return AppleChip(words, reason=f"{known or words} is not in profkit's table of Apple's chips")
+        return AppleChip(words, reason=Fact.of("unknown-chip", name=known or words))
     sold = {int(kind["cores"]): float(kind["bandwidth"]) for kind in row["configurations"]}
     checked = bool(row["checked"]) and (cores is None or cores in sold)
     if cores in sold or len(set(sold.values())) == 1:
         return AppleChip(words, sold.get(cores or 0, max(sold.values())), checked)
-    told = "how many this one has is not told" if cores is None else f"this one tells {cores}"
     kinds = " and ".join(map(str, sold))
-    return AppleChip(words, checked=checked, reason=f"{known} is sold with {kinds} GPU cores, and {told}")
+    reason = Fact.of("chip-of-unknown-cores", name=known, kinds=kinds)
+    if cores is not None:
+        reason = Fact.of("chip-of-other-cores", name=known, kinds=kinds, cores=cores)
+    return AppleChip(words, checked=checked, reason=reason)
 
 
 # ------------------------------------------------------------ GPUs

@@ -30,7 +30,7 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import user_cache, write_whole
-from profkit.core.types import Machine, Peaks
+from profkit.core.types import Fact, Machine, Peaks
 from profkit.hardware.machine import available_memory, data_caches, read_machine
 
 # Of the matrices. At 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained.
@@ -134,7 +134,7 @@ class Rates:
 
 def measure_peaks(
     machine: Machine, log: Path, tick: Callable[[float], None] | None = None
-) -> tuple[Peaks | None, str | None]:
+) -> tuple[Peaks | None, Fact | None]:
     """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
     if (kept := kept_peaks(machine)) is not None:
         return kept, None
@@ -146,7 +146,7 @@ def measure_peaks(
             outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
             measured.append(read_rates(outcome.output_tail))
         except ProfkitError as error:
-            return None, f"the peaks could not be measured: {error.message}"
+            return None, Fact.of("peaks-not-measured", said=error.message)
         queued = outcome.usage[-1][2] if outcome.usage else DEADLINE
         quiet = quiet and queued < QUEUED * threads * outcome.seconds
     one, every = measured[0], measured[-1]

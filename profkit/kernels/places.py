@@ -6,13 +6,13 @@ import itertools
 import os
 import shlex
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from profkit.core.errors import MachineError, Progress, Silent, UsageError
+from profkit.core.errors import Progress, Silent
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceWorker
@@ -51,66 +51,50 @@ class PlaceSlots:
     _opening: set[Connection] = field(default_factory=set)
     _folder: TemporaryFolder = field(default_factory=lambda: TemporaryFolder("place"))  # for logs
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-    _closed: threading.Event = field(default_factory=threading.Event)
     _note: Callable[[str], None] = lambda _: None
 
     @property
     def options(self) -> str:
         """What names these places on a command line, as far as it may be shown."""
-        return format_places(self.places, self.sending)
+        titles = [place.title for place in self.places]
+        whole = all(place.kind in SHOWN_WHOLE for place in self.places)
+        python = f" --on-python {shlex.quote(self.sending.python)}" if self.sending.python else ""
+        return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 
     def connect(self, work: SlotWork, progress: Progress) -> None:
         """Start the slots, those of all places at once; a place that is not reached is passed over.
 
-        Raises what the last one raised if all are, and UsageError where GPUs are named for a place that is given its
-        own.
+        Raises what the last one raised if all are.
         """
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
         self._note = progress.note
-        for place in self.places:
-            if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
-                place.refuse_devices()
-            if place.is_rented and len(work.environments) > 1:
-                raise UsageError(
-                    f"each worker of {place.title} would rent a container of its own with all of its GPUs",
-                    "--on modal:H100,modal:H100 without --gpus: two containers with a GPU each",
-                )
-        begun, waiting = monotonic(), [threading.Event() for _ in self.places]
-        faults: list[MachineError] = []
+        begun, threads = monotonic(), ThreadPoolExecutor(len(self.places))
         progress.begin("connect", ", ".join(place.title for place in self.places))
-        for place, done in zip(self.places, waiting, strict=True):
-            arguments = (place, work, faults, done)
-            threading.Thread(target=self._connect_place, args=arguments, name="connect", daemon=True).start()
-        for done in waiting:
-            while not done.wait(TICK_SECONDS):
-                progress.tick(monotonic() - begun)
+        connecting = [threads.submit(self._connect_place, place, work) for place in self.places]
+        while wait(connecting, TICK_SECONDS).not_done:
+            progress.tick(monotonic() - begun)
         progress.end(", ".join(worker.title for worker in self.workers) or "not reached")
+        faults = [fault for each in connecting if (fault := each.exception()) is not None]
         for fault in faults:
-            progress.note(f"{fault.message}; the others go on")
+            progress.note(f"{fault}; the others go on")
         if faults and not self.workers:
             raise faults[-1]
 
-    def _connect_place(
-        self, place: ExecutionPlace, work: SlotWork, faults: list[MachineError], done: threading.Event
-    ) -> None:
-        """The thread lives until all is closed: a process may end with the thread that started it."""
-        try:
-            for data in _data_of_slots(work):
-                connection = self._start(place, data, _Notes(place.title, self._note))
-                self.workers.append(PlaceWorker(connection, lambda text: self._note(text), work.check))
-        except MachineError as fault:
-            faults.append(fault)
-        except Exception as error:
-            faults.append(MachineError(f"{place.title}: {type(error).__name__}: {error}"))
-        finally:
-            done.set()
-        self._closed.wait()
+    def _connect_place(self, place: ExecutionPlace, work: SlotWork) -> None:
+        common: dict[str, Json] = {
+            "factory": work.factory,
+            "arguments": [*work.arguments],
+            "locks": work.locks,
+        }
+        for env in work.environments:
+            data: Json = {**common, "env": {**env}}
+            connection = self._start(place, data, _Notes(place.title, self._note))
+            self.workers.append(PlaceWorker(connection, lambda text: self._note(text), work.check))
 
     def close(self) -> None:
         """No slots any more."""
-        self._closed.set()
         ends: list[PlaceWorker | Connection] = [*self.workers, *self._opening]
         for end in ends:
             end.close()
@@ -143,20 +127,6 @@ class _Notes(Silent):
     def note(self, text: str) -> None:
         """As a Progress does."""
         self._note(f"{self._title}: {text}")
-
-
-def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
-    """The options of a command line that name these places, as far as they may be shown."""
-    titles = [place.title for place in places]
-    whole = all(place.kind in SHOWN_WHOLE for place in places)
-    python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
-    return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
-
-
-def _data_of_slots(work: SlotWork) -> list[Json]:
-    """What `relay` gets, for each slot of a place."""
-    common: dict[str, Json] = {"factory": work.factory, "arguments": [*work.arguments], "locks": work.locks}
-    return [{**common, "env": {**env}} for env in work.environments]
 
 
 def from_here(file: str) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.codec import is_finite_number
+from profkit.core.codec import from_plain_data, is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import Frame, Hotspot, Profile, Report
+from profkit.core.types import Fact, Frame, Hotspot, Profile, Report
 from profkit.profilers.files import reading
 
 MOST_DEPTH = 16  # a pstats file nests 5 deep
@@ -243,13 +243,12 @@ def read_cprofile(path: Path) -> Report:
     return Report("cprofile", "pstats", facts=facts, profiles=tuple(profiles))
 
 
-def read_pass_notes(path: Path) -> tuple[str, ...]:
+def read_pass_notes(path: Path) -> tuple[Fact, ...]:
     """What the pass itself remarked (threads that it did not see, an early end); nothing where it left no facts."""
     try:
-        notes = json.loads(read_bounded(path))["notes"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return from_plain_data(tuple[Fact, ...], json.loads(read_bounded(path))["notes"], "notes")
+    except (OSError, ValueError, KeyError, TypeError, UnreadableReport):
         return ()
-    return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
 
 
 def is_partial(path: Path) -> bool:

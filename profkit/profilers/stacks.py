@@ -15,8 +15,7 @@ from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
-from profkit.core.formatting import plural
-from profkit.core.types import Frame, Hotspot, Profile, Report, Variable
+from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Variable
 from profkit.profilers.files import lines_of, reading
 
 SCHEMA = "profkit.stacks/1"
@@ -171,21 +170,18 @@ def _seen_values(processes: Iterable[_Process]) -> dict[Frame, SeenValues]:
     return seen
 
 
-def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[str]:
+def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[Fact]:
     if not first.ended:
-        yield (
-            "the program ended without Python's exit (a signal, os._exit, exec): the last 0.1 s or hundredth of its "
-            "time is not in its stacks"
-        )
+        yield Fact("no-python-exit")
     failures = dict.fromkeys(process.failed for process in processes if process.failed)
     if failures:
-        yield f"sampling stacks failed now and then: {'; '.join(list(failures)[:3])}"
+        yield Fact.of("sampling-failed", said="; ".join(list(failures)[:3]))
     if torn:
-        yield f"{plural(torn, 'line')} of the sampled stacks could not be read and was left out"
+        yield Fact.of("torn-lines", count=torn)
     if any(not process.own_clocks for process in processes):
-        yield "threads have no clocks of their own here: which of several threads ran is estimated"
+        yield Fact("no-thread-clocks")
     if any(REST in process.functions for process in processes):
-        yield "more stacks than are kept apart: the rest stands as [more functions]"
+        yield Fact("more-stacks")
 
 
 # ------------------------------------------------------------ lines into processes

@@ -13,7 +13,7 @@ from typing import IO, Any
 from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Gpu, MemoryKind, Report
+from profkit.core.types import Fact, Gpu, MemoryKind, Report
 from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
 
 LONGEST_NAME = 65536
@@ -250,27 +250,19 @@ class _Reader:
         events, collected = self._events, self._events.collected
         return events.operators > 0 and not (collected.kernels or collected.devices or any(collected.calls()))
 
-    def _warnings(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[Fact]:
         events = self._events
         if self._cut_short:
-            yield "the trace is cut short, as of a process that was killed; what was read until there is kept"
+            yield Fact("trace-cut-short")
         if self._seen and not events.collected.kernels:
-            what = (
-                f"{events.operators} operators of the CPU and no kernel" if events.operators else "no kernel"
+            only = self._only_cpu()
+            yield Fact.of(
+                "trace-of-the-cpu" if only else "trace-of-no-kernel", count=events.operators, fix=CPU_FIX
             )
-            yield f"the trace holds {what}: {self._why_no_kernel()}"
         elif events.amd:
-            yield (
-                "this is the trace of an AMD GPU (HIP): its times are read, but counters by ncu, and advice that names "
-                "CUDA, are for NVIDIA's"
-            )
+            yield Fact("trace-of-amd")
         if events.odd:
-            yield f"{events.odd} events without a time were left out"
-
-    def _why_no_kernel(self) -> str:
-        if self._only_cpu():
-            return f"it is of the CPU alone (fix: {CPU_FIX}; of a CPU: profkit profile)"
-        return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
+            yield Fact.of("timeless-events", count=events.odd)
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         driver = self._top.get("cuda_driver_version")

@@ -108,8 +108,9 @@ def _with_findings(
     document: RunDocument, watch: _Watch, findings: PassFindings, done: PassResult
 ) -> RunDocument:
     busy = watch.usage[-1][1] / watch.seconds if watch.seconds > 0 else 0.0
-    end = "goes on" if watch.root.is_running() else "has ended"
-    seen = f"Process {watch.root.pid} was looked at for {watch.seconds:.1f} s, with its children, and {end}."
+    goes_on = watch.root.is_running()
+    told = {"pid": watch.root.pid, "seconds": watch.seconds}
+    seen = Fact.of("watched-and-goes-on" if goes_on else "watched-to-its-end", **told)
     return replace(
         document,
         passes=(replace(done, artifacts=findings.artifacts),),

@@ -18,7 +18,6 @@ from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
-from profkit.core.inference import combine_processes
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
@@ -32,7 +31,6 @@ from profkit.core.types import (
     RunDocument,
     Timing,
 )
-from profkit.hardware.conditions import keep_time, kept_spread, lost_shares
 from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -45,7 +43,7 @@ from profkit.profiling.run_passes import (
     usage_readings,
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
-from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
+from profkit.profiling.workload import read_revision, seems_marked
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.read import read_packages
@@ -53,11 +51,6 @@ from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
-HIDDEN_NOTE = (
-    "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
-    "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
-    "--keep-arguments writes them."
-)
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
 ONE_MORE = 1.6  # plain runs: a pass that samples and traces
@@ -94,7 +87,7 @@ class RunCollector:
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
-            notes=(HIDDEN_NOTE,) if context.hidden else (),
+            notes=(Fact("hidden-arguments"),) if context.hidden else (),
         )
         self.document = hide_values(document, context.hidden)
 
@@ -139,23 +132,23 @@ class RunCollector:
                 # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
                 ran = replace(plan.passes[number], limit=record.limit)
                 self._add_findings(ran, record.result, known.plain_seconds)
-                if record.workload_failure is not None and not self._has_run():
+                # Where it ended well in another pass, the fault may be this one's instrument.
+                well = any(result.state == "finished" for result in self.document.passes)
+                if record.workload_failure is not None and not well:
                     raise WorkloadError(record.workload_failure)
+            # In seconds under the profiler that disturbed it least.
+            totals = {one.kind: one.total for one in self.document.profiles if one.unit == "s"}
             known = replace(
                 known,
                 passes=self.document.passes,
                 trace=self.document.trace,
-                import_seconds=_import_seconds(self.document),
+                import_seconds=totals.get("sampled-imports", totals.get("imports")),
                 hottest=next((one.hottest for one in self.document.sampled if one.native), None),
             )
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._add_peaks(known)
-
-    def _has_run(self) -> bool:
-        """Whether any pass showed that the workload can end well: then one that fails may be its instrument's fault."""
-        return any(result.state == "finished" for result in self.document.passes)
 
     def _update_plan(self, known: PlanState) -> Plan:
         """What the backend plans now; written where it differs from what was written."""
@@ -219,9 +212,7 @@ class RunCollector:
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
-            run_spread=kept_spread(self._context.machine),
         )
-        self._keep_time(main)
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
         return replace(
             known,
@@ -233,15 +224,6 @@ class RunCollector:
             own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
             start_seconds=start,
         )
-
-    def _keep_time(self, main: Timing) -> None:
-        """For the spread between runs of this machine: of what a clock of the host timed."""
-        centre = combine_processes([process.seconds for process in main.processes if process.seconds])
-        context, document = self._context, self.document
-        same = unchanged_program(context.workload, document.revision, document.packages)
-        if centre is not None and same is not None and all(p.clock == "wall" for p in main.processes):
-            lost = sum(lost_shares(document.disturbances))
-            keep_time(context.machine, f"{same} {main.name} {main.kind}", centre.median, lost)
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)
@@ -332,14 +314,14 @@ class RunCollector:
         placed = replace(self.document, hot_spots=hot_spots(self.document))
         return next(iter(find_insights(placed)), None)
 
-    def change_text(self, last: Insight | None) -> str | None:
+    def change_of(self, last: Insight | None) -> Fact | None:
         """What became of the first answer that stood on the screen; None where it is the same."""
         if self.first_answer is None or last is None or not is_another(self.first_answer, last):
             return None
-        by = f"because of the later pass {self._changed_by}" if self._changed_by else "by all passes together"
         shown = (replace(one, gain=None) for one in (last, self.first_answer))
         now, then = (answer_text(one, self._context.workload.folder) for one in shown)
-        return f"now: {now} instead of {then}, {by}"
+        by = {"name": self._changed_by} if self._changed_by else {}
+        return Fact.of("answer-changed-by" if by else "answer-changed", said=now, message=then, **by)
 
     def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
         """Whether a trace has to give the first answer: nothing is sampled later, or it would come too late."""
@@ -390,7 +372,7 @@ class RunCollector:
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
-        self._progress.end("measured" if peaks is not None else str(reason))
+        self._progress.end(fact_text(reason) or "measured")
 
 
 def is_another(one: Insight | None, other: Insight | None) -> bool:
@@ -398,12 +380,6 @@ def is_another(one: Insight | None, other: Insight | None) -> bool:
     if one is None or other is None:
         return one is not other
     return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
-
-
-def _import_seconds(document: RunDocument) -> float | None:
-    """What loading modules took, in seconds under the profiler that disturbed it least."""
-    totals = {profile.kind: profile.total for profile in document.profiles if profile.unit == "s"}
-    return totals.get("sampled-imports", totals.get("imports"))
 
 
 def _sampling_seconds(timing: Timing) -> float:
@@ -461,7 +437,7 @@ def kernel_lines(plan: PassPlan) -> list[str]:
         replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
         name = names[planned.kernel.name, planned.kernel.id]
         lines.append(f"  {format_percent(100 * planned.share):>5} %  {name}{replays}")
-    return [*lines, *(f"  {note}" for note in plan.notes)]
+    return [*lines, *(f"  {fact_text(note)}" for note in plan.notes)]
 
 
 def _ending_text(result: PassResult) -> str:

@@ -33,7 +33,8 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
         reporter.begin(group.title)
         group_checks = _run_group(group)
         checks.extend(group_checks)
-        reporter.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
+        wrong = [f"{check.name}: {check.state}" for check in group_checks if check.state != "ok"]
+        reporter.end(f"{', '.join(wrong) or 'good'} ({time.monotonic() - start:.1f} s)")
     return tuple(checks)
 
 
@@ -74,11 +75,6 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
         return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
-
-
-def _summarize_checks(checks: Sequence[Check]) -> str:
-    wrong = [check for check in checks if check.state != "ok"]
-    return "good" if not wrong else ", ".join(f"{check.name}: {check.state}" for check in wrong)
 
 
 def machine_checks(root: Path = Path("/")) -> Iterator[Check]:

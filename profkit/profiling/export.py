@@ -52,9 +52,12 @@ def export(options: ExportOptions, progress: Progress | None = None) -> str:
         return run(document)
     if options.form == "html":
         return _html_page(document, options, progress or Silent())
-    return _render_view(
-        _short_view(document, options.form), options.form, strict=options.strict, details=True
-    )
+    from profkit.reporting.views import run as runs
+    from profkit.reporting.views.kernels.sweep import judged
+
+    # Of a sweep what fits a screen.
+    shown = judged(document) if document.is_sweep and options.form != "junit" else runs.view(document)
+    return _render_view(shown, options.form, strict=options.strict, details=True)
 
 
 def render_kernels(
@@ -98,14 +101,6 @@ def _render_view(shown: View, form: str, *, strict: bool = False, details: bool 
     if form == "markdown":
         return markdown.render(shown, markdown.STEP_SUMMARY)
     return terminal.render(shown, details=details)
-
-
-def _short_view(document: RunDocument, form: str) -> View:
-    """A run; of a sweep as one what fits a screen."""
-    from profkit.reporting.views import run
-    from profkit.reporting.views.kernels.sweep import judged
-
-    return judged(document) if document.is_sweep and form != "junit" else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:

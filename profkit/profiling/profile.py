@@ -32,6 +32,7 @@ from profkit.profiling.collect import RunCollector
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
+from profkit.reporting.facts import fact_text
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
 from profkit.runtime.passes.secrets import hide_values, mask_command
@@ -81,7 +82,7 @@ def profile_workload(
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
     if choice.reason is not None:
-        progress.note(choice.reason)
+        progress.note(fact_text(choice.reason))
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
@@ -116,7 +117,7 @@ def profile_workload(
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             document = replace(judge_document(collector.document, targets), state=state)
-            if (changed := collector.change_text(next(iter(document.insights), None))) is not None:
+            if (changed := collector.change_of(next(iter(document.insights), None))) is not None:
                 document = replace(document, notes=(*document.notes, changed))
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:

@@ -95,7 +95,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
-    reason = Fact.message(fault.reason) if fault else None
+    reason = Fact.message(fault.reason, fault.code) if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
         reason = Fact.of("some-runs", reason, names=", ".join(faults), usable=usable, runs=len(plan.steps))
@@ -240,7 +240,7 @@ class TimingRecord:
     timings: tuple[Timing, ...]
     plain_seconds: float
     outcomes: tuple[ProcessOutcome, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
 
 
@@ -348,14 +348,14 @@ def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> 
     return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median
 
 
-def _readable_records(folder: Path) -> tuple[list[RegionRecord], tuple[str, ...]]:
+def _readable_records(folder: Path) -> tuple[list[RegionRecord], tuple[Fact, ...]]:
     """The records of the workload's processes, and a remark on each that is none: a workload may write there, too."""
     records, remarks = [], []
     for path in _record_files(folder):
         try:
             records.append(read_record(path))
         except UnreadableReport as error:
-            remarks.append(f"passed over: {error.message}")
+            remarks.append(Fact.of("record-passed-over", said=error.message))
     return records, tuple(remarks)
 
 

@@ -155,21 +155,16 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
                 tick=(lambda _: tick(time.monotonic() - begin)) if tick is not None else None,
                 cancel=cancel,
             )
-    status = _workload_status(step, outcome)  # last: a conversion may be what brings it
+    # The workload's own status: perf returns 0 when its child was killed. Last: a conversion may be what brings it.
+    status = read_status(step.workload_status) if step.workload_status is not None else None
+    if status is None:
+        status = 0 if outcome.returncode in step.fine else outcome.returncode
     return StepOutcome(step, outcome, status, log, timeout)
 
 
 def directive_json(directive: Directive) -> str:
     """The directive as the workload's process reads it."""
     return json.dumps(asdict(directive))
-
-
-def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:
-    """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
-    status = read_status(step.workload_status) if step.workload_status is not None else None
-    if status is not None:
-        return status
-    return 0 if outcome.returncode in step.fine else outcome.returncode
 
 
 def _prepare_folder(step: Step, folder: Path) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from profkit.core.codec import json_text
+from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import FILE_NAME, read_run, run_from_json, run_to_json
-from profkit.core.types import RunDocument
+from profkit.core.types import Fact, RunDocument
 from profkit.profilers.redact import (
     FOLDER,
     HOST,
@@ -159,8 +159,7 @@ def _write_document(document: dict[str, Any], output: Path, left_out: set[str]) 
     for one_pass in document.get("passes") or ():
         one_pass["artifacts"] = [name for name in one_pass.get("artifacts") or () if name not in left_out]
         one_pass["log"] = None
-    note = "scrubbed: without host, user, command line and logs"
-    document["notes"] = [*(document.get("notes") or ()), note]
+    document["notes"] = [*(document.get("notes") or ()), to_plain_data(Fact("scrubbed"))]
     (output / FILE_NAME).write_text(json_text(document), encoding="utf-8")
 
 

@@ -152,7 +152,9 @@ def report_as_run(report: Report, path: Path) -> RunDocument:
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
-    facts = [] if facts_are_conditions else [f"{name}: {value}" for name, value in report.facts.items()]
+    facts = (
+        [] if facts_are_conditions else [Fact.of("told", name=n, message=v) for n, v in report.facts.items()]
+    )
     return RunDocument(
         name=path.name,
         backend=backend.name,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.backends.passes import first_mention
@@ -103,36 +101,3 @@ def _script_folders(workload: Workload) -> list[Path]:
 def _ask_git(until: float, folder: Path, *words: str) -> tuple[str | None, str]:
     printed, said = ask_git(folder, *words, seconds=max(0.01, until - time.monotonic()))
     return printed.decode("utf-8", "replace").strip() if printed is not None else None, said
-
-
-MOST_FILES = 1000  # beside a script
-_CODE = (".py", ".pyx", ".so", ".sh", ".yaml", ".yml", ".toml", ".json", ".cu", ".ptx")
-
-
-def unchanged_program(
-    workload: Workload, revision: Revision | None, packages: Mapping[str, str]
-) -> str | None:
-    """A text that two runs have in common where the same program did the same work; for a digest, not for people.
-
-    It holds the command, the commit, the versions of packages, and size and date of the files that the command names
-    and of the code beside its script. None where that cannot tell: the commit has changes, or there are too many files.
-    """
-    if revision is not None and revision.commit is not None and revision.dirty is not False:
-        return None
-    working = Path(workload.folder)
-    paths = [working / word for word in workload.command]
-    try:
-        for folder in _script_folders(workload)[:1]:
-            paths += islice((p for p in folder.iterdir() if p.name.endswith(_CODE)), MOST_FILES + 1)
-        files = sorted(
-            (path.name, path.stat().st_size, path.stat().st_mtime_ns)
-            for path in paths
-            if os.path.isfile(path)
-        )
-    except (OSError, ValueError, RuntimeError):
-        return None
-    if not workload.command or len(paths) > MOST_FILES:
-        return None
-    commit = revision.commit if revision is not None else None
-    what = ([*workload.command], workload.folder, workload.python, commit)
-    return json.dumps([*what, dict(packages), files], sort_keys=True)

@@ -28,7 +28,7 @@ from profkit.core.errors import MachineError, ProfkitError, UsageError, Workload
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
-from profkit.core.types import Depth, PassName, RunDocument
+from profkit.core.types import Depth, Fact, PassName, RunDocument
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = (
@@ -80,7 +80,7 @@ class ProfileResult:
     """How it went: the document where there is one, and why there is none, or none that is whole."""
 
     ending: Ending
-    reason: str
+    reason: Fact | None = None
     fix: str | None = None
     folder: Path | None = None
     document: RunDocument | None = None
@@ -128,7 +128,7 @@ def profile_once(
             argv, env=env, cwd=spec.cwd, log=log, timeout=spec.budget, tick=tick, cancel=cancel
         )
     except UsageError as fault:  # its folder is gone
-        return ProfileResult("refused", fault.message, fault.fix)
+        return ProfileResult("refused", Fact.message(fault.message), fault.fix)
     folder = _new_run(into, before)
     document = None
     if folder is not None:
@@ -168,17 +168,17 @@ def _new_run(into: Path, before: set[str]) -> Path | None:
     return None
 
 
-_BY_CODE: dict[int, tuple[Ending, str]] = {
-    WorkloadError.exit_code: ("workload-failed", "the workload failed"),
-    MachineError.exit_code: ("machine", "this machine cannot do it"),
-    UsageError.exit_code: ("refused", "profkit refused it"),
-    130: ("died", "it was interrupted from outside"),
+_BY_CODE: dict[int, tuple[Ending, Fact]] = {
+    WorkloadError.exit_code: ("workload-failed", Fact("ended workload-failed")),
+    MachineError.exit_code: ("machine", Fact("ended machine")),
+    UsageError.exit_code: ("refused", Fact("ended refused")),
+    130: ("died", Fact("ended interrupted")),
 }
 
 
 def _ending_of(
     outcome: process.ProcessOutcome, limit: float, document: RunDocument | None, fault_file: Path
-) -> tuple[Ending, str, str | None]:
+) -> tuple[Ending, Fact | None, str | None]:
     """What the child's end means, with the fault that it handed over; the file is removed."""
     message, fix = _take_fault(fault_file)
     if document is not None and document.failure:  # the child's own record
@@ -187,18 +187,21 @@ def _ending_of(
     # in one line of a report the last line of a traceback says more; the log has it whole
     message = _FRAMES.sub("", message[:_SAID])
     if outcome.timed_out:
-        return "out-of-time", f"it did not finish within its budget of {limit:.0f} s", "budget: SECONDS"
+        return "out-of-time", Fact.of("ended out-of-time", seconds=limit), "budget: SECONDS"
     if outcome.returncode < 0:
-        return "died", f"profkit's process {process.describe_status(outcome.returncode)}", None
+        return "died", Fact.of("ended died", status=outcome.returncode), None
     if outcome.returncode == 0:
         if document is None:
-            return "died", "it ended without an error, but left no run that can be read", None
+            return "died", Fact("ended without-run"), None
         if document.state != "complete":
-            return "died", f"its run is {document.state}", None
-        return "done", "", None
-    otherwise: tuple[Ending, str] = "profkit-failed", f"profkit {process.describe_status(outcome.returncode)}"
+            return "died", Fact.of("ended not-whole", state=document.state), None
+        return "done", None, None
+    otherwise: tuple[Ending, Fact] = (
+        "profkit-failed",
+        Fact.of("ended profkit-failed", status=outcome.returncode),
+    )
     ending, usual = _BY_CODE.get(outcome.returncode, otherwise)
-    return ending, message or usual, fix
+    return ending, Fact.message(message) if message else usual, fix
 
 
 def _take_fault(file: Path) -> tuple[str, str | None]:

@@ -21,6 +21,7 @@ from profkit.core.formatting import (
     plural,
     signed,
 )
+from profkit.core.process import describe_status
 from profkit.core.tables import load_yaml
 from profkit.core.types import Fact
 
@@ -130,6 +131,8 @@ class _Words(Formatter):
             return joined([_texts()["units"].get(name, name) for name in value.split()])
         if spec == "stall":
             return stalls()[value].means if value in stalls() else value.replace("_", " ")
+        if spec == "line":
+            return value.partition("\n")[0]
         if spec == "said":
             return f" ({value})" if value else ""
         if spec == "many":
@@ -217,8 +220,14 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "floor": lambda value: f"{100 * value:g}%",
     "faster": lambda value: f"{abs(100 * value):.1f} % {'lower' if value < 0 else 'higher'}",
     "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
-    "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
+    "by": lambda value: f" by {100 * value:+.1f} %" if value else "",
+    "status": lambda value: describe_status(round(value)),
+    "mended": lambda value: f"; {plural(round(value), 'test')} failed before and passed now" if value else "",
     "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
     "and": lambda more: f" and {more:.0f} more are" if more else " is",
+    "busiest": lambda lanes: " of the busiest device" if lanes > 1 else "",
+    "after": lambda count: (
+        f"; {plural(round(count), 'launch', 'launches')} after it left out" if count else ""
+    ),
     "plain": lambda more: f" and {more:.0f} more" if more else "",
 }

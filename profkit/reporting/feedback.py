@@ -35,7 +35,7 @@ class JudgedKernel:
     code: str
     file: str  # its name, as tracebacks have it
     results: tuple[TestResult, ...] = ()
-    problem: str = ""
+    problem: Fact | None = None
     limit: Fact | None = None
     insights: tuple[Insight, ...] = ()
     profiled: str = ""
@@ -81,8 +81,8 @@ def share_of_bound(results: Sequence[TestResult]) -> float | None:
 
 def _lines(kernel: JudgedKernel) -> Iterator[str]:
     if kernel.problem:
-        yield f"**It could not be tested.** {kernel.problem}"
-        yield from _code_lines(kernel, kernel.problem)
+        yield f"**It could not be tested.** {(problem := fact_text(kernel.problem))}"
+        yield from _code_lines(kernel, problem)
         return
     decided, failed = kernel.decided, kernel.failed
     load = next((result for result in failed if result.status == "load-error"), None)

@@ -22,16 +22,16 @@ from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
 def run(whole: RunDocument) -> str:
-    """Schema "profkit.run/5", the same that stands in run.json."""
+    """Schema "profkit.run/6", the same that stands in run.json."""
     return run_to_text(whole)
 
 
 _SCHEMAS: dict[type, str] = {
     Comparison: "profkit.comparison/1",
-    ComparedSuite: "profkit.comparisons/1",
-    BisectDocument: "profkit.bisect/1",
+    ComparedSuite: "profkit.comparisons/2",
+    BisectDocument: "profkit.bisect/2",
     Plan: "profkit.plan/1",
-    Entry: "profkit.entry/1",
+    Entry: "profkit.entry/2",
 }
 
 
@@ -49,10 +49,10 @@ def checks(done: Sequence[Check]) -> str:
 
 
 def history(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> str:
-    """Schema "profkit.history/1": the runs without their values, newest first; `total` counts all that are stored."""
+    """Schema "profkit.history/2": the runs without their values, newest first; `total` counts all that are stored."""
     runs = [{k: v for k, v in _fields(entry).items() if k != "values"} for entry in reversed(entries)]
     return _text(
-        "profkit.history/1", {"history": path, "total": total, "runs": runs, "accepted": tuple(accepted)}
+        "profkit.history/2", {"history": path, "total": total, "runs": runs, "accepted": tuple(accepted)}
     )
 
 
@@ -70,9 +70,9 @@ def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
 
 
 def trends(series_trends: Sequence[Trend], path: str) -> str:
-    """Schema "profkit.trends/1": each trend with its points and the indices of its change points."""
+    """Schema "profkit.trends/2": each trend with its points and the indices of its change points."""
     return _text(
-        "profkit.trends/1", {"history": path, "trends": [trend_fields(trend) for trend in series_trends]}
+        "profkit.trends/2", {"history": path, "trends": [trend_fields(trend) for trend in series_trends]}
     )
 
 

@@ -20,6 +20,7 @@ from profkit.core.files.safe_folder import (
 )
 from profkit.core.formatting import plural
 from profkit.core.types import Entry, Trend
+from profkit.reporting.facts import fact_text
 from profkit.reporting.html.page import render
 from profkit.reporting.view import (
     Item,
@@ -149,7 +150,7 @@ def _changes(trends: Sequence[Trend], foremost: Collection[str]) -> Section:
 
 def _outcome(entry: Entry) -> Text:
     if not entry.valid:
-        return Span(f"not valid: {entry.reason or entry.state}", status=Status.INVALID)
+        return Span(f"not valid: {fact_text(entry.reason) or entry.state}", status=Status.INVALID)
     return Span(
         entry.outcome or "-", status=Status.FAIL if entry.outcome in ("regressed", "missing") else None
     )

@@ -238,6 +238,8 @@ def _unpack(folder: Path, target: Path) -> None:
 
 def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float) -> Outcome:
     """Hold a run's insights against the answer."""
+    from tests.spoken import spoken_notes
+
     source, answer = truths.source_of(name), truths.answers[name]
     insights = document["insights"]
     first = insights[0] if insights else None
@@ -263,7 +265,7 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         seconds,
         split.get("wall") or 0.0,
         absurd=", ".join(absurd),
-        changed=next((note for note in document["notes"] if note.startswith("now: ")), ""),
+        changed=next((note for note in spoken_notes(document) if note.startswith("now: ")), ""),
     )
 
 

@@ -27,6 +27,7 @@ from profkit.hardware import nvml
 from tests import schemas
 from tests.conftest import ROOT
 from tests.cuda_stand_in import nvidia as nvidia
+from tests.spoken import spoken_notes
 
 pytestmark = pytest.mark.usefixtures("no_page")
 
@@ -169,8 +170,8 @@ def test_an_ncu_that_hangs_is_ended_in_time(bench: Bench) -> None:
 def test_kernels_that_were_not_counted_are_not_said_to_pass(bench: Bench) -> None:
     bench.tool("ncu", CUT.format(0.75))  # the file holds some of the planned kernels, and ends in the next
     run = bench.profile().json()
-    assert any("cut off" in note for note in run["notes"])
-    assert any("did not come up under ncu" in note for note in run["notes"])
+    assert any("cut off" in note for note in spoken_notes(run))
+    assert any("did not come up under ncu" in note for note in spoken_notes(run))
     whole = {v["target"]: v["verdict"] for v in run["verdicts"] if v["scope"]["kind"] == "run"}
     assert "pass" not in {whole[target] for target in ("occupancy", "warp-efficiency", "bank-conflicts")}
 
@@ -203,7 +204,7 @@ def test_where_nsys_fails_the_reason_is_told_and_every_kernel_is_counted(bench: 
     assert {done["state"] for done in traces} == {"failed"}
     assert reason in str(traces[0]["reason"])
     assert _of(run, "counters")["state"] == "finished"
-    assert any("one launch each" in note for note in run["notes"])
+    assert any("one launch each" in note for note in spoken_notes(run))
 
 
 # ---------------------------------------------------------------- driver and devices

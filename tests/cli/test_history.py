@@ -14,6 +14,7 @@ from tests.cli_runner import profkit
 from tests.conftest import ROOT
 from tests.regression.history.entries import entry, value
 from tests.regression.history.test_entry import document
+from tests.spoken import sentences
 
 REPORT = ROOT / "tests" / "data" / "cuda" / "nsys" / "hostbound.sqlite"
 
@@ -69,8 +70,9 @@ def test_one_that_cannot_be_read_does_not_cost_the_others(run: Path, tmp_path: P
 def test_a_report_may_be_given_a_workload_and_a_commit(tmp_path: Path) -> None:
     profkit("history", "add", REPORT, "-w", "my tools", "--commit", "abc123", cwd=tmp_path)
     shown = profkit("history", "show", "--format", "json", cwd=tmp_path).json()
-    assert (shown["schema"], shown["workload"], shown["commit"]) == ("profkit.entry/1", "my tools", "abc123")
+    assert (shown["schema"], shown["workload"], shown["commit"]) == ("profkit.entry/2", "my tools", "abc123")
     assert {one["key"]["workload"] for one in shown["values"]} == {"my tools"}
+    assert sentences(shown) == []
 
 
 def test_a_trend_is_told_with_its_segment_and_its_change(year: Path, tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_a_trend_as_json_has_the_indices(year: Path, tmp_path: Path) -> None:
     told = profkit(
         "history", "trend", "mlp:time.*", "--history", year, "--format", "json", cwd=tmp_path
     ).json()
-    assert told["schema"] == "profkit.trends/1"
+    assert told["schema"] == "profkit.trends/2"
     found = {trend["metric"]: trend for trend in told["trends"]}
     assert found["time.median"]["change_points"] == [40]
     assert found["time.median"]["changes"][0]["ratio"] == pytest.approx(1.1, rel=0.01)

@@ -71,7 +71,7 @@ def _reading(document: Any, metric: str) -> Any:
         (b'{"some": "json"}', "no report that profkit knows"),
         (b"\xff\xfe\x00" * 500, "no report that profkit knows"),
         (b"events: Ir\n", None),
-        (b'{"schema": "profkit.run/5", "state": ', None),
+        (b'{"schema": "profkit.run/6", "state": ', None),
         (b"PERFILE2" + bytes(20), None),
     ],
 )

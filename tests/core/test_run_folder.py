@@ -85,7 +85,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
 def test_the_document_has_the_contracts_shape() -> None:
     data = run.run_to_json(documents.document())
     assert list(data)[:4] == ["schema", "state", "name", "backend"]
-    assert data["schema"] == "profkit.run/5"
+    assert data["schema"] == "profkit.run/6"
     assert data["workload"]["command"] == list(documents.COMMAND)  # type: ignore[index, call-overload]
     unavailable = data["readings"][1]  # type: ignore[index]
     assert unavailable == {
@@ -169,7 +169,7 @@ def valid(**changes: object) -> str:
         ("{}", "schema is None"),
         ('{"schema": 1}', "schema is 1"),
         ('{"schema": "other/1"}', "'other/1'"),
-        (valid(schema="profkit.run/6"), "newer profkit"),
+        (valid(schema="profkit.run/7"), "newer profkit"),
         (valid(schema="profkit.run/1"), "older profkit"),
         (valid(name=3), "name is 3, not a text"),
         (valid(state="done"), "state is 'done', not running or complete"),
@@ -179,14 +179,14 @@ def valid(**changes: object) -> str:
         (valid(summaries={"time": 3}), r"summaries\[0\] is 3"),
         (valid(workload=None), "workload is None"),
         (valid(tools={"perf": 6}), "tools.'perf' is 6"),
-        (valid().replace('"notes": []', '"notes": [NaN]'), "NaN is no JSON number"),
-        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "larger than any value"),
-        (valid(profiles=[{"total": 1e151, "title": "", "unit": ""}]), "larger than any value"),
+        (valid().replace('"notes": []', '"notes": [NaN]'), r"notes\[0\] is nan"),
+        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "inf, not a finite"),
+        (valid(profiles=[{"total": 1e151, "title": "", "unit": ""}]), r"total is 1e\+151, not a finite number"),
         (valid(notes=[], profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite"),
         (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
-        (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
-        ('{"schema": "profkit.run/5", "x": ' + "[" * 200000, "not whole JSON"),
+        (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not an object"),
+        ('{"schema": "profkit.run/6", "x": ' + "[" * 200000, "not whole JSON"),
         (
             valid(readings=[{"metric": "ipc", "value": None, "unit": "", "quality": "measured",
                              "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
@@ -224,7 +224,7 @@ def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) 
 
 def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_default() -> None:
     minimal = {
-        "schema": "profkit.run/5",
+        "schema": "profkit.run/6",
         "state": "complete",
         "name": "x",
         "backend": "cpu",

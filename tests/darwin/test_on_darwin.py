@@ -109,7 +109,7 @@ def test_the_doctor_speaks_of_a_mac_and_of_nothing_that_only_linux_has(
 
 def test_a_report_from_elsewhere_is_read(mac: Mapping[str, str]) -> None:
     done = profkit(mac, "summarize", "--format", "json", "tests/data/perf/script.one-line.txt", cwd=PROJECT)
-    assert json.loads(done.stdout)["schema"] == "profkit.run/5"
+    assert json.loads(done.stdout)["schema"] == "profkit.run/6"
 
 
 def test_a_workload_is_profiled(mac: Mapping[str, str], tmp_path: Path) -> None:

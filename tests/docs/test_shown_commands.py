@@ -24,7 +24,7 @@ NOT_RUN = {
     r"^dcgmi |^dyno ": "talks to a service of machines with GPUs",
     r"^(?:\w+=\S+ )?\./setup\.sh": "sets up this project, by network; tests/shell runs it",
     r"^\./check\.sh": "runs these tests",
-    r"^profkit sweep(?!.*--budget)|one_case": "takes minutes; tests/sweep has small ones",
+    r"^profkit sweep(?!.*--budget)": "takes minutes; tests/sweep has small ones",
     r"^profkit evaluate |one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
     r"^(?:\w+=\S.* )?profkit generate|generated_kernels/first|--backend llm": "asks a language model, "
     "or shows what one wrote; tests/generation has a server",

@@ -23,6 +23,7 @@ from profkit.fronts.in_process import start, stop
 from profkit.fronts.recording import STACKS, _current
 from profkit.profiling.api import Run
 from tests.conftest import ROOT
+from tests.spoken import spoken, spoken_lines
 
 TRACE = ROOT / "tests" / "data" / "cuda" / "torch" / "torch.cuda.json.gz"
 
@@ -149,11 +150,11 @@ def test_a_second_one_samples_nothing_and_says_so(monkeypatch: pytest.MonkeyPatc
     outer = start("outer")
     inner = stop(start("inner"))
     compute(0.3)
-    assert "outer is sampled in this process already" in inner.document.notes[0]
+    assert "outer is sampled in this process already" in spoken_lines(inner.document.notes)[0]
     assert inner.document.passes[0].state == "skipped"
     assert stop(outer).hot_spots
     monkeypatch.setenv("PROFKIT_DIRECTIVE", "{}")
-    assert "`profkit profile` samples this program" in stop(start("under")).document.notes[0]
+    assert "`profkit profile` samples this program" in spoken(stop(start("under")).document.notes[0])
 
 
 def test_a_decorated_function_is_profiled_until_pages_cost_more_than_calls(

@@ -79,7 +79,7 @@ def run_folders() -> tuple[bytes, ...]:
     beside = {
         "stacks.speedscope.json": b"""{"shared": {"frames": [{"name": "f", "file": "a.py", "line": 3}]}, "profiles": [
 {"type": "sampled", "name": "n", "unit": "seconds", "samples": [[0], [0, 0]], "weights": [0.5, 0.25]}]}""",
-        "tracemalloc.json": b'{"schema": "profkit.tracemalloc/1", "peak": 4096, "lines": []}',
+        "tracemalloc.json": b'{"schema": "profkit.tracemalloc/2", "peak": 4096, "lines": []}',
         "timing-0.1.json": b'{"schema": "profkit.timing/1", "samples": [0.01], "warmup": [0.02], "iterations": 1}',
         "callgrind.out": recordings("valgrind/list.lines.callgrind")[0],
     }

@@ -140,6 +140,6 @@ def every_way() -> GenerationDocument:
         failed(1, "out-of-memory", "38 GiB of 32 GiB"),
         failed(2, "no-answer", "the service answers 529: overloaded", tests=0),
         stopped="interrupted",
-        reason="Ctrl-C",
+        reason=message("Ctrl-C"),
     )
     return generation(relu, add, softmax, mul, complete=False)

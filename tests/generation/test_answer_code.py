@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.generation.prompt import find_code
+from profkit.reporting.facts import fact_text
 
 FUNCTION, FILE = "relu_kernel_impl", "relu_attempt_1.py"
 KERNEL = "import torch\n\ndef relu_kernel_impl(x):\n    return torch.clamp(x, min=0)\n"
@@ -36,7 +37,7 @@ def fenced(code: str, language: str = "python", fence: str = "```") -> str:
 )
 def test_the_one_kernel_in_an_answer_is_taken_unchanged(answer: str) -> None:
     found = find_code(answer, FUNCTION, FILE)
-    assert (found.fault, found.code, found.problem) == ("", KERNEL, "")
+    assert (found.fault, found.code, found.problem) == ("", KERNEL, None)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_the_one_kernel_in_an_answer_is_taken_unchanged(answer: str) -> None:
 def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: bool, said: str) -> None:
     found = find_code(answer, FUNCTION, FILE, cut=cut)
     assert (found.fault, found.code) == ("no-code", "")
-    assert said in found.problem
+    assert said in fact_text(found.problem)
 
 
 @pytest.mark.parametrize(
@@ -77,4 +78,4 @@ def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: b
 def test_code_that_cannot_be_loaded_is_kept_with_its_line(code: str, said: str) -> None:
     found = find_code(fenced(code), FUNCTION, FILE)
     assert (found.fault, found.code) == ("load-error", code)
-    assert said in found.problem
+    assert said in fact_text(found.problem)

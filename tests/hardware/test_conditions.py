@@ -60,23 +60,15 @@ def test_what_others_took_while_a_process_ran_is_what_the_counters_rose_by(
 ) -> None:
     monkeypatch.setattr(conditions, "_ticks_per_second", lambda: 100)
     monkeypatch.setattr(conditions.platform, "system", lambda: "Linux")
-    stalled = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n"
-    root = write(
-        tmp_path,
-        {"proc/stat": CPU.format(busy=1000, stolen=50), "proc/pressure/cpu": stalled.format(1_000_000)},
-    )
+    root = write(tmp_path, {"proc/stat": CPU.format(busy=1000, stolen=50)})
     watch = DisturbanceWatch(root)
-    begun = watch._begin
-    monkeypatch.setattr(conditions.time, "monotonic", lambda: begun + 2.0)
-    write(
-        root, {"proc/stat": CPU.format(busy=1300, stolen=90), "proc/pressure/cpu": stalled.format(1_500_000)}
-    )
+    write(root, {"proc/stat": CPU.format(busy=1300, stolen=90)})
     seen = watch.ended(seconds=1.9, cpu=1.8, waited=0.25)
-    assert (seen.seconds, seen.cpu, seen.waited, seen.pressure) == (1.9, 1.8, 0.25, 0.25)
+    assert (seen.seconds, seen.cpu, seen.waited) == (1.9, 1.8, 0.25)
     assert seen.stolen == pytest.approx(0.4)
     assert seen.others == pytest.approx(1.2)
 
 
 def test_a_system_without_those_counters_is_told_as_none_and_not_as_nothing_taken(tmp_path: Path) -> None:
     seen = DisturbanceWatch(tmp_path).ended(seconds=1.0, cpu=1.0, waited=None)
-    assert (seen.stolen, seen.others, seen.pressure, seen.waited) == (None, None, None, None)
+    assert (seen.stolen, seen.others, seen.waited) == (None, None, None)

@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from profkit.core.errors import Silent, UsageError
+from profkit.core.errors import UsageError
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending
 from profkit.execution.places.kinds import parse_places
-from profkit.kernels.places import PlaceSlots, SlotWork
 from tests.conftest import ROOT
 from tests.places.test_connection import assert_gone
 
@@ -133,8 +131,9 @@ def test_what_modal_cannot_be_asked_for_is_refused(text: str) -> None:
 
 
 def test_a_worker_for_each_gpu_would_rent_them_all_each_time_and_is_refused() -> None:
-    slots = PlaceSlots(parse_places(["modal:H100:2"]), Sending())
-    with pytest.raises(UsageError, match="would rent a container of its own"):
-        slots.connect(
-            SlotWork("a:b", (), ({"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"})), Silent()
-        )
+    with pytest.raises(UsageError, match="is given its GPUs there") as refused:
+        parse_places(["modal:H100:2"])[0].refuse_devices()
+    assert (
+        refused.value.fix
+        == "leave out --gpus, and name one place for each GPU: --on 'modal:H100:2,modal:H100:2'"
+    )

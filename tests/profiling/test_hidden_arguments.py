@@ -10,6 +10,7 @@ from cli_runner import profkit, runs
 
 from profkit.core import process
 from profkit.runtime.passes.secrets import hide_secrets, mask_command
+from tests.spoken import spoken_notes
 
 QUICK = ("--backend", "cpu", "--sampling", "0.1", "--depth", "gate", "--precision", "0.5", "--quiet")
 PASSWORD, TOKEN, SHORT = "correct-horse", "ghp_" + "a1B2" * 9, "xY9"
@@ -124,7 +125,7 @@ def test_a_run_is_of_the_real_command_and_holds_no_secret_of_it(tmp_path: Path) 
         "--lr",
         "1e-3",
     ]
-    assert any("--keep-arguments" in note for note in run["notes"])
+    assert any("--keep-arguments" in note for note in spoken_notes(run))
     assert profkit("history", "add", *(tmp_path / "reports").iterdir(), cwd=tmp_path).code == 0
     files = [path for path in (tmp_path / "reports").rglob("*") if path.is_file()]
     assert any(b"called with --password ***" in path.read_bytes() for path in files)

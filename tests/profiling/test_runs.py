@@ -10,7 +10,6 @@ from cli_runner import profkit, runs
 
 from profkit.core.errors import Silent
 from profkit.core.types import RunDocument
-from profkit.profiling import collect
 from profkit.profiling.profile import ProfileOptions, profile_workload
 
 FAILS = "print('cannot open the data'); raise SystemExit(7)"
@@ -73,23 +72,6 @@ def profiled(folder: Path) -> RunDocument:
         command, backend="cpu", passes=("timing",), output=folder / "runs", precision=0.5, sampling=0.1
     )
     return profile_workload(options, Silent(), page=False)[0]
-
-
-def test_each_unchanged_run_adds_a_trial_and_a_changed_program_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(collect, "lost_shares", lambda _: (0.0, 0.0))  # this machine may be busy just now
-    first, second, third = (profiled(folder) for _ in range(3))
-    assert (first.run_spread, second.run_spread) == (None, None)
-    assert third.run_spread is not None
-    assert third.run_spread.trials == 1  # the first two: a run knows what was known before it
-    (folder / "program.py").write_text(PROGRAM * 2)
-    changed = profiled(folder)
-    assert changed.run_spread is not None
-    assert changed.run_spread.trials == 2
-    again = profiled(folder)
-    assert again.run_spread is not None
-    assert again.run_spread.trials == 2
 
 
 def test_every_process_of_the_timing_says_what_others_took(folder: Path) -> None:

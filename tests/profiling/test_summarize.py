@@ -23,6 +23,7 @@ from tests.conftest import ROOT
 from tests.profilers.ncu import writer
 from tests.profilers.ncu.test_rep_recorded import sample
 from tests.reporting.shown import run_markdown, run_text
+from tests.spoken import spoken_lines
 
 BASE = Report("some-tool", "some-format", "1.0", {"command": "python x.py", "clocks": "not locked"})
 KERNEL = Counter("anything", 1.0, "measured", scope=Scope("kernel", "f", "1x1x1 of 32x1x1"))
@@ -45,7 +46,7 @@ def test_a_report_of_a_device_is_told_by_what_it_holds(report: Report, backend: 
     assert document.backend == backend
     assert document.workload.command == ("python", "x.py")
     assert document.facts["clocks"] == "not locked"
-    noted = "clocks: not locked" in document.notes
+    noted = "clocks: not locked" in spoken_lines(document.notes)
     assert noted is (backend == "cpu")  # a report of a device shows its facts in a place of their own
 
 
@@ -229,9 +230,9 @@ def test_of_a_recording_its_start_and_what_decides_comparability_are_told() -> N
 
 
 def test_one_table_says_that_the_folder_tells_more_and_a_folder_does_not() -> None:
-    alone = summarize_report(M1 / "metal-gpu-intervals.xml").notes
+    alone = spoken_lines(summarize_report(M1 / "metal-gpu-intervals.xml").notes)
     assert any(note.startswith("one table alone: the folder of all exports") for note in alone)
-    assert not any("alone" in note for note in summarize_report(M1).notes)
+    assert not any("alone" in note for note in spoken_lines(summarize_report(M1).notes))
 
 
 def test_a_table_of_metal_that_nobody_reads_is_no_report_of_a_processor() -> None:

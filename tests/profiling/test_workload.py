@@ -14,7 +14,7 @@ from cli_runner import profkit
 
 from profkit.backends.cuda import cuda_evidence
 from profkit.core.types import Fact, Revision, Workload
-from profkit.profiling.workload import read_revision, seems_marked, unchanged_program
+from profkit.profiling.workload import read_revision, seems_marked
 from profkit.runtime.passes.command import reads_program_from_input
 from tests.spoken import spoken
 
@@ -64,7 +64,8 @@ def test_a_workload_seems_to_use_a_gpu_by_its_arguments_its_text_or_what_it_is_l
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
     python = "/usr/bin/python" if command[0] == "python" else None
-    assert cuda_evidence(Workload(command, "w", str(tmp_path), python)) == why
+    evidence = cuda_evidence(Workload(command, "w", str(tmp_path), python))
+    assert spoken(evidence) == (why or "")
 
 
 # ------------------------------------------------------------ test_revision
@@ -106,7 +107,6 @@ def test_a_repository_is_told_by_commit_and_dirty_where_a_file_of_it_changed(
     assert of(repository).dirty is False
     (repository / "bench.py").write_text("pass  # changed\n")
     assert of(repository).dirty is True
-    assert content(repository) is None  # of changes in no commit nobody can say that nothing changed
 
 
 def test_the_script_s_repository_counts_wherever_it_is_called_from(repository: Path, tmp_path: Path) -> None:
@@ -151,27 +151,6 @@ def test_variables_of_a_hook_do_not_name_another_repository(
     head = git(repository, "rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert of(repository).commit == head
-
-
-def content(folder: Path, *command: str, packages: dict[str, str] | None = None) -> str | None:
-    workload = Workload(command or ("python", "bench.py"), "bench", str(folder))
-    return unchanged_program(workload, read_revision(workload), packages or {"python": "3.11.7"})
-
-
-def test_a_program_is_unchanged_until_a_commit_a_file_beside_it_a_package_or_its_command_is_another(
-    repository: Path,
-) -> None:
-    first = content(repository)
-    assert first is not None
-    assert content(repository) == first
-    assert content(repository, "python", "bench.py", "5") != first
-    assert content(repository, packages={"python": "3.12.1"}) != first
-    (repository / "untracked.py").write_text("x = 1\n")
-    assert content(repository) not in (None, first)
-    (repository / "untracked.py").unlink()
-    assert content(repository) == first
-    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
-    assert content(repository) not in (None, first)
 
 
 # ------------------------------------------------------------ test_standard_input

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from profkit.core.types import RUN, AcceptedChange, Direction, Entry, Feature, Scope, SeriesKey, Value
+from profkit.core.types import RUN, AcceptedChange, Direction, Entry, Fact, Feature, Scope, SeriesKey, Value
 from profkit.regression.history import open_history
 
 BEGIN = datetime(2026, 5, 1, 2, 5, tzinfo=timezone.utc)
@@ -116,7 +116,7 @@ def entries(nights: int = NIGHTS) -> Iterator[Entry]:
         if night in (33, 101):
             more |= {
                 "valid": False,
-                "reason": "the clock was throttled: 1,410 of 1,980 MHz",
+                "reason": Fact.message("the clock was throttled: 1,410 of 1,980 MHz"),
                 "outcome": "invalid",
             }
         yield _entry("gated_mlp", night, MLP, dice, **more)
@@ -130,11 +130,24 @@ def entries(nights: int = NIGHTS) -> Iterator[Entry]:
         yield _entry(UNICODE, night, slower, dice, **machine, outcome=None, night=None, commit=None)
         if night > nights - 30:
             yield _entry(
-                HOSTILE, night, _hostile(), dice, reason=HOSTILE, valid=night % 7 != 0, commit=HOSTILE
+                HOSTILE,
+                night,
+                _hostile(),
+                dice,
+                reason=Fact.message(HOSTILE),
+                valid=night % 7 != 0,
+                commit=HOSTILE,
             )
     yield _entry("one night", nights - 1, SMALL, dice, outcome="new")
     yield _entry(
-        "failed", nights - 1, (), dice, state="failed", valid=False, reason="exit code 1", outcome="missing"
+        "failed",
+        nights - 1,
+        (),
+        dice,
+        state="failed",
+        valid=False,
+        reason=Fact.message("exit code 1"),
+        outcome="missing",
     )
 
 

@@ -18,6 +18,7 @@ from profkit.reporting.views.comparison.view import comment, suite_view, view
 from tests import schemas
 from tests.paired_documents import LINE, compared, said, suite, workload
 from tests.reporting.test_junit import check_shape
+from tests.spoken import message
 
 
 def test_an_annotation_stands_beside_the_blamed_line() -> None:
@@ -26,7 +27,7 @@ def test_an_annotation_stands_beside_the_blamed_line() -> None:
     (line,) = annotation_lines(view(compared())).splitlines()
     assert line.startswith("::error title=worse::")
     assert annotation_lines(view(compared(0.0, 0.001))) == ""
-    whole = suite(workload("a", 0.12), ComparedWorkload("b", "failed", None, "it exited with 1"))
+    whole = suite(workload("a", 0.12), ComparedWorkload("b", "failed", None, message("it exited with 1")))
     assert [row.split("::")[1] for row in annotation_lines(suite_view(whole)).splitlines()] == [
         "error title=a%3A worse",
         "error title=b%3A failed",
@@ -38,8 +39,8 @@ def test_junit_has_a_suite_for_each_workload_which_fails_as_its_outcome_says() -
         workload("slow", 0.12),
         workload("even"),
         workload("open", 0.02, 0.02),
-        ComparedWorkload("broken", "failed", None, "it exited with 1", "mend it"),
-        ComparedWorkload("fresh", "new", None, "main has no fresh.py"),
+        ComparedWorkload("broken", "failed", None, message("it exited with 1"), "mend it"),
+        ComparedWorkload("fresh", "new", None, message("main has no fresh.py")),
     )
     for strict, open_word in ((False, "skipped"), (True, "error")):
         root = check_shape(junit.render([suite_view(whole)], strict=strict))

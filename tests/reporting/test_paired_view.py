@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from profkit.core.types import BlamedLine, Cause, ComparedWorkload
+from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Fact
 from profkit.reporting import markdown
 from profkit.reporting.html import page
 from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
@@ -70,7 +70,8 @@ def test_nothing_in_it_is_obeyed() -> None:
     found = compared(blamed=(line,), causes=(Cause("work", said(HOSTILE)),))
     found = replace(found, baseline=replace(found.baseline, name=HOSTILE))
     whole = suite(
-        ComparedWorkload(HOSTILE, "compared", found), ComparedWorkload("b", "failed", None, HOSTILE, HOSTILE)
+        ComparedWorkload(HOSTILE, "compared", found),
+        ComparedWorkload("b", "failed", None, said(HOSTILE), HOSTILE),
     )
     for shown in (view(found), comment(found), suite_view(whole), suite_view(whole, short=True)):
         for text in (markdown.render(shown), page.render(shown), text_of(shown)):
@@ -106,9 +107,9 @@ def test_sizes_are_percents_points_factors_or_exact() -> None:
 def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
     whole = suite(
         workload("parse", 0.12),
-        ComparedWorkload("broken", "failed", None, "it exited with 1; it said:\nno such file"),
+        ComparedWorkload("broken", "failed", None, said("it exited with 1; it said:\nno such file")),
         workload("render"),
-        ComparedWorkload("fresh", "new", None, "main has no fresh.py"),
+        ComparedWorkload("fresh", "new", None, Fact.of("not-in-base", base="main", file="fresh.py")),
     )
     shown = suite_view(whole)
     assert plain_text(shown.headline[0]).endswith("(1 worse, 1 failed, 1 same, 1 new)")

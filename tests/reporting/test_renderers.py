@@ -96,7 +96,7 @@ def hostile() -> RunDocument:
         profiles=(Profile(HOSTILE, "s", 1.0, spots),),
         summaries=(Summary("memory", missing), Summary(HOSTILE, missing)),
         verdicts=(verdict, replace(verdict, scope=scope)),
-        notes=(HOSTILE,),
+        notes=(Fact.message(HOSTILE),),
         failure=HOSTILE,
     )
 
@@ -347,7 +347,7 @@ def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
         data = json.loads(json_report.run(document))
         jsonschema.Draft202012Validator(schemas.run()).validate(data)
-        assert data["schema"] == "profkit.run/5"
+        assert data["schema"] == "profkit.run/6"
 
 
 # ---------------------------------------------------------------- plan and checks
@@ -400,7 +400,7 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
         summaries=(
             Summary("memory", (unavailable_reading("memory.python_peak", RUN, message(text or "x"), text),)),
         ),
-        notes=(text,),
+        notes=(Fact.message(text),),
     )
     for line in run_text(document, color=False).split("\n"):
         assert cell_len(line) <= 80

@@ -55,7 +55,7 @@ def chip_specification(document: RunDocument, metal: MetalTrace) -> AppleChip:
 
 
 def _no_bandwidth(chip: AppleChip) -> Fact:
-    return Fact.message(chip.reason) if chip.reason is not None else UNSPECIFIED
+    return chip.reason or UNSPECIFIED
 
 
 COUNTER_TABLES = (COUNTERS, SAMPLES)

@@ -158,9 +158,9 @@ def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
 
 def _add_doubts(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     """The readings, doubted where it is a guess whose work counts, or the marked region was not found."""
-    doubt = Fact.message(metal.lost) if metal.lost is not None else None
+    doubt = metal.lost
     if metal.guessed is not None:
-        doubt = Fact.of("guessed-process", said=metal.guessed)
+        doubt = Fact.of("guessed-process", metal.guessed)
     if doubt is None:
         return readings
     of_device = ("gpu.utilization.device", "gpu.window")

@@ -15,11 +15,10 @@ from profkit.analysis.timeline.origins import EVER, TimeWindows, marked_windows
 from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
-from profkit.core.formatting import plural
-from profkit.core.types import GpuTrace
+from profkit.core.types import Fact, GpuTrace
 
 
-def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
+def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
     """The trace, and what has to be said of it."""
     with Spool() as activities, Spool() as calls:
         loading = CodeLoading(recording.tables.calls)
@@ -62,7 +61,7 @@ def _take_calls(
 
 def _part_that_counts(
     recording: Recording, activities: Spool, loading: CodeLoading
-) -> tuple[TimeWindows, SteadyPart | None, tuple[str, ...]]:
+) -> tuple[TimeWindows, SteadyPart | None, tuple[Fact, ...]]:
     windows = marked_windows(recording.ranges, recording.profiler)
     if windows is not None:
         return windows, None, ()
@@ -78,27 +77,20 @@ def _part_that_counts(
     loads = np.searchsorted(order.times, [start for start, _ in loading.moments])
     steady = find_steady(order.sequence, order.weights, order.filling, loads.tolist())
     if steady is None:
-        return (
-            whole,
-            None,
-            ("nothing is marked and no loop takes most of it: the whole trace counts, set-up included",),
-        )
-    after = len(order.sequence) - steady.last
-    whose = " of the busiest device" if order.lanes > 1 else ""
-    note = (
-        f"nothing is marked: the part that repeats counts as the workload ({steady.repeats} times, "
-        f"{steady.last - steady.first} of {len(order.sequence)} launches{whose}), "
-        f"what came before as set-up{_left_out_text(after)}"
+        return whole, None, (Fact("whole-trace"),)
+    note = Fact.of(
+        "repeated-part",
+        repeats=steady.repeats,
+        launches=steady.last - steady.first,
+        of=len(order.sequence),
+        lanes=order.lanes,
+        after=len(order.sequence) - steady.last,
     )
     bounds = bounds_with_copies(activities, order, steady)
     return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)
 
 
-def _left_out_text(after: int) -> str:
-    return f"; {plural(after, 'launch', 'launches')} after it left out" if after else ""
-
-
-def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[str]:
+def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[Fact]:
     """Code that was loaded in a marked part is a cost of the first call, not of the work."""
     import numpy as np
 
@@ -107,10 +99,7 @@ def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[str]:
     starts, took = np.array(loading.moments).T
     inside = windows.number(starts) >= 0
     if inside.any():
-        yield (
-            f"in the marked part the host loaded code {int(inside.sum())} times "
-            f"({took[inside].sum() / 1e6:.1f} ms): a few calls before it would keep that out"
-        )
+        yield Fact.of("loaded-code", count=int(inside.sum()), seconds=float(took[inside].sum()) / 1e9)
 
 
 # Calls that are kept while what they asked for has not been seen. A device queue holds about a thousand launches, so

@@ -79,11 +79,6 @@ def with_artifact(reading: Reading, groups: Sequence[CountedGroup], table: Formu
     return replace(reading, source=replace(reading.source, artifact=groups[place].step.artifacts[-1]))
 
 
-def as_estimate(reading: Reading) -> Reading:
-    """The reading as an estimate, where it has a value."""
-    return reading if reading.value is None else replace(reading, quality="estimated")
-
-
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 METRICS = (
     "cache.l1.miss_rate",
@@ -194,13 +189,11 @@ class Counting(Pass):
             told = {"iterations": iterations, "seconds": NATIVE_SECONDS}
             steps.append(switched.step(argv, f"{name}.csv", STAT_ENV, **told))
         table = table_for(self.context.machine)
-        notes = [
-            f"events of {table.title}" if perf.hardware_ok else "no PMU here: the kernel's own events only"
-        ]
+        notes = [Fact.of("events-of", name=table.title) if perf.hardware_ok else Fact("no-pmu")]
         if perf.user_only:
-            notes.append("only user space is counted")
+            notes.append(Fact("user-space-alone"))
         if refused:
-            notes.append(f"not known here: {', '.join(counter.name for counter in refused)}")
+            notes.append(Fact.of("events-not-known", names=", ".join(counter.name for counter in refused)))
         return self.planned(
             steps,
             counters=tuple(dict.fromkeys(event for group in groups for event in group)),
@@ -222,7 +215,7 @@ class Counting(Pass):
             readings = [r for r in readings if r.value is not None]
         works = [group.work for group in groups]
         if any(work.shared for work in works):  # several marked at once: the window is not known to be theirs
-            readings = [as_estimate(reading) for reading in readings]
+            readings = [r if r.value is None else replace(r, quality="estimated") for r in readings]
         notes = [note for work in works for note in (*work.notes, *([work.odd] if work.odd else []))]
         busy = next((reading for group in groups if (reading := _utilization(group))), None)
         return PassFindings(

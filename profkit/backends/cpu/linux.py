@@ -20,7 +20,7 @@ from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave
 from profkit.backends.source_lines import program_file, source_places
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
-from profkit.core.types import PassName, PassPlan, PassResult, SampledTime, Step, Workload
+from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -43,7 +43,6 @@ LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
 SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 READING = 0.1  # of a plain run: 5,000 samples without their callers
-_BESIDE = "samples of the stacks' run; --depth full records whole native stacks in a run of their own"
 DATA, _JIT, TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
@@ -71,7 +70,7 @@ class SampledTrace(Pass):
             step = Step(
                 "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{TEXT}",), tool="perf"
             )
-            return self.planned((step,), cost=READING, notes=(_BESIDE,))
+            return self.planned((step,), cost=READING, notes=(Fact("beside-stacks"),))
         switched = Switched(self, perf, state, "trace")
         native = self.context.workload.python is None
         argv = record_argv(
@@ -88,9 +87,8 @@ class SampledTrace(Pass):
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, TEXT, frames.env, seconds=SECONDS)
-        notes = (frames.note,) if frames.note else ()
         step = replace(step, after=tuple(after), workload_status=None)
-        return self.planned((step,), cost=1.5, notes=notes)
+        return self.planned((step,), cost=1.5, notes=(frames.note,))
 
     def is_beside(self, state: PlanState) -> bool:
         """Whether perf samples the run of the stacks pass: that of a whole program."""

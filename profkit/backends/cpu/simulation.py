@@ -91,9 +91,7 @@ class Simulation(Pass):
         cost = COST / 6 if state.marked else COST
         if state.plain_seconds is not None and limit is not None:
             cost = min(cost, limit / state.plain_seconds)
-        shapes = [
-            f"L{c.level}: {c.size // 1024} KiB, {c.ways}-way, {c.source}" for c in (first, second, third) if c
-        ]
+        shapes = [_shape(cache) for cache in (first, second, third) if cache]
         return self.planned(
             steps,
             counters=COUNTERS,
@@ -213,7 +211,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     )
     notes = [*levels.warnings, *(mix.notes if mix is not None else ())]
     if count > 1:
-        notes.append(f"counts are per iteration, of {count} simulated ones")
+        notes.append(Fact.of("counts-per-iteration", count=count))
     if odd is not None:
         notes.append(odd)
     if not levels.same_work:
@@ -222,7 +220,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         arithmetic = _arithmetic_share(readings)
         readings = tuple(_of_a_part(reading, part, arithmetic) for reading in readings)
         # two parts are never of the same work
-        notes = [f"simulated is only a {_PARTS[part.code]}", *(mix.notes if mix is not None else ())]
+        notes = [part, *(mix.notes if mix is not None else ())]
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(
@@ -235,11 +233,9 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     )
 
 
-_PARTS = {
-    "simulated-beginning": "beginning of the program",
-    "simulated-part": "part of the program, past its start",
-    "simulated-hot-place": "part of the program, from the first time that it comes to its hottest place",
-}
+def _shape(cache: Cache) -> Fact:
+    told = {"level": cache.level, "size": cache.size, "ways": cache.ways}
+    return Fact.of("simulated-cache", source=cache.source, **told)
 
 
 def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:

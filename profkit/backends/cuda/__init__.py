@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from profkit.backends import Backend, CheckGroup, DeviceCandidate, RunContext
 from profkit.core.errors import MachineError
-from profkit.core.types import Depth, Gpu, GpuToolLines, Report, RunDocument, Summary, Workload
+from profkit.core.types import Depth, Fact, Gpu, GpuToolLines, Report, RunDocument, Summary, Workload
 
 if TYPE_CHECKING:
     from profkit.backends.passes import BackendRun
@@ -102,7 +102,7 @@ class CudaBackend(Backend):
         return summarize_gpu(document)
 
 
-def cuda_evidence(workload: Workload) -> str | None:
+def cuda_evidence(workload: Workload) -> Fact | None:
     """Why the workload seems to use an NVIDIA GPU; None where nothing says so.
 
     What its arguments say comes first: `--backend cpu` of a script that could use both is the CPU.
@@ -113,10 +113,10 @@ def cuda_evidence(workload: Workload) -> str | None:
         if re.fullmatch(r"(?:-\w|--[\w-]+=)?(?:cpu|mps)", word):
             return None
         if re.fullmatch(r"(?:--[\w-]+=)?(?:cuda(?::\d+)?|gpu|triton)", word):
-            return f"its arguments say {word}"
+            return Fact.of("arguments-say", word=word)
     program = workload.command[0]
     if Path(program).name in _LAUNCHERS:
-        return f"{Path(program).name} starts it"
+        return Fact.of("started-by", name=Path(program).name)
     mention = first_mention(workload, _NAMES)
     if mention is not None or workload.python is not None:
         return mention
@@ -125,7 +125,7 @@ def cuda_evidence(workload: Workload) -> str | None:
     mark = next((mark for mark in _FATBIN if mark in content), None)
     if mark is None or not content.startswith(b"\x7fELF"):
         return None
-    return f"{Path(path or program).name} holds {mark.decode()}"
+    return Fact.of("program-holds", name=Path(path or program).name, mark=mark.decode())
 
 
 CUDA = CudaBackend()

@@ -25,9 +25,9 @@ from profkit.backends import PassFindings, RunContext
 from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.formatting import format_percent, plural
 from profkit.core.types import (
     Counter,
+    Fact,
     GpuTrace,
     Kernel,
     KernelTime,
@@ -59,7 +59,7 @@ class ChosenKernels:
 
     kernels: tuple[KernelTime, ...]
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
     def share(self, kernel: KernelTime) -> float:
         """Of the region's GPU time, 0..1."""
@@ -69,18 +69,19 @@ class ChosenKernels:
 def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     """The launch configurations that make up 95 % of the GPU time, at most `most`; what is left out is said."""
     seconds = sum(kernel.total for kernel in trace.kernels)
-    notes: list[str] = []
+    notes: list[Fact] = []
     candidates = list(trace.kernels)
-    unwanted = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
-    if not trace.marked:
-        unwanted.append(("initialisers, which fill tensors before the work", _INITIALISER))
-    for what, pattern in unwanted:
+    for pattern in (_COLLECTIVE,) if trace.marked else (_COLLECTIVE, _INITIALISER):
         dropped = [k for k in candidates if pattern.search(k.kernel.name)]
         remaining = [k for k in candidates if not pattern.search(k.kernel.name)]
         if not dropped or (not remaining and pattern is _INITIALISER):
             continue  # a workload that only draws random numbers is one
         candidates = remaining
-        notes.append(f"not counted, {_share_text(dropped, seconds)}: {what}")
+        told = {"share": _share(dropped, seconds), "count": len(dropped)}
+        is_collective = pattern is _COLLECTIVE
+        notes.append(
+            Fact.of("collectives-not-counted" if is_collective else "initialisers-not-counted", **told)
+        )
     candidates.sort(key=lambda kernel: -kernel.total)
     wanted = COVERED * sum(kernel.total for kernel in candidates)
     chosen: list[KernelTime] = []
@@ -89,16 +90,13 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
             break
         chosen.append(kernel)
     if len(chosen) > most:
-        notes.append(
-            f"{len(chosen)} launch configurations make up {format_percent(100 * COVERED)} % of the GPU time; "
-            f"the {most} largest are counted, {_share_text(chosen[:most], seconds)}"
-        )
+        share = _share(chosen[:most], seconds)
+        notes.append(Fact.of("largest-counted", all=len(chosen), covered=COVERED, count=most, share=share))
     return ChosenKernels(tuple(chosen[:most]), seconds, tuple(notes))
 
 
-def _share_text(kernels: list[KernelTime], seconds: float) -> str:
-    share = format_percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
-    return f"{share} % of the GPU time in {plural(len(kernels), 'configuration')}"
+def _share(kernels: list[KernelTime], seconds: float) -> float:
+    return sum(k.total for k in kernels) / seconds if seconds > 0 else 0.0
 
 
 WARMED = 1  # launches of a benchmark's region passed over; its warm-up came before
@@ -286,9 +284,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
     if gone:
         notes.append(gone)
     if plan.name == "counters" and not plan.kernels:
-        notes.append(
-            "without a trace a kernel's share of the GPU time is that of one launch each, not of the run"
-        )
+        notes.append(Fact("shares-of-one-launch"))
     return PassFindings(
         counters=fresh,
         readings=_derive_readings(known, [(step.artifacts[0], report), *before]),
@@ -365,17 +361,13 @@ def _require_planned(plan: PassPlan, counters: tuple[Counter, ...]) -> None:
         )
 
 
-def _missing_note(plan: PassPlan, counters: tuple[Counter, ...]) -> str | None:
+def _missing_note(plan: PassPlan, counters: tuple[Counter, ...]) -> Fact | None:
     """Which of the planned kernels no report has."""
     there = {counter.scope for counter in counters}
     gone = [planned for planned in plan.kernels if planned.kernel.scope not in there]
     if not gone:
         return None
-    share = format_percent(100 * sum(planned.share for planned in gone))
-    return (
-        f"{plural(len(gone), 'planned kernel')} ({share} % of the GPU time) did not come up under ncu at the launch "
-        "where the trace had shown it"
-    )
+    return Fact.of("kernels-not-seen", count=len(gone), share=sum(planned.share for planned in gone))
 
 
 SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp")

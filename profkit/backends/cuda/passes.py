@@ -29,7 +29,6 @@ from profkit.backends.cuda.kernels import (
 )
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import format_percent
 from profkit.core.process import status_wrapper
 from profkit.core.types import (
     Fact,
@@ -71,7 +70,6 @@ LEAST, MOST = 5, 500  # iterations
 LONGEST = 60.0  # seconds, for the sake of the least
 WARMUP = 3  # calls before the region: compiling, tuning, the first growth of the memory pool
 TORCH = "torch_profiler"
-_CHOICE = "its kernels decide what the counters pass counts"
 
 
 def traced_iterations(state: PlanState) -> int:
@@ -99,14 +97,14 @@ class DeviceTracePass(Pass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One run; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
         if not self._nsys.works:
-            return self._by_torch(state, f"nsys: {self._nsys.reason}", self._nsys.fix)
+            why = Fact.of("of", Fact.message(str(self._nsys.reason)), what="nsys")
+            return self._by_torch(state, why, self._nsys.fix)
         plans = self._by_nsys(state)
         traces = [result for result in state.passes if result.name == "trace"]
         failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
         if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            plans += self._by_torch(
-                state, f"nsys failed: {message_of(failed.reason)}", failed.fix, "trace-torch"
-            )
+            why = Fact.of("nsys-failed", *filter(None, (failed.reason,)))
+            plans += self._by_torch(state, why, failed.fix, "trace-torch")
         return plans
 
     def _by_nsys(self, state: PlanState) -> list[PassPlan]:
@@ -129,18 +127,20 @@ class DeviceTracePass(Pass):
         )
         return [self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)]
 
-    def _by_torch(self, state: PlanState, why: str, fix: str | None, name: str = "trace") -> list[PassPlan]:
+    def _by_torch(self, state: PlanState, why: Fact, fix: str | None, name: str = "trace") -> list[PassPlan]:
         """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
         argv, reason = host_command(self.context.workload.command, "torch", self.folder / "trace.torch")
         if argv is None:
-            return self.skip(together(Fact.message(why), self.no_python(reason)), fix)
+            return self.skip(together(why, self.no_python(reason)), fix)
         told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
-        return [replace(planned, fix=fix, notes=(f"by torch's own profiler, since {why}", *planned.notes))]
+        return [replace(planned, fix=fix, notes=(Fact.of("by-torch", why), *planned.notes))]
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
-        return PassPlan(self.name, tool, (step,), cost=plain_runs(seconds, state), notes=(_CHOICE,))
+        return PassPlan(
+            self.name, tool, (step,), cost=plain_runs(seconds, state), notes=(Fact("kernels-chosen"),)
+        )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """Kernels, copies and gaps."""
@@ -149,7 +149,7 @@ class DeviceTracePass(Pass):
             path = next(self.folder.glob("trace.torch.*.json"), None)
             if path is None:
                 # else nsys' own pass says it
-                asked = f" ({plan.notes[0]})" if plan.steps[0].name == "trace" else ""
+                asked = f" ({message_of(plan.notes[0])})" if plan.steps[0].name == "trace" else ""
                 raise UnreadableReport(
                     f"torch's profiler left no trace: the workload did not end by itself, or uses no torch{asked}",
                     plan.fix,
@@ -162,7 +162,7 @@ class DeviceTracePass(Pass):
         trace = with_definitions(report.trace, self.context.workload)
         notes = [*report.warnings, *read_region_work(self.context.folder, plan.steps[0].name).notes]
         if trace is not None and any(kernel.graph for kernel in trace.kernels):
-            notes.append("CUDA graphs: each of their kernels is traced and counted by itself")
+            notes.append(Fact("kernels-of-graphs"))
         return PassFindings(
             trace=trace,
             gpus=report.gpus,
@@ -186,9 +186,7 @@ def _read_export(folder: Path) -> Report:
     )
 
 
-_BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of its GPU time, once each"
-# What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
-_OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
+_OF_THE_SET = "counter-set"  # the code of ncu's faults where it is the set that does not work here
 LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
@@ -208,7 +206,7 @@ class CountingTask:
     counted: CountedLaunches
     iterations: int
     entries: tuple[int, int] | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 class NcuPass(Pass):
@@ -252,10 +250,7 @@ class NcuPass(Pass):
             counted = _in_program(trace, chosen.kernels, wanted.replays or 1, most_seconds)
         notes = list(chosen.notes)
         if lost := sum(chosen.share(k) for k in chosen.kernels if k not in counted.kernels):
-            notes.append(
-                f"{format_percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of "
-                "the run: mark them with profkit.region to count them"
-            )
+            notes.append(Fact.of("launched-at-other-times", share=lost))
         return CountingTask(chosen, counted, iterations, entries, tuple(notes))
 
     def count(
@@ -313,7 +308,7 @@ class NcuPass(Pass):
             finish=FINISH,
         )
 
-    def undecided(self, state: PlanState, wanted: CounterSet, note: str) -> list[PassPlan]:
+    def undecided(self, state: PlanState, wanted: CounterSet, note: Fact) -> list[PassPlan]:
         """A plan of which only the passes before it can say what it looks at."""
         cost = plain_runs(start_seconds(state) + NCU_SECONDS, state)
         return self.planned((), counters=wanted.metrics, cost=cost, notes=(note, _set_note(wanted)))
@@ -351,7 +346,7 @@ class KernelCountersPass(NcuPass):
             return self.skip(self._ncu.reason, self._ncu.fix, counters=wanted.metrics)
         trace = _trace_of_nsys(state)
         if trace is None and self.is_traced and all(result.name != "trace" for result in state.passes):
-            return self.undecided(state, wanted, _BY_TRACE)
+            return self.undecided(state, wanted, Fact("kernels-by-trace"))
         if trace is None:
             return self._without_trace(state, self.counter_set("gate"))
         if not trace.kernels:
@@ -364,14 +359,11 @@ class KernelCountersPass(NcuPass):
     def _without_trace(self, state: PlanState, wanted: CounterSet) -> list[PassPlan]:
         """Every launch configuration once, in the region where one is marked."""
         task = CountingTask(ChosenKernels((), 0.0), CountedLaunches(()), WARMUP)
-        note = (
-            "no trace tells which kernels matter: every launch configuration is counted, at its first launch"
-        )
         return self.planned(
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
             limit=LEAST_LIMIT,
-            notes=(note, _set_note(wanted)),
+            notes=(Fact("no-trace-to-choose-by"), _set_note(wanted)),
         )
 
 
@@ -385,7 +377,7 @@ class ExplanationPass(NcuPass):
         wanted, everything = self.counter_set("explain"), self.context.depth == "full"
         if not self._ncu.works:
             return self.skip(self._ncu.reason, self._ncu.fix, counters=wanted.metrics)
-        whom = "every kernel that was counted" if everything else "only own kernels that missed a target"
+        whom = Fact("every-counted-kernel" if everything else "own-kernels-that-missed")
         counted = [result for result in state.passes if result.name == "counters"]
         if state.verdicts is None or (not counted and self.is_traced):
             return self.undecided(state, wanted, whom)
@@ -409,7 +401,7 @@ class ExplanationPass(NcuPass):
 def smaller_may_do(result: PassResult) -> bool:
     """Whether a failed counters pass may do with the smallest set: one replay, which saves and patches nothing."""
     failed = result.name == "counters" and result.state == "failed"
-    return failed and _OF_THE_SET.search(message_of(result.reason)) is not None
+    return failed and result.reason is not None and result.reason.root.names.get("fault") == _OF_THE_SET
 
 
 def _in_program(
@@ -452,8 +444,8 @@ def _kernel_plans(
     )
 
 
-def _set_note(wanted: CounterSet) -> str:
-    return f"set {wanted.name!r}: {wanted.note}"
+def _set_note(wanted: CounterSet) -> Fact:
+    return Fact.of("counter-set", wanted.note, name=wanted.name)
 
 
 def _trace_of_nsys(state: PlanState) -> GpuTrace | None:

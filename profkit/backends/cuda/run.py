@@ -37,6 +37,7 @@ from profkit.core.tables import judge_rows
 from profkit.core.types import (
     Check,
     Depth,
+    Fact,
     Gpu,
     Hotspot,
     PassName,
@@ -173,7 +174,7 @@ class TracedStacksPass(StacksPass):
             after=(export_argv(folder / REPORT, folder / EXPORT, nsys=nsys),),
         )
         more = plain_runs(NSYS_SECONDS + EXPORT_SECONDS, state)
-        note = "nsys tells which operation and line launched each kernel"
+        note = Fact("nsys-tells-launchers")
         return [replace(plan, steps=(traced,), cost=(plan.cost or 0.0) + more, notes=(*plan.notes, note))]
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
@@ -184,9 +185,9 @@ class TracedStacksPass(StacksPass):
 def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     """What the pass found, with what launched each kernel where nsys left it; its times are not taken."""
     said = _said_by_processes(folder / SWITCHED_OFF)
-    reasons = {str(line["reason"])[:300]: None for line in said if isinstance(line.get("reason"), str)}
-    part = "operations and lines of the kernels are those of a part of the run"
-    notes = (*findings.notes, *(f"{part}: {reason}" for reason in reasons))
+    why = [(line["reason"], str(line.get("said"))) for line in said if isinstance(line.get("reason"), str)]
+    reasons = [Fact.of(code, said=text) for code, text in why]
+    notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
     profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
     findings = replace(findings, notes=notes, profiles=profiles)
     path = folder / EXPORT
@@ -195,7 +196,7 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     try:
         report = recognise_format(path).read(path)
     except UnreadableReport as error:
-        return replace(findings, notes=(*notes, f"which operation launched a kernel: {error.message}"))
+        return replace(findings, notes=(*notes, Fact.of("no-launchers", said=error.message)))
     return replace(findings, launched=report.trace)
 
 

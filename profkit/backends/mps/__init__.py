@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from profkit.backends import Backend, CheckGroup, DeviceCandidate, RunContext, profiler_group
 from profkit.core.errors import MachineError
-from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
+from profkit.core.types import Depth, Fact, Gpu, Report, RunDocument, Summary, Workload
 
 if TYPE_CHECKING:
     from profkit.backends.passes import BackendRun
@@ -88,7 +88,7 @@ class MpsBackend(Backend):
         return summarize_mps(document)
 
 
-def mps_evidence(workload: Workload) -> str | None:
+def mps_evidence(workload: Workload) -> Fact | None:
     """Why the workload seems to use the GPU of a Mac; None where nothing says so."""
     from profkit.backends.passes import first_mention
 
@@ -96,7 +96,7 @@ def mps_evidence(workload: Workload) -> str | None:
         if re.fullmatch(r"(?:-\w|--[\w-]+=)?(?:cpu|cuda(?::\d+)?)", word):
             return None
         if re.fullmatch(r"(?:--[\w-]+=)?(?:mps(?::0)?|gpu)", word):
-            return f"its arguments say {word}"
+            return Fact.of("arguments-say", word=word)
     return first_mention(workload, _NAMES)
 
 

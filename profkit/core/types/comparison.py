@@ -129,7 +129,6 @@ class Pairing:
     seconds: float
     budget: float
     waited: float | None = None
-    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class ComparedWorkload:
     name: str
     ending: ComparedEnding
     comparison: Comparison | None = None
-    reason: str = ""
+    reason: Fact | None = None
     fix: str | None = None
 
 
@@ -224,7 +223,7 @@ class SkippedCommit:
     """A commit that could not be built or run, and why."""
 
     commit: str
-    reason: str
+    reason: Fact
 
 
 @dataclass(frozen=True)

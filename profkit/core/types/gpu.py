@@ -302,5 +302,5 @@ class MetalTrace:
     unsubmitted: float | None = None  # in the window: all was done that the host had submitted
     blocked: float | None = None  # in the window: something was submitted, and somebody else had the GPU
     device: str | None = None  # the GPU that all of this speaks of: the one that the process used most
-    guessed: str | None = None  # why the process that counts may be another than was profiled
-    lost: str | None = None  # why all of the trace counts, although a region was marked
+    guessed: Fact | None = None  # why the process that counts may be another than was profiled
+    lost: Fact | None = None  # why all of the trace counts, although a region was marked

@@ -31,7 +31,7 @@ class Value:
     quality: Quality
     low: float | None = None
     high: float | None = None
-    doubt: str | None = None  # what contradicts it: it is shown, and decides nothing
+    doubt: Fact | None = None  # what contradicts it: it is shown, and decides nothing
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Entry:
     values: tuple[Value, ...] = ()
     outcome: str | None = None  # a nightly's word; None where nobody decided
     valid: bool = True  # False: throttled, interrupted, ...: shown, decides nothing, and
-    reason: str | None = None  # why
+    reason: Fact | None = None  # why
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class HistoryPoint:
     high: float | None = None
     commit: str | None = None
     valid: bool = True  # as that of the entry; False where the value is contradicted, too
-    reason: str | None = None
+    reason: Fact | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,6 @@ PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
 FIRST = "first-night"  # of a new one, where nothing was good before
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
-SAME_FILES = "same-files"  # of pairs: other commits, whose files that are loaded or read are equal
 NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 
 
@@ -158,7 +157,7 @@ class MetricOutcome:
     metric: str
     outcome: Outcome
     code: str
-    message: str = ""  # of a run that is not valid: what its profile says
+    reason: Fact | None = None  # of a run that is not valid: what is known of it
     unit: str = ""
     better: Direction = "lower"
     scope: Scope = RUN
@@ -189,22 +188,11 @@ class PairsCommand:
 
 
 @dataclass(frozen=True)
-class Uncounted:
-    """Why a count beside the base decides nothing."""
-
-    code: Literal["budget-spent", "failed", "unknown", "scatters", "absent"]
-    what: str  # a commit, or metrics
-    message: str = ""
-    apart: float = 0.0  # `scatters`: counts of one commit, as a share, or the count itself around 0
-
-
-@dataclass(frozen=True)
 class NightPairs:
-    """What came of a workload beside the commit `base`, or by its `code` why they were not run in turn."""
+    """What came of a workload beside the commit `base`."""
 
     base: str | None = None
-    code: str = ""
-    message: str = ""  # what git, the setup or the pairs said
+    why: Fact | None = None  # why they were not run in turn, or too few times
     fix: str | None = None
     same: bool = False  # the base is tonight's own commit, so no code could be slower
     first: bool = False  # no night was good yet, and tonight's commit stands for later nights
@@ -213,7 +201,7 @@ class NightPairs:
     exact: tuple[Change, ...] = ()  # of what was counted and not timed
     pairing: Pairing | None = None
     notes: tuple[Fact, ...] = ()
-    uncounted: tuple[Uncounted, ...] = ()
+    uncounted: tuple[Fact, ...] = ()  # why a count beside the base decides nothing
 
 
 @dataclass(frozen=True)
@@ -224,7 +212,7 @@ class WorkloadOutcome:
     backend: str
     outcome: Outcome
     code: str
-    message: str = ""  # what its profile said where it did not end well
+    reason: Fact | None = None  # why its profile did not end well, or decides nothing
     run: str | None = None
     seconds: float = 0.0
     metrics: tuple[MetricOutcome, ...] = ()  # the one that decides first
@@ -247,6 +235,6 @@ class Night:
     seconds: float = 0.0
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
-    notes: tuple[str, ...] = ()  # what could not be stored or written
+    notes: tuple[Fact, ...] = ()  # what could not be stored or written
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing

@@ -50,7 +50,7 @@ class MeasuredCeilings:
 
     bandwidth: float | None = None
     flops: float | None = None
-    method: str = ""
+    method: Fact | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class CaseResult:
     throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
     device: int | None = None  # which one
     spent: float = 0.0  # wall seconds that the case took, the check included
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""
@@ -279,7 +279,7 @@ class OperationAttempts:
     attempts: tuple[Attempt, ...] = ()
     best: int | None = None
     stopped: StopReason = ""
-    reason: str = ""  # for `failed`: why
+    reason: Fact | None = None  # for `failed`: why
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,9 @@ class Fact:
         return cls(code, {n: float(v) for n, v in values.items() if not isinstance(v, str)}, names, parts)
 
     @classmethod
-    def message(cls, text: str) -> Fact:
-        """What another program said."""
-        return cls("text", names={"text": text})
+    def message(cls, text: str, fault: str | None = None) -> Fact:
+        """What another program said, or an error; where somebody asks which known fault that is, its code."""
+        return cls("text", names={"text": text, **({"fault": fault} if fault is not None else {})})
 
     @property
     def root(self) -> Fact:
@@ -305,6 +305,6 @@ class SampleSet:
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
-    remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
+    remarks: tuple[Fact, ...] = ()  # what else must be known to believe these seconds
     # seconds of a fixed piece of arithmetic: how fast the processor was
     reference_loop: tuple[float, ...] = ()

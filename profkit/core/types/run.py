@@ -87,7 +87,7 @@ class PassPlan:
     skipped: Fact | None = None  # why it will not run, and
     fix: str | None = None  # the line that would let it
     kernels: tuple[KernelPlan, ...] = ()  # GPU: what is counted; empty until the trace has shown it
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Plan:
     backend: BackendName
     depth: Depth
     passes: tuple[PassPlan, ...]
-    notes: tuple[str, ...] = ()  # what the place adds: what it may cost
+    notes: tuple[Fact, ...] = ()  # what the place adds: what it may cost
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Report:
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
     sampled: SampledTime | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
 
@@ -221,7 +221,7 @@ class Allocations:
     growth: MemoryGrowth
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]  # between the first iterations and the last
-    notes: tuple[str, ...]
+    notes: tuple[Fact, ...]
 
 
 @dataclass(frozen=True)
@@ -276,11 +276,10 @@ class RunDocument:
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)
     disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
-    run_spread: RunSpread | None = None  # of this machine; None: no program was measured twice here
     # versions of what its process had loaded: "torch"
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
@@ -345,16 +344,6 @@ class Disturbance:
     stolen: float | None = None  # seconds of all cores that the hypervisor gave to other guests
     others: float | None = None  # CPU seconds of other processes, of all cores
     waited: float | None = None  # seconds that its own threads could run and had no core
-    pressure: float | None = None  # share of the time in which some task waited for a core (PSI cpu `some`)
-
-
-@dataclass(frozen=True)
-class RunSpread:
-    """How far runs of unchanged programs lay apart on this machine: logarithms of a time over that before."""
-
-    trials: int  # such pairs of runs, the last ones
-    rms: float  # the root of their mean square
-    largest: float
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,7 @@ def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
         f"modal:{' '.join(words)}",
         (sys.executable, "-m", MODAL_SHELL, json.dumps(request), "sh"),
         MODAL_SECONDS,
+        gives_devices=True,
         try_it=f"profkit doctor --on 'modal:{request['gpu']}'",
         is_rented=True,
     )

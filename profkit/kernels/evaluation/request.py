@@ -151,7 +151,7 @@ def _check(options: JudgeSettings) -> None:
 
 FILE = "tests.jsonl"
 FORMAT = JournalFormat(
-    "profkit.evaluation-journal/3", "evaluation", "profkit evaluate", FILE, "test", TestResult
+    "profkit.evaluation-journal/4", "evaluation", "profkit evaluate", FILE, "test", TestResult
 )
 _OF_A_PROGRAM = ("source", "function")  # their text stands in the journal
 

@@ -146,12 +146,12 @@ class FactError(Exception):
         return fact_text(self.reason)
 
 
-class Unavailable(Exception):
+class Unavailable(FactError):
     """This implementation cannot be had here: why, and the line that would change it."""
 
-    def __init__(self, reason: str, fix: str | None = None) -> None:
+    def __init__(self, reason: Fact | str, fix: str | None = None) -> None:
         super().__init__(reason)
-        self.reason, self.fix = reason, fix
+        self.fix = fix
 
 
 def check_inputs(problem: Problem) -> None:
@@ -162,11 +162,11 @@ def check_inputs(problem: Problem) -> None:
     x = problem.inputs[0]
     tensors = (*problem.inputs, *([problem.above] if problem.above is not None else []))
     if x.numel() == 0:
-        raise Unavailable("there is nothing to compute: its input has no elements")
+        raise Unavailable(Fact("empty-input"))
     if (dtype := str(x.dtype).removeprefix("torch.")) not in DTYPES:
-        raise Unavailable(f"its kernels take {', '.join(DTYPES)}, not {dtype}")
+        raise Unavailable(Fact.of("takes-dtypes", names=", ".join(DTYPES), dtype=dtype))
     if not all(tensor.is_contiguous() for tensor in tensors):
-        raise Unavailable("its kernels take contiguous tensors", "call .contiguous() on the inputs")
+        raise Unavailable(Fact("takes-contiguous"), "call .contiguous() on the inputs")
 
 
 # ---------------------------------------------------------------- the operations

@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import Any
 
+from profkit.core.types import Fact
 from profkit.kernels.operations.definitions import Call, Operation, Problem, Tensor, Unavailable
 
 COMPILED = "torch.compile"
@@ -77,11 +78,9 @@ def load_compilers() -> None:
 def check_compiler(device: str) -> None:
     """Raises Unavailable where Inductor has no compiler for `device`."""
     if device == "cpu" and shutil.which("c++") is None and shutil.which("g++") is None:
-        raise Unavailable("Inductor needs a C++ compiler for the CPU, and none is here", "apt install g++")
+        raise Unavailable(Fact("no-cpp-compiler"), "apt install g++")
     if device == "cuda":
         try:
             import triton  # noqa: F401
         except ImportError:
-            raise Unavailable(
-                "Inductor writes Triton kernels, and Triton is not installed", "pip install triton"
-            ) from None
+            raise Unavailable(Fact("inductor-without-triton"), "pip install triton") from None

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
+from profkit.core.types import Fact
 from profkit.kernels.operations.definitions import (
     Call,
     CrossEntropy,
@@ -142,7 +143,7 @@ def build_call(implementation: str, problem: Problem) -> Call:
         return result
     ours = _OURS.get(implementation)
     if ours is None:
-        raise Unavailable(f"{implementation} does not do {operation}")
+        raise Unavailable(Fact.of("not-implemented", name=implementation, operation=operation))
     module, function = ours
     call: Call = getattr(import_module(module), function)(problem)
     return call

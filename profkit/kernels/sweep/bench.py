@@ -20,7 +20,6 @@ from profkit.core import codec, statistics
 from profkit.core.types import CaseResult, Fact, GridPoint, Json, SampleSet
 from profkit.execution.worker import DeviceError, limit_memory
 from profkit.kernels.operations.check import (
-    Incorrect,
     RepeatedCheck,
     check_result,
     fingerprint,
@@ -28,11 +27,10 @@ from profkit.kernels.operations.check import (
     reference_result,
     result_tensors,
 )
-from profkit.kernels.operations.definitions import Call, Draw, Problem, Tensor
+from profkit.kernels.operations.definitions import Call, Draw, FactError, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call, run_file
 from profkit.kernels.sweep.device import call_memory, describe_device, free_memory, measure_ceilings, wait_for
 from profkit.kernels.sweep.request import TimingOptions
-from profkit.runtime.passes.device_samples import EventTimingError
 
 MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
@@ -139,11 +137,9 @@ class Bench:
             at.second.ask(problem, call, self._wait)
             return result
         except Unavailable as missing:
-            return replace(result, state="unavailable", reason=Fact.message(missing.reason), fix=missing.fix)
-        except Incorrect as wrong:
+            return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)
+        except FactError as wrong:
             return _without_time(result, wrong.reason)
-        except EventTimingError as elsewhere:
-            return _without_time(result, Fact.message(str(elsewhere)))
         except Exception as error:
             self._recover(error)
             if _is_memory(error):

@@ -18,15 +18,14 @@ import torch
 
 from profkit.core.formatting import plural
 from profkit.core.statistics import median
-from profkit.core.types import MeasuredCeilings, SampleSet
-from profkit.kernels.operations.definitions import Tensor
+from profkit.core.types import Fact, MeasuredCeilings, SampleSet
+from profkit.kernels.operations.definitions import FactError, Tensor
 from profkit.runtime.passes.device_samples import (
     FLUSH_PIECES,
     DeviceCalls,
     DeviceClock,
     DeviceSample,
     DeviceWatch,
-    EventTimingError,
 )
 from profkit.runtime.passes.timing import (
     DOUBTED_SAMPLES,
@@ -84,10 +83,9 @@ def measure_ceilings(device: torch.device, dtype: torch.dtype | None = None) -> 
         flops = 2 * n**3 / _median_seconds(lambda: left @ right, device)
     finally:
         torch.set_float32_matmul_precision(before)
-    product = f"{str(dtype).removeprefix('torch.')} product of {n} x {n}"
-    return MeasuredCeilings(
-        bandwidth, flops, f"copy of {size / 2**20:.0f} MiB, {product}, median of {repeats} (torch)"
-    )
+    name = str(dtype).removeprefix("torch.")
+    method = Fact.of("copy-and-product", mebibytes=size / 2**20, dtype=name, rows=n, repeats=repeats)
+    return MeasuredCeilings(bandwidth, flops, method)
 
 
 def _median_seconds(call: Callable[[], object], device: torch.device) -> float:
@@ -161,7 +159,7 @@ def _peak_allocation(call: Callable[[], object]) -> int | None:
 
 
 PROBES = 3
-HURRIED = "the host waits for the device inside the call: launches are in these times"
+HURRIED = Fact("host-waits-inside-the-call")
 # What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
 LEFT_SECONDS, LEFT_SHARE = 200e-6, 0.5
 DIGITS = 6  # of a time; what is behind them is of the events' single precision, and no noise of the device
@@ -179,7 +177,7 @@ def time_cold(
 
     Each call finds a flushed L2. Sixteen samples at least where the budget allows; of calls that take so long that
     eight of them make no block, forty of one call. `fn` was called before: nothing is compiled in here. Raises
-    EventTimingError where the work is elsewhere, DriverError, and what `fn` raises.
+    FactError where the work is elsewhere, DriverError, and what `fn` raises.
     """
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=True)
@@ -217,13 +215,10 @@ def time_cold(
 
 
 def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
-    """Raises EventTimingError where much is left to do when the last event has come: nobody would wait for it."""
+    """Raises FactError where much is left to do when the last event has come: nobody would wait for it."""
     left, event_seconds = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * event_seconds):
-        share = event_seconds / (event_seconds + left)
-        raise EventTimingError(
-            f"CUDA events see {share:.0%} of it: the rest is on another stream, and nothing waits for that"
-        )
+        raise FactError(Fact.of("work-elsewhere", share=event_seconds / (event_seconds + left)))
 
 
 def group_means(block: Sequence[float], each: int) -> list[float]:

@@ -37,7 +37,7 @@ LARGEST = 1 << 40  # elements: more is a slip of the finger, whatever the machin
 ON_GPU = ("PyTorch", "torch.compile", "Triton", "CUDA")
 ON_CPU = ("PyTorch",)
 FILE, LOG = "cases.jsonl", "worker.log"
-FORMAT = JournalFormat("profkit.sweep-journal/3", "sweep", "profkit sweep", FILE, "case", CaseResult)
+FORMAT = JournalFormat("profkit.sweep-journal/4", "sweep", "profkit sweep", FILE, "case", CaseResult)
 MOST_THREADS = 4096  # with some ten thousand torch dies while it makes them
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.tables import load_yaml
-from profkit.core.types import KernelPlan
+from profkit.core.types import Fact, KernelPlan
 
 SUFFIX = ".ncu-rep"
 
@@ -245,7 +245,7 @@ class CounterSet:
     name: str
     metrics: tuple[str, ...]
     replays: int | None
-    note: str
+    note: Fact
     sections: tuple[str, ...] = ()
 
 
@@ -293,12 +293,11 @@ def _expected_replays(depth_name: str, chip: str | None, sections: tuple[str, ..
     return planned + (_MORE if planned > 1 else 0) + _SECTION_PASSES * len(sections)
 
 
-def _note(depth_name: str, known: str | None, chip: str | None, replays: int | None) -> str:
-    says = str(_load_sets()[depth_name]["says"])
+def _note(depth_name: str, known: str | None, chip: str | None, replays: int | None) -> Fact:
+    says = Fact(f"counter-set-{depth_name}")
     if replays is None:
-        return f"{says}; how many replay passes that is on {chip or 'this chip'}, the report will tell"
-    word = "1 replay pass" if replays == 1 else f"about {replays} replay passes"
-    return f"{says}; {word} on {known}"
+        return Fact.of("unknown-replays", says, chip=chip or "this chip")
+    return Fact.of("one-replay" if replays == 1 else "replays", says, count=replays, chip=str(known))
 
 
 @lru_cache(maxsize=1)

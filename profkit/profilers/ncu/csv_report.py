@@ -16,7 +16,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
-from profkit.core.types import Report
+from profkit.core.types import Fact, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.ncu.launches import (
     DEVICE,
@@ -27,7 +27,7 @@ from profkit.profilers.ncu.launches import (
     is_wanted,
     kernel_of,
 )
-from profkit.profilers.ncu.report import ReportSession, report_of, together_text
+from profkit.profilers.ncu.report import ReportSession, report_of
 
 # Prefixes are decimal: 102,400 bytes of shared memory are printed as 102.400000 Kbyte.
 _PREFIXES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -177,18 +177,15 @@ def read_ncu_csv(path: Path) -> Report:
         report = report_of(session, _read_launches(rows, log, session), FORMAT)
     if not log.tables:
         raise UnreadableReport(f"{path} has no table of `ncu --csv` in it: no line names the columns")
-    warnings = [
-        line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))
-    ]
-    warnings = [warning for warning in dict.fromkeys(warnings) if _UNLOCKED not in warning][:_MOST_WARNINGS]
+    said = [line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))]
+    told = [text for text in dict.fromkeys(said) if _UNLOCKED not in text][:_MOST_WARNINGS]
+    warnings = list(map(Fact.message, told))
     if log.scaled:
-        warnings.append(
-            "values were printed in scaled units and rounded: --print-units base keeps what was measured"
-        )
+        warnings.append(Fact("scaled-units"))
     if log.together:
-        warnings.append(together_text(log.together))
+        warnings.append(Fact.of("results-together", count=log.together))
     if log.damaged:
-        warnings.append(f"{log.damaged} rows are cut off or damaged and were left out")
+        warnings.append(Fact.of("damaged-rows", count=log.damaged))
     return replace(report, warnings=(*report.warnings, *warnings))
 
 

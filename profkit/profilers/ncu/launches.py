@@ -14,7 +14,7 @@ from typing import TypeAlias
 from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.formula import checked_counters
 from profkit.core.tables import load_yaml
-from profkit.core.types import Counter, Fact, Kernel, KernelTime, Scope
+from profkit.core.types import Counter, Fact, Kernel, KernelTime, Scope, together
 
 
 @lru_cache(maxsize=1)
@@ -131,7 +131,7 @@ class LaunchGroup:
     launches: int = 0
     seconds: array[float] = field(default_factory=lambda: array("d"))
     numbers: dict[str, array[float]] = field(default_factory=dict)
-    faults: dict[str, dict[str, int]] = field(default_factory=dict)  # metric -> what was wrong -> launches
+    faults: dict[str, dict[Fact, int]] = field(default_factory=dict)  # metric -> what was wrong -> launches
     shapes: set[tuple[int | None, int | None]] = field(default_factory=set)  # registers, shared memory
     devices: set[int | None] = field(default_factory=set)
 
@@ -151,27 +151,28 @@ class LaunchGroup:
                     numbers[name] = array("d")
                 numbers[name].append(value)
             else:
-                self._fault(name, "NaN" if math.isnan(value) else "infinite")
+                self._fault(name, Fact("value-is-nan" if math.isnan(value) else "value-is-infinite"))
 
     def _no_number(self, name: str, value: str | None) -> None:
         """Text is what some attributes are, and left out; but not where a number should stand."""
         if value is None:
-            self._fault(name, "no value of its own, only instances")
+            self._fault(name, Fact("value-of-instances"))
         elif value.lower() in NOT_AVAILABLE:
-            self._fault(name, "n/a")
+            self._fault(name, Fact("value-not-available"))
 
-    def _fault(self, name: str, word: str) -> None:
+    def _fault(self, name: str, what: Fact) -> None:
         counts = self.faults.setdefault(name, {})
-        counts[word] = counts.get(word, 0) + 1
+        counts[what] = counts.get(what, 0) + 1
 
     def counters(self) -> Iterable[Counter]:
         """Of each metric the median over the launches, or why there is none."""
         for name in sorted(self.numbers.keys() | self.faults.keys()):
             numbers = self.numbers.get(name)
             faults = self.faults.get(name, {})
-            said = "; ".join(
-                f"{fault} in {count} of {self.launches} launches" if self.launches > 1 else fault
-                for fault, count in faults.items()
+            several = self.launches > 1
+            said = (
+                Fact.of("in-launches", what, count=count, of=self.launches) if several else what
+                for what, count in faults.items()
             )
             yield Counter(
                 name=name,
@@ -179,7 +180,7 @@ class LaunchGroup:
                 state="measured" if numbers else "not-counted",
                 unit=unit_of(name),
                 scope=self.scope,
-                reason=Fact.message(said) if said else None,
+                reason=together(*said),
             )
 
     def time(self) -> KernelTime | None:

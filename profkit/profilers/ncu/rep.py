@@ -15,7 +15,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import KernelInstruction, Report, Scope, ToolRule
+from profkit.core.types import Fact, KernelInstruction, Report, Scope, ToolRule
 from profkit.profilers.files import reading
 from profkit.profilers.ncu.blocks import (
     NEWEST,
@@ -29,7 +29,7 @@ from profkit.profilers.ncu.blocks import (
 )
 from profkit.profilers.ncu.instructions import find_code, is_per_instruction, read_kernel_details
 from profkit.profilers.ncu.launches import IDENTITY, LaunchResult, is_wanted
-from profkit.profilers.ncu.report import ReportSession, read_header, report_of, together_text
+from profkit.profilers.ncu.report import ReportSession, read_header, report_of
 from profkit.profilers.ncu.results import read_result
 
 FORMAT = "ncu-rep"
@@ -60,7 +60,7 @@ class OpenReport:
     filled: list[ReportBlock] = field(default_factory=list)  # blocks with results
     sources: list[ReportBlock] = field(default_factory=list)  # blocks with code
     first_launches: dict[Scope, ReportMessage] = field(default_factory=dict)  # of each configuration
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Fact] = field(default_factory=list)
 
     def scan(self) -> None:
         """The first pass. Notes where the file is cut off."""
@@ -68,9 +68,7 @@ class OpenReport:
         try:
             version = layout_version(self.data)
             if version is not None and version > NEWEST:
-                self.warnings.append(
-                    f"the file's layout is version {version}, newer than the {NEWEST} known here: check what it says"
-                )
+                self.warnings.append(Fact.of("newer-layout", version=version, newest=NEWEST))
             for block in read_blocks(self.data):
                 count += 1
                 self.strings += read_header(self.data, block, self.session)
@@ -84,9 +82,9 @@ class OpenReport:
                 raise UnreadableReport(
                     f"{self.path} was cut off before its first result: {cut}", _AGAIN
                 ) from cut
-            self.warnings.append(f"the file was cut off: {cut}; what lies before it was read")
+            self.warnings.append(Fact.of("file-cut-off", said=str(cut)))
         if together:
-            self.warnings.append(together_text(together))
+            self.warnings.append(Fact.of("results-together", count=together))
         if count == 0:
             raise UnreadableReport(f"{self.path} holds a header and nothing else: it was cut off", _AGAIN)
 

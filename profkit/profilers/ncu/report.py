@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from profkit.core.formatting import plural
 from profkit.core.process import without_wrapper
-from profkit.core.types import Gpu, GpuTrace, Report
+from profkit.core.types import Fact, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.blocks import Buffer, Message, ReportBlock, read_text
 from profkit.profilers.ncu.command import chip_name
 from profkit.profilers.ncu.launches import (
@@ -203,19 +202,12 @@ def _time(seconds: int) -> str | None:
         return None
 
 
-def together_text(count: int) -> str:
-    """That so many results are not read: ranges, graphs and command lists."""
-    return (
-        f"{plural(count, 'result')} of ranges or graphs left out: several kernels are counted as one in them"
-    )
-
-
 TOOL = "ncu"
 _UNCOUNTED = ("device__", "launch__", "nvlink__", "profiler__")  # what is told without counting anything
 
 
 def report_of(
-    session: ReportSession, launches: Iterable[LaunchResult], format: str, warnings: Sequence[str] = ()
+    session: ReportSession, launches: Iterable[LaunchResult], format: str, warnings: Sequence[Fact] = ()
 ) -> Report:
     """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
     totals, empty = LaunchTotals(), list[str]()
@@ -251,24 +243,17 @@ def _counted_launches(launches: Iterable[LaunchResult], empty: list[str]) -> Ite
 
 def _report_warnings(
     totals: LaunchTotals, groups: Sequence[LaunchGroup], empty: Sequence[str]
-) -> Iterable[str]:
+) -> Iterable[Fact]:
     if empty:
-        names = ", ".join(dict.fromkeys(empty[:3])) + (
-            f" and {len(empty) - 3} more" if len(empty) > 3 else ""
-        )
-        yield f"nothing was counted of {names}: ncu began with it and could not finish"
+        names = ", ".join(dict.fromkeys(empty[:3]))
+        yield Fact.of("launches-not-counted", names=names, more=max(0, len(empty) - 3))
     if not totals.launches and not empty:
-        yield "the report holds no results: no kernel was profiled"
+        yield Fact("no-results")
     untimed = sum(1 for group in groups if group.time() is None)
     if untimed:
-        yield f"{untimed} launch configurations have no duration (gpu__time_duration.sum was not collected)"
+        yield Fact.of("untimed-configurations", count=untimed)
     for group in groups:
-        several = [
-            *(["with different registers or shared memory"] if len(group.shapes) > 1 else []),
-            *(["on several devices"] if len(group.devices) > 1 else []),
-        ]
+        several = [Fact("other-registers")] if len(group.shapes) > 1 else []
+        several += [Fact("several-devices")] if len(group.devices) > 1 else []
         if several:
-            yield (
-                f"{group.kernel.name} ({group.kernel.id}) was launched {' and '.join(several)}: "
-                "its values are medians over all of them"
-            )
+            yield Fact.of("launched-in-ways", *several, name=group.kernel.name, id=group.kernel.id)

@@ -16,7 +16,7 @@ from typing import Any
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import check_regular, connect, plain_tables
 from profkit.core.process import without_wrapper
-from profkit.core.types import Gpu
+from profkit.core.types import Fact, Gpu
 from profkit.profilers.files import reading
 from profkit.profilers.nsys.command import NOT_IMPORTED, explain
 
@@ -205,7 +205,7 @@ def read_import_fault(database: Database) -> Fault | None:
     return next((fault for fault in faults if fault is not None and fault.code == NOT_IMPORTED), None)
 
 
-def read_complaints(database: Database) -> tuple[str, ...]:
+def read_complaints(database: Database) -> tuple[Fact, ...]:
     """What nsys itself marked as an error, in words where they are known."""
     texts = []
     for severity, text in _diagnostics(database):
@@ -218,7 +218,7 @@ def read_complaints(database: Database) -> tuple[str, ...]:
                 if fault
                 else text
             )
-    return tuple(f"nsys: {text[:500]}" for text in dict.fromkeys(texts))[:20]
+    return tuple(Fact.of("says", program="nsys", said=text[:500]) for text in dict.fromkeys(texts))[:20]
 
 
 def _diagnostics(database: Database) -> list[tuple[int, str]]:

@@ -11,8 +11,7 @@ from profkit.analysis.timeline.origins import region_name
 from profkit.analysis.timeline.records import Columns, Range, Recording, Tables
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import plural
-from profkit.core.types import GpuTrace, Report
+from profkit.core.types import Fact, GpuTrace, Report
 from profkit.profilers.nsys.activities import CALLS, GRAPHS, KERNELS, DeviceActivities, UnorderedTable
 from profkit.profilers.nsys.command import GRAPH_FIX
 from profkit.profilers.nsys.database import (
@@ -37,7 +36,7 @@ _NUMBERED = re.compile(r", (?:(?:seq|op_id) = \d+|input_op_ids = \[[^\]]*\])")
 
 def read_ranges(
     database: Database, processes: dict[int, int], threads: dict[int, int]
-) -> tuple[tuple[Range, ...], str | None]:
+) -> tuple[tuple[Range, ...], Fact | None]:
     """All ranges in order, and a remark where there are too many.
 
     `processes` and `threads` number what the columns number, so that both mean the same. Of old schemas the text may
@@ -80,7 +79,7 @@ def read_ranges(
                 )
             )
     if len(ranges) > MOST_RANGES:
-        return tuple(ranges[:MOST_RANGES]), f"only the first {MOST_RANGES} NVTX ranges were looked at"
+        return tuple(ranges[:MOST_RANGES]), Fact.of("first-ranges", count=MOST_RANGES)
     return tuple(ranges), None
 
 
@@ -174,7 +173,7 @@ def _read_report(database: Database) -> Report:
     )
 
 
-def _read_trace_with_retry(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
+def _read_trace_with_retry(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[Fact, ...]]:
     """Read as nsys writes it; where the file is not so, once more with what that takes."""
     try:
         return _read_trace(database)
@@ -188,7 +187,7 @@ def _read_trace_with_retry(database: Database) -> tuple[GpuTrace, frozenset[int]
 
 def _read_trace(
     database: Database, *, sort: bool = False
-) -> tuple[GpuTrace, frozenset[int], tuple[str, ...]]:
+) -> tuple[GpuTrace, frozenset[int], tuple[Fact, ...]]:
     tables = Tables()
     activities = DeviceActivities(database, tables, sort)
     ranges, remark = read_ranges(database, activities.processes, activities.threads)
@@ -214,7 +213,7 @@ def _read_trace(
     )
     warnings = [remark] if remark is not None else []
     if activities.odd:
-        warnings.append(f"{activities.odd} rows were left out: they end before they begin")
+        warnings.append(Fact.of("backward-rows", count=activities.odd))
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
     if _has_kernels(database) or read_import_fault(database) is None:
         warnings += _explain_missing_kernels(activities.kernels, activities.graphs, launched)
@@ -226,22 +225,11 @@ def _has_kernels(database: Database) -> bool:
     return any(database.rows(f"SELECT 1 FROM {table} LIMIT 1") for table in tables)
 
 
-def _explain_missing_kernels(kernels: int, graphs: int, launched: int) -> Iterator[str]:
+def _explain_missing_kernels(kernels: int, graphs: int, launched: int) -> Iterator[Fact]:
     """Why there may be no kernels, or not all."""
     if graphs:
-        yield (
-            f"{graphs} launches of CUDA graphs were traced as wholes, so their kernels are not in it (fix: {GRAPH_FIX})"
-        )
-    if kernels or graphs:
-        return
-    if launched:
-        yield (
-            f"the host launched {plural(launched, 'kernel')}, but none was recorded: the workload was killed, or "
-            "ended by os._exit, before nsys had what it had gathered; or nsys cannot trace this device (WSL, or a "
-            "driver that it does not know)"
-        )
-    else:
-        yield (
-            "no kernel was recorded: none was launched, or the workload was killed, or ended by os._exit, before nsys "
-            "had what it had gathered"
-        )
+        yield Fact.of("graphs-as-wholes", count=graphs, fix=GRAPH_FIX)
+    elif launched and not kernels:
+        yield Fact.of("launched-not-recorded", count=launched)
+    elif not kernels:
+        yield Fact("no-kernel-recorded")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
-from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Report
+from profkit.core.types import ApiCall, Fact, GpuTrace, Kernel, KernelTime, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
@@ -166,9 +166,9 @@ def read_stats(path: Path) -> Report:
             "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; for ranges and single launches: SQLite",
         )
     trace, warnings = _trace_of(text.tables)
-    warnings += [f"nsys stats: {said}" for said in dict.fromkeys(text.skipped)]
+    warnings += [Fact.of("says", program="nsys stats", said=said) for said in dict.fromkeys(text.skipped)]
     if text.odd:
-        warnings.append(f"{text.odd} rows were not understood and left out")
+        warnings.append(Fact.of("rows-left-out", count=text.odd))
     reports = sorted({table.report for table in text.tables if table.report is not None})
     facts = {"reports": ", ".join(reports)} if reports else {}
     return Report("nsys", "nsys-stats-csv", facts=facts, trace=trace, warnings=tuple(warnings))
@@ -177,7 +177,7 @@ def read_stats(path: Path) -> Report:
 _Rows = list[tuple[dict[str, str], StatsTable, int, float]]  # a row, its table, how often, seconds
 
 
-def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
+def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[Fact]]:
     """What the tables tell, and what is to be said of it."""
     by_kind: dict[str, list[StatsTable]] = {}
     for table in tables:
@@ -199,11 +199,7 @@ def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
         for row, table, count, spent in rows("calls")
     ]
     launches = [(call.calls, median) for call, median in calls if "Launch" in call.name]
-    warnings = []
-    if any(not sum(kernel.kernel.grid) for kernel in kernels):
-        warnings.append(
-            "grids and blocks are missing from this report: nsys stats --report cuda_gpu_kern_gb_sum has them"
-        )
+    no_grids = any(not sum(kernel.kernel.grid) for kernel in kernels)
     trace = GpuTrace(
         "nsys",
         kernels,
@@ -211,7 +207,7 @@ def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
         api=tuple(sorted((call for call, _ in calls), key=lambda call: -call.seconds)),
         launch_call=max(launches, key=lambda pair: pair[0], default=(0, None))[1],
     )
-    return trace, warnings
+    return trace, [Fact("no-grids")] if no_grids else []
 
 
 def _kernel_times(rows: _Rows) -> tuple[KernelTime, ...]:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import open_regular
+from profkit.core.types import Fact
 from profkit.profilers.faults import KnownFault, first_known, load_faults
 from profkit.profilers.files import reading
 from profkit.profilers.perf.events import is_system_wide
@@ -40,28 +41,23 @@ class PythonFrames:
     `inject` asks for inject_argv between recording and perf script. `note` is for the user, and honest.
     """
 
+    note: Fact
     env: Mapping[str, str] = field(default_factory=dict)
     call_graph: CallGraph = "dwarf"
     inject: bool = False
-    note: str = ""
 
 
 def python_frames(version: tuple[int, int] | None) -> PythonFrames:
     """What to do for a workload in Python `version`; None for a native program."""
     if version is None:
-        return PythonFrames(note="native frames, unwound from a copy of the stack")
+        return PythonFrames(Fact("native-frames"))
     name = f"Python {version[0]}.{version[1]}"
     if version < (3, 12):
-        return PythonFrames(note=f"{name} shows perf native frames only; Python functions need 3.12 or later")
+        return PythonFrames(Fact.of("no-python-frames", name=name))
     if version >= (3, 13):
-        note = "native and Python frames, unwound from a copy of the stack"
-        return PythonFrames({"PYTHON_PERF_JIT_SUPPORT": "1"}, "dwarf", inject=True, note=note)
-    return PythonFrames(
-        {"PYTHONPERFSUPPORT": "1"},
-        "fp",
-        note=f"{name} gives perf its Python frames by frame pointers only; this interpreter was not built "
-        "with them: few stacks reach a Python function (1 in 100). Python 3.13 has whole stacks",
-    )
+        note = Fact("native-and-python-frames")
+        return PythonFrames(note, {"PYTHON_PERF_JIT_SUPPORT": "1"}, "dwarf", inject=True)
+    return PythonFrames(Fact.of("frame-pointers-only", name=name), {"PYTHONPERFSUPPORT": "1"}, "fp")
 
 
 def record_argv(

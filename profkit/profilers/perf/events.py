@@ -14,7 +14,7 @@ from profkit.analysis.metrics.derive import DRIFT_LIMIT
 from profkit.analysis.metrics.formula import Formula
 from profkit.analysis.metrics.formulas import FormulaTable, formula_table
 from profkit.core.tables import load_yaml
-from profkit.core.types import Counter, Machine, Report, Scope
+from profkit.core.types import Counter, Fact, Machine, Report, Scope
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class MergedCounters:
     counters: tuple[Counter, ...]
     groups: tuple[tuple[str, ...], ...]
     drift: float | None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()
 
 
 def anchor_drift(groups: Sequence[Sequence[Counter]]) -> float | None:
@@ -287,10 +287,7 @@ def merge_groups(reports: Sequence[Report]) -> MergedCounters:
     drift = anchor_drift([report.counters for report in reports])
     warnings = [warning for report in reports for warning in report.warnings]
     if drift is not None and drift >= DRIFT_LIMIT:
-        warnings.append(
-            f"unstable: the work of the counter groups differs by {drift:.1%} (limit {DRIFT_LIMIT:.0%}), so ratios "
-            "across groups are estimates"
-        )
+        warnings.append(Fact.of("unstable-groups", drift=drift, limit=DRIFT_LIMIT))
     groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
     return MergedCounters(
         counters=tuple(_median_counter(same) for same in by_name.values()),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from profkit.analysis.stacks.merge import JIT, KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Frame, Hotspot, Profile, Stacks
+from profkit.core.types import Fact, Frame, Hotspot, Profile, Stacks
 
 # Software clocks sample by time; their period is in nanoseconds (kernel/events/core.c, perf_swevent_hrtimer).
 _CLOCKS = frozenset({"cpu-clock", "task-clock"})
@@ -77,23 +77,17 @@ class MergedEvents:
         names = dict.fromkeys(_decode_name(event) for event, _ in self._events if event)
         return {"samples": str(self.samples), **({"events": " ".join(names)} if names else {})}
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> Iterator[Fact]:
         """Where bounds were reached, and what the events leave out."""
-        found = [
-            f"{_decode_name(event) or 'samples'}: too many distinct stacks; the inner frames of "
-            f"{100 * merger.cut / merger.weight:.1f} % of the weight are not kept apart in the stacks "
-            "(the tables are exact)"
-            for (event, _), (merger, _) in self._events.items()
-            if merger.cut
-        ]
-        found += [
-            f"{_decode_name(event)}: user space only; what the kernel did is not in it"
-            for event in dict.fromkeys(event for event, _ in self._events)
-            if is_user_only(_decode_name(event))
-        ]
+        for (event, _), (merger, _) in self._events.items():
+            if merger.cut:
+                name, share = _decode_name(event) or "samples", merger.cut / merger.weight
+                yield Fact.of("many-stacks", event=name, share=share)
+        for name in dict.fromkeys(_decode_name(event) for event, _ in self._events):
+            if is_user_only(name):
+                yield Fact.of("event-of-user-space", event=name)
         if self._table.full:
-            found.append("too many different functions: the later ones are not told apart")
-        return found
+            yield Fact("many-functions")
 
     def answer(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
         """Stacks of each event, the one with most samples first; tables by function, library and thread of each.

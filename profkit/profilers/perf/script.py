@@ -10,7 +10,7 @@ from typing import IO
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Frame, Report
+from profkit.core.types import Fact, Frame, Report
 from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import MergedEvents, frame_of
 
@@ -24,7 +24,7 @@ class ScriptBlocks:
     """One pass over one text. `ending` says afterwards what is wrong with its end; None where nothing is."""
 
     def __init__(self) -> None:
-        self.ending: str | None = None
+        self.ending: Fact | None = None
 
     def blocks(self, file: IO[bytes]) -> Iterator[bytes]:
         """The text between blank lines; without any, pieces that end before a line that begins a sample."""
@@ -56,14 +56,12 @@ class ScriptBlocks:
         """The last block. A sample that is cut short would have the wrong callers, so it is left out."""
         if rest.endswith(b"\n"):
             if blank and b"\n\t" in rest:
-                self.ending = "the text does not end where a sample ends: the last one may be cut short"
+                self.ending = Fact("no-last-sample")
             return rest
         if rest.endswith(b")"):
-            self.ending = "the text ends in the middle: it may be cut short"
+            self.ending = Fact("ends-in-the-middle")
             return rest
-        self.ending = (
-            "the text ends in the middle of a line: it was cut short, and its last sample is left out"
-        )
+        self.ending = Fact("ends-in-a-line")
         return rest[: _last_start(rest)]
 
 
@@ -165,14 +163,14 @@ class ScriptStream:
         self.lost = 0
         self._blocks = ScriptBlocks()
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[Fact]:
         """What is to be known about the samples that were read, once they are read."""
         if self._blocks.ending:
             yield self._blocks.ending
         if self.lost:
-            yield f"perf lost {self.lost} samples while recording"
+            yield Fact.of("lost-samples", count=self.lost)
         if self._odd:
-            yield f"{self._odd} lines were not understood and left out"
+            yield Fact.of("lines-left-out", count=self._odd)
 
     def samples(self, file: IO[bytes]) -> Iterator[RawSample]:
         """Every sample as its header (a match of script_text.parse_header) and its stack."""
@@ -354,14 +352,12 @@ def read_script(path: Path) -> Report:
         {**reader.facts, **events.facts()},
         profiles=profiles,
         stacks=stacks,
-        warnings=(*reader.warnings(), *events.warnings(), *_own_text(own, events.samples)),
+        warnings=(*reader.warnings(), *events.warnings(), *_own_samples(own, events.samples)),
     )
 
 
-def _own_text(own: int, others: int) -> list[str]:
-    if own == 0:
-        return []
-    return [f"{100 * own / (own + others):.1f} % of perf's samples were of profkit's own sampler: left out"]
+def _own_samples(own: int, others: int) -> list[Fact]:
+    return [Fact.of("own-samples", share=own / (own + others))] if own else []
 
 
 def _decode_text(data: bytes) -> str:

@@ -172,9 +172,9 @@ class CounterSums:
             entry = self._entries[key] = _EventSum()
         entry.add(row)
 
-    def finish(self) -> tuple[tuple[Counter, ...], tuple[str, ...], Mapping[str, str]]:
+    def finish(self) -> tuple[tuple[Counter, ...], tuple[Fact, ...], Mapping[str, str]]:
         """Counters, warnings and facts of everything that was added."""
-        warnings: list[str] = []
+        warnings: list[Fact] = []
         names = {event: split_name(event) for event, _, _ in self._entries}
         names = _keep_apart(names)
         cgroups = {cgroup for _, cgroup, _ in self._entries if cgroup is not None}
@@ -198,11 +198,9 @@ class CounterSums:
             for (name, pmu, cgroup), entry in merged.items()
         )
         if self.intervals > 1 and self._rows_in_interval < self._rows_in_first:
-            warnings.append(
-                "the last interval is not complete: some events were counted for longer than the others"
-            )
+            warnings.append(Fact("last-interval-cut"))
         if len(cgroups) > 1:
-            warnings.append(f"{len(cgroups)} cgroups, each listed separately")
+            warnings.append(Fact.of("cgroups-apart", count=len(cgroups)))
         return counters, tuple(dict.fromkeys(warnings)), self._facts(names, cgroups)
 
     def _references(self) -> list[float]:
@@ -270,13 +268,12 @@ def _add_sums(entry: _EventSum, other: _EventSum) -> None:
         setattr(entry, name, getattr(entry, name) + getattr(other, name))
 
 
-def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[str]:
+def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[Fact]:
     """perf counted one event in several groups side by side: how far do the counts lie apart?"""
     if first is not None and first.value and second.value:
         apart = abs(second.value - first.value) / max(first.value, second.value)
         # 2 % as for groups of separate runs (DRIFT_LIMIT of metrics.derive).
-        stable = "" if apart < 0.02 else "; the groups did not see the same work"
-        yield f"{name} was counted more than once; the counts differ by {apart:.1%}{stable}"
+        yield Fact.of("counted-twice" if apart < 0.02 else "counted-twice-apart", name=name, share=apart)
 
 
 def _keep_apart(names: dict[str, EventName]) -> dict[str, EventName]:

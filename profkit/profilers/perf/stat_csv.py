@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import CounterState, Report
+from profkit.core.types import CounterState, Fact, Report
 from profkit.profilers.files import reading
 from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
@@ -181,7 +181,7 @@ class StatReader:
         self.sums = CounterSums()
         self.foreign = 0
         self.facts: dict[str, str] = {}
-        self.warnings: list[str] = []
+        self.warnings: list[Fact] = []
 
     def comment(self, text: str) -> None:
         """Take what a comment line tells."""
@@ -190,7 +190,7 @@ class StatReader:
 
     def cut_off(self) -> None:
         """Note that the file ends in the middle of a line."""
-        self.warnings.append("the last line is cut off; what stands before it was read")
+        self.warnings.append(Fact("last-line-cut"))
 
     def explain_emptiness(self) -> UnreadableReport:
         """Why there is no count in the file: perf's own error in it, emptiness, or another format."""
@@ -207,8 +207,7 @@ class StatReader:
             raise self.explain_emptiness()
         counters, warnings, facts = self.sums.finish()
         if self.foreign:
-            lines = "1 line that is" if self.foreign == 1 else f"{self.foreign} lines that are"
-            self.warnings.append(f"passed over {lines} not of perf stat")
+            self.warnings.append(Fact.of("foreign-lines", count=self.foreign))
         return Report(
             tool="perf",
             format=self.format,

@@ -25,7 +25,7 @@ class Geometry:
     size: int
     ways: int
     line: int
-    note: str | None = None
+    note: Fact | None = None
 
     @property
     def sets(self) -> int:
@@ -50,22 +50,14 @@ def fit_geometry(cache: Cache) -> Geometry:
     best = Geometry(near * sets * line, near, line)
     if (best.size, best.ways, best.line) == (cache.size, cache.ways, cache.line):
         return best
-    note = (
-        f"L{cache.level} of {_format_size(cache.size)}, {cache.ways}-way, {cache.line} B lines is simulated as "
-        f"{_format_size(best.size)}, {best.ways}-way, {best.line} B lines: valgrind needs a power of two of sets"
-    )
+    own = {"level": cache.level, "size": cache.size, "ways": cache.ways, "line": cache.line}
+    new = {"new_size": best.size, "new_ways": best.ways, "new_line": best.line}
+    note = Fact.of("changed-cache", **own, **new)
     return Geometry(best.size, best.ways, best.line, note)
 
 
 def _power_of_two(number: float) -> int:
     return 1 << round(log2(number))
-
-
-def _format_size(size: int) -> str:
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
-            return f"{size / unit:g} {name}"
-    return f"{size} B"
 
 
 # Compilers and system queries that a workload starts are not what it computes, and simulating one costs minutes.
@@ -160,8 +152,8 @@ def instructions_argv(
     return (valgrind, *tool, "--cache-sim=no", "--vgdb=no", "--trace-children=yes", *workload_argv)
 
 
-def changed_geometries(*caches: Cache) -> tuple[str, ...]:
-    """What had to be changed so that valgrind can simulate these caches, one sentence each."""
+def changed_geometries(*caches: Cache) -> tuple[Fact, ...]:
+    """What had to be changed so that valgrind can simulate these caches."""
     return tuple(note for cache in caches if (note := fit_geometry(cache).note) is not None)
 
 
@@ -217,7 +209,7 @@ class CacheLevels:
 
     counters: tuple[Counter, ...]
     same_work: bool
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()
 
 
 def combine_levels(l2: Report, l3: Report | None) -> CacheLevels:
@@ -302,17 +294,14 @@ def _hottest_functions(report: Report) -> list[tuple[tuple[str, str | None], dic
     return [item for item in ranked[:HOTTEST] if item[1].get("Ir", 0.0) > LEAST_SHARE * total]
 
 
-def _same_work(l2: Report, l3: Report, warnings: list[str]) -> bool:
+def _same_work(l2: Report, l3: Report, warnings: list[Fact]) -> bool:
     ours, theirs = ((_scope_values(r, RUN) or {}).get("Ir") for r in (l2, l3))
     if ours is None or theirs is None:
-        warnings.append("a simulation counted no instructions (Ir)")
+        warnings.append(Fact("no-instructions-simulated"))
         return False
     difference = abs(ours - theirs) / max(ours, theirs, 1.0)
     if difference > SAME_WORK:
-        warnings.append(
-            f"the two simulations did different work: {ours:.0f} and {theirs:.0f} instructions "
-            f"({difference:.1%}); the second cache level does not belong to the same run as the others"
-        )
+        warnings.append(Fact.of("different-simulations", one=ours, other=theirs, share=difference))
         return False
     return True
 

@@ -176,7 +176,7 @@ class InstructionMix:
 
     whole: InstructionCounts
     functions: tuple[tuple[Scope, InstructionCounts], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
     def counters(self) -> tuple[Counter, ...]:
         """The counts of the run, then of each function in its own scope."""
@@ -235,18 +235,16 @@ def _instruction_counts(counts: Executed, decoded: dict[int, Instruction]) -> In
     return InstructionCounts(**sums)
 
 
-def _notes(mixes: dict[tuple[str, str], InstructionCounts], whole: InstructionCounts) -> Iterator[str]:
+def _notes(mixes: dict[tuple[str, str], InstructionCounts], whole: InstructionCounts) -> Iterator[Fact]:
     if whole.undecoded > WORTH_A_NOTE * whole.executed:
         missing: dict[str, int] = {}
         for (library, _), mix in mixes.items():
             missing[library] = missing.get(library, 0) + mix.undecoded
         worst = max(missing, key=lambda library: missing[library])
         share = whole.undecoded / whole.executed
-        yield (
-            f"{share:.2%} of the instructions were not decoded, most of them in "
-            f"{Path(worst).name if worst not in ('', '???') else 'code without a file (just-in-time code)'}"
-        )
-    yield "valgrind has no AVX-512: libraries choose AVX2 under it, so wider registers show as 256 bits"
+        known = worst not in ("", "???")
+        yield Fact.of("not-decoded" if known else "compiled-not-decoded", share=share, name=Path(worst).name)
+    yield Fact("no-avx-512")
 
 
 def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instruction]:

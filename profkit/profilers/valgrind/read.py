@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
+from profkit.core.types import RUN, Counter, Fact, Hotspot, Profile, Report, Scope
 from profkit.profilers.valgrind.callgrind import CallgrindDump, CallgrindFunction, parse_dumps, walk_costs
 
 Node = TypeVar("Node", bound=Hashable)
@@ -55,7 +55,7 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     callgrind file.
     """
     dumps: list[CallgrindDump] = []
-    warnings: list[str] = []
+    warnings: list[Fact] = []
     for file in (path, *more):
         of_file = parse_dumps(file)
         warnings += _check_totals(file, of_file)
@@ -83,7 +83,7 @@ def _event_names(dumps: Sequence[CallgrindDump]) -> list[str]:
     return list(dict.fromkeys(event for dump in dumps for event in dump.events))
 
 
-def _report_of(dumps: list[CallgrindDump], warnings: Sequence[str]) -> Report:
+def _report_of(dumps: list[CallgrindDump], warnings: Sequence[Fact]) -> Report:
     """One report of several dumps added up."""
     events = _event_names(dumps)
     own: dict[CallgrindFunction, list[int]] = {}
@@ -106,7 +106,7 @@ def _report_of(dumps: list[CallgrindDump], warnings: Sequence[str]) -> Report:
         counters += _counters(events, of_region, Scope("region", region))
     notes = list(warnings)
     if not any(counter.value for counter in counters):
-        notes.append("nothing was counted: the region was never entered, or collection never began")
+        notes.append(Fact("nothing-collected"))
     creator = dumps[0].header.get("creator", "")
     version = re.search(r"\d+(\.\d+)+\S*", creator)
     return Report(
@@ -143,7 +143,7 @@ def _own_sums(dump: CallgrindDump) -> list[int]:
     return [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
 
 
-def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[str]:
+def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[Fact]:
     """What is doubtful about the file. Raises UnreadableReport where it was cut short."""
     for number, dump in enumerate(dumps, 1):
         by_callgrind = dumps[0].header.get("creator", "").startswith("callgrind")
@@ -158,10 +158,7 @@ def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[str]:
         totals = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
         for event, ours, theirs in zip(dump.events, own, totals, strict=False):
             if 1000 * abs(ours - theirs) > max(ours, theirs):
-                yield (
-                    f"dump {number} says {theirs} {event} in all, but its functions add up to {ours}; "
-                    "the latter is used, and the file may be damaged"
-                )
+                yield Fact.of("other-total", dump=number, event=event, total=str(theirs), sum=str(ours))
                 break
 
 

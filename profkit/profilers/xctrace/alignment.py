@@ -26,7 +26,7 @@ from typing import Any
 
 from profkit.analysis.timeline.origins import merge_intervals
 from profkit.analysis.timeline.spans import Spans, empty_spans, spans_of, union
-from profkit.core.formatting import plural
+from profkit.core.types import Fact
 from profkit.profilers.xctrace.metal_tables import (
     ACTIVE,
     INTERVALS,
@@ -70,15 +70,15 @@ class Alignment:
 
     windows: tuple[Window, ...] = ()
     entries: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
     @property
-    def loss(self) -> str | None:
+    def loss(self) -> Fact | None:
         """Why all of the trace counts although a region was entered; None where none was, or it was found."""
         return self.notes[0] if self.notes and not self.windows else None
 
 
-def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock | str:
+def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock | Fact:
     """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS; or why there is none.
 
     Several rows are fine where they say the same. The timebase is a text ("125/3").
@@ -88,14 +88,14 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock | str:
         if epoch is None or timebase is None:
             continue
         if type(epoch) is not int or not 0 <= epoch < LARGEST:
-            return f"its {CLOCK_TABLE} has {str(epoch)[:40]!r} for the begin"
+            return Fact.of("odd-begin", table=CLOCK_TABLE, value=str(epoch)[:40])
         match = _TIMEBASE.fullmatch(str(timebase))
         if match is None or 0 in (int(match[1]), int(match[2])):
-            return f"its {CLOCK_TABLE} has {str(timebase)[:40]!r} for the timebase"
+            return Fact.of("odd-timebase", table=CLOCK_TABLE, value=str(timebase)[:40])
         anchors.add(TraceClock(epoch, int(match[1]), int(match[2])))
     if len(anchors) > 1:
-        return f"its {CLOCK_TABLE} begins the clock anew: {plural(len(anchors), 'row')} that differ"
-    return anchors.pop() if anchors else f"it has no row in {CLOCK_TABLE}"
+        return Fact.of("several-clocks", table=CLOCK_TABLE, count=len(anchors))
+    return anchors.pop() if anchors else Fact.of("no-row", table=CLOCK_TABLE)
 
 
 def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
@@ -109,7 +109,7 @@ def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
 
 def align_regions(
     records: Iterable[RegionRecord],
-    clock: TraceClock | str | None,
+    clock: TraceClock | Fact | None,
     length: int | None,
     signposts: Sequence[Window] = (),
 ) -> Alignment:
@@ -122,36 +122,35 @@ def align_regions(
     left_out = sum(record.spans_left_out for record in records)
     notes = []
     if left_out:
-        more = plural(left_out, "later entry of the region is", "later entries of the region are")
-        notes.append(f"{more} not in it: the times of {len(spans)} were kept")
+        notes.append(Fact.of("later-entries", count=left_out, kept=len(spans)))
     if isinstance(clock, TraceClock) and spans:
         inside, reason = _clip_to_trace([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
         if inside:
             return Alignment(merge_intervals(inside), len(inside), (*notes, *([reason] if reason else ())))
     elif spans:
-        reason = f"the trace does not tell its clock: {clock or f'it has no table {CLOCK_TABLE}'}"
+        none = Fact.of("it-has-no-table", table=CLOCK_TABLE)
+        reason = Fact.of("no-clock", clock if isinstance(clock, Fact) else none)
     else:
-        reason = "its entries were not timed on the clock of the trace" if records else None
+        reason = Fact("untimed-entries") if records else None
     marked, _ = _clip_to_trace(signposts, length)
     if marked:
         # not cut to what was kept: signposts have no limit
-        why = [f"the region is where its signposts are: {reason}"] if reason else []
-        return Alignment(merge_intervals(marked), len(marked), tuple(why))
+        why = (Fact.of("by-signposts", reason),) if reason else ()
+        return Alignment(merge_intervals(marked), len(marked), why)
     if reason is None:
         return Alignment()
-    return Alignment(notes=(f"the whole trace counts, not the region alone: {reason}",))
+    return Alignment(notes=(Fact.of("not-the-region", reason),))
 
 
-def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[Window], str | None]:
+def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[Window], Fact | None]:
     """The windows as far as they lie in the trace, and what is to be said of those that do not."""
     end = LARGEST if length is None else length
     inside = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
     if inside == list(windows):
         return inside, None
     outside = sum(a < 0 or b > end for a, b in windows)
-    of_all = plural(len(windows), "entry", "entries")
-    other = "" if inside else ": it is of another recording, or of another clock"
-    return inside, f"{outside} of {of_all} of the region lie outside of the trace, or across its ends{other}"
+    said = Fact.of("entries-outside" if inside else "all-entries-outside", count=outside, of=len(windows))
+    return inside, said
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ class GpuTarget:
 
     processes: frozenset[Process | None] = frozenset()
     name: str | None = None
-    note: str | None = None
+    note: Fact | None = None
     guessed: bool = False
 
 
@@ -217,12 +216,12 @@ def choose_target(busy: Mapping[Process | None, int], recording: TraceRecording)
         return GpuTarget(frozenset(own), process_label(own[0]))
     if launched is not None:
         name = process_label(launched)
-        return GpuTarget(frozenset((launched,)), name, f"{name} was launched and had nothing on the GPU")
+        return GpuTarget(frozenset((launched,)), name, Fact.of("launched-without-gpu", name=name))
     candidates = [process for process in named if process.name != COMPOSITOR] or named
     if not candidates:
         return GpuTarget()
     name = process_label(candidates[0])
-    note = f"the recording names no process: {name} counts, the busiest on the GPU"
+    note = Fact.of("busiest-process", name=name)
     return GpuTarget(frozenset(candidates[:1]), name, note, guessed=True)
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from profkit.analysis.stacks import merge
 from profkit.analysis.stacks.merge import KERNEL, UNKNOWN, FrameTable, StackMerger, keep_python_frames
-from profkit.core.formatting import format_percent, plural
-from profkit.core.types import Frame, Profile, Report, Stacks
+from profkit.core.formatting import plural
+from profkit.core.types import Fact, Frame, Profile, Report, Stacks
 from profkit.profilers.perf.samples import python_frame
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.tables import ExportTable
@@ -60,10 +60,6 @@ class SampledTable:
             self._add(*row)
 
     @property
-    def _where(self) -> str:
-        return " in the marked region" if self._recording.windows is not None else ""
-
-    @property
     def samples(self) -> int:
         """Samples of running threads."""
         return self._running.samples
@@ -112,22 +108,23 @@ class SampledTable:
                 profiles.append(replace(merge.by_function(python), title=name, kind="python-functions"))
         return tuple(profiles)
 
-    def warnings(self) -> Iterator[str]:
-        """Sentences about what does not count, and what is not known."""
+    def warnings(self) -> Iterator[Fact]:
+        """What does not count, and what is not known."""
         samples = self._running.samples
         if self._others:
-            yield f"not counted: {plural(self._others, 'sample')} of other processes"
+            yield Fact.of("other-processes", count=self._others)
         elif self._target is None:
-            yield "samples of all processes are counted: toc.xml, in the same folder, tells which one was profiled"
+            yield Fact("all-processes")
         if not samples:
-            yield f"no sample of {process_label(self._target)}{self._where}"
+            marked, name = self._recording.windows is not None, process_label(self._target)
+            yield Fact.of("no-sample-in-region" if marked else "no-sample-of", name=name)
         if self._waiting:
-            yield f"not counted: {plural(self._waiting, 'sample')} of threads that waited"
+            yield Fact.of("waiting-threads", count=self._waiting)
         if samples and self._without_stack:
-            share = format_percent(100 * self._without_stack / samples)
-            yield f"{plural(self._without_stack, 'sample')} ({share} %) without a stack: where is not known"
+            count = self._without_stack
+            yield Fact.of("without-stack", count=count, share=count / samples)
         if 0 < samples < ENOUGH_SAMPLES:
-            yield f"only {plural(samples, 'sample')}, so shares are rough"
+            yield Fact.of("few-samples", count=samples)
 
 
 class CpuTableReader:
@@ -154,9 +151,9 @@ class CpuTableReader:
         Of several tables of one kind the one with most samples counts: they hold the same.
         """
         selected = [max(self._tables, key=lambda table: table.samples)] if self._tables else []
-        warnings = [f"{table.schema}: {warning}" for table in selected for warning in table.warnings()]
+        warnings = [Fact.of("of", one, what=table.schema) for table in selected for one in table.warnings()]
         if self._frames.full:
-            warnings.append("too many different functions: the later ones are not kept apart")
+            warnings.append(Fact("many-functions"))
         facts = dict(report.facts)
         if samples := max((table.samples for table in selected), default=0):
             facts["samples"] = str(samples)

@@ -18,7 +18,6 @@ from profkit.analysis.timeline.spans import (
     spans_of,
     union,
 )
-from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import (
     Fact,
     Gpu,
@@ -216,20 +215,18 @@ def _explain_absence(
     return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema == COUNTERS else _TEMPLATE)
 
 
-def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:
-    """Sentences, the most important first. `skipped`: samples of counters that were left out."""
+def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[Fact]:
+    """The most important first. `skipped`: samples of counters that were left out."""
     if part.target.note is not None and tables.rows.get(INTERVALS):
         yield part.target.note
     if not metal.marked and metal.span is not None and metal.window is not None:
-        yield (
-            f"nothing is marked: all {format_quantity(metal.span, 's')} count for which the GPU was recorded, of which"
-            f" {format_quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
-        )
+        name = part.target.name or ""
+        yield Fact.of("whole-recording", seconds=metal.span, window=metal.window, name=name)
     if part.active is None and metal.device_busy is not None:
-        yield f"without {STATES} the GPU counts as active while any process had work on it"
+        yield Fact.of("no-gpu-states", table=STATES)
     skipped += tables.skipped
     if skipped:
-        yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
+        yield Fact.of("rows-without-values", count=skipped)
 
 
 NO_LABEL = "(no label)"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import copy_regular
-from profkit.core.types import Report
+from profkit.core.types import Fact, Report
 from profkit.profilers.files import read_head, reading
 from profkit.profilers.xctrace import alignment
 from profkit.profilers.xctrace.alignment import Alignment, TraceRecording
@@ -27,13 +27,11 @@ from profkit.profilers.xctrace.toc import (
 from profkit.runtime.passes.read import read_records
 from profkit.runtime.region.record import RegionRecord
 
-_TABLE_ALONE = "one table alone: the folder of all exports of its recording, toc.xml among them, tells more"
 NOTE_FILES = "region.*.json"
 MOST_FILES = 10_000
 _NAMED = 5  # files in a sentence
 NOTHING_FIX = "xctrace export --input X.trace --toc   (lists the tables that there are)"
 APART_FIX = "put the exports of each recording into a folder of its own"
-_CONTENTS_ALONE = "a table of contents alone: it tells how it was recorded, and no table is beside it"
 
 
 def copy_notes(scratch: Path, folder: Path) -> None:
@@ -64,7 +62,7 @@ class RecordingExports:
     runs: tuple[TraceRun, ...]
     entries: tuple[TableFile, ...]
     run: int | None
-    notes: tuple[str, ...]
+    notes: tuple[Fact, ...]
 
     @property
     def schemas(self) -> frozenset[str]:
@@ -116,8 +114,8 @@ def find_exports(path: Path) -> RecordingExports:
             )
     exported = {entry.run for entry in entries if entry.run is not None}
     number = max(exported, default=runs[-1].number if runs else None)
-    note = _CONTENTS_ALONE if not entries else _TABLE_ALONE if alone else None
-    return RecordingExports(runs, tuple(entries), number, (note,) if note is not None else ())
+    notes = (Fact("contents-alone" if not entries else "table-alone"),) if alone or not entries else ()
+    return RecordingExports(runs, tuple(entries), number, notes)
 
 
 def _first_table(path: Path) -> Iterator[TableFile]:
@@ -180,7 +178,7 @@ def find_alignment(
     records = tuple(records)
     if not records:
         return Alignment()
-    clock: alignment.TraceClock | str | None = None
+    clock: alignment.TraceClock | Fact | None = None
     signposts: list[alignment.Window] = []
     for table in exports.tables((alignment.CLOCK_TABLE,)):
         clock = alignment.read_clock(table.rows(alignment.CLOCK_COLUMNS))

@@ -22,6 +22,7 @@ from profkit.core.errors import (
     writing,
 )
 from profkit.core.files.safe_folder import ensure_folder, write_whole
+from profkit.core.formatting import plural
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import (
     BisectDocument,
@@ -31,6 +32,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
     Change,
+    Fact,
     Json,
     Scope,
     SkippedCommit,
@@ -41,7 +43,6 @@ from profkit.regression.bisect.search import (
     Move,
     Observation,
     Pairs,
-    Stretch,
     next_move,
     observed,
     stretches,
@@ -66,9 +67,10 @@ from profkit.regression.paired.interleave import (
     confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
+from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import size_text
 
-OTHER_REGIONS = "it marks other regions than the commit it is compared with"
+OTHER_REGIONS = Fact("other-regions")
 SHORT = 10  # digits of a commit
 _SUBJECT = 200  # characters of a message's first line that are kept
 StepKind = Literal["ends", "search", "confirm"]
@@ -98,7 +100,9 @@ def bisect(
     document = BisectDocument(started, command, setup, place, good, bad, options, search)
     folder = create_run_folder(Path("reports"), "bisect", commits[-1][:SHORT], now)
     tests = log2(len(commits)) + 2  # the ends, one for each halving, and one that confirms
-    progress.note(f"{len(commits)} commits: about {ceil(tests)} tests of {options.budget:.0f} s at most")
+    progress.note(
+        f"{plural(len(commits), 'commit')}: about {ceil(tests)} tests of {options.budget:.0f} s at most"
+    )
     return Bisection(document, root, cwd, folder, progress).run(), folder
 
 
@@ -132,7 +136,7 @@ class Bisection:
                         self._finish(move)
             except (KeyboardInterrupt, Interrupted):
                 told = f"interrupted; the steps so far ({len(self.search.steps)}) are in {self.folder}"
-                raise Interrupted(told, "the same again: what was built is kept") from None
+                raise Interrupted(told, "run the same command again: what was built is kept") from None
         return self.document
 
     def _test_ends(self, stack: contextlib.ExitStack) -> None:
@@ -186,7 +190,7 @@ class Bisection:
         if move.direct:
             found = [one for one in self._run_in_full(first, second, number) if one.scope == scope]
             if not found:
-                raise UsageError(OTHER_REGIONS)
+                raise OtherRegions
             return found[0]
         reference = self.search.steps[0].pairs
 
@@ -197,7 +201,7 @@ class Bisection:
         runs, _ = self._run(first, second, number, enough)
         pairs = _pairs_in(runs, scope)
         if len(pairs) < FEW:
-            raise UsageError(OTHER_REGIONS)
+            raise OtherRegions
         return change_of(pairs, self.document.options.floor, scope)
 
     def _run_in_full(self, first: Version, second: Version, number: int) -> tuple[Change, ...]:
@@ -205,7 +209,7 @@ class Bisection:
         _, result = self._run(first, second, number)
         found = tuple(change for change in result.changes if change.unit == "s")
         if not found:
-            raise UsageError(OTHER_REGIONS)
+            raise OtherRegions
         return found
 
     def _run(
@@ -231,11 +235,12 @@ class Bisection:
         if commit in (self.search.good, self.search.commits[-1]):
             raise fault
         lines = [line.strip() for line in fault.message.splitlines()] or [""]
-        reason = " ".join(dict.fromkeys([lines[0], lines[-1]]))
+        reason = Fact.message(" ".join(dict.fromkeys([lines[0], lines[-1]])))
+        reason = OTHER_REGIONS if isinstance(fault, OtherRegions) else reason
         self._change(skipped=(*self.search.skipped, SkippedCommit(commit, reason)))
         self._name(commit)
         write_state(self.folder, self.document)
-        self.progress.end(f"{commit[:SHORT]} is skipped: {reason}")
+        self.progress.end(f"{commit[:SHORT]} is skipped: {fact_text(reason)}")
 
     def _finish(self, found: tuple[Found, ...]) -> None:
         parts = [self._part(one) for one in found]
@@ -292,9 +297,6 @@ class Bisection:
             for step in steps
         ]
 
-    def _stretches(self) -> tuple[Stretch, ...]:
-        return stretches(len(self.search.commits), self._skipped(), self._seen(), self._floor())
-
     def _skipped(self) -> frozenset[int]:
         return frozenset(self._place(one.commit) for one in self.search.skipped)
 
@@ -311,7 +313,8 @@ class Bisection:
             seconds,
         )
         self._change(steps=(*self.search.steps, step))
-        weights = [weight for stretch in self._stretches() for weight in stretch.weights]
+        parts = stretches(len(self.search.commits), self._skipped(), self._seen(), self._floor())
+        weights = [weight for part in parts for weight in part.weights]
         likely = {c: w for c, w in zip(self.search.commits, weights, strict=True) if w >= 0.001}
         self._change(probabilities=likely)
         write_state(self.folder, self.document)
@@ -368,6 +371,13 @@ class TooFewPairs(UsageError):
     """The budget has no room for the pairs that a test needs."""
 
 
+class OtherRegions(UsageError):
+    """Two commits have no region in common."""
+
+    def __init__(self) -> None:
+        super().__init__(fact_text(OTHER_REGIONS))
+
+
 def _pairs_in(runs: PairedRuns, scope: Scope) -> Pairs:
     return tuple((old, new) for new, old in runs.values(scope))
 
@@ -386,7 +396,7 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     return change
 
 
-SCHEMA = "profkit.bisect/1"
+SCHEMA = "profkit.bisect/2"
 FILE_NAME = "bisect.json"
 
 

@@ -246,12 +246,6 @@ def _spread(error: float, stretch: Stretch, floor: float) -> float:
     return max(1e-6, sqrt(error**2 + (floor / 2) ** 2 + ends))
 
 
-def _is_neither(value: float, error: float, stretch: Stretch, floor: float) -> bool:
-    """Whether a value is neither like the one end of a stretch nor like the other."""
-    near = min(abs(value - end.value) for end in (stretch.before, stretch.after))
-    return near > max(floor / 2, NEITHER * _spread(error, stretch, floor))
-
-
 def level_of(commit: int, seen: Sequence[Observation]) -> Level:
     """The mean of the tests of a commit against the good end, without what contradicts the one in the middle."""
     tests = [test for test in seen if test.earlier == 0 and test.later == commit]
@@ -275,9 +269,10 @@ def between_ends(stretch: Stretch, seen: Sequence[Observation], floor: float, le
     for commit in {t.later for t in seen if t.earlier == 0 and stretch.low < t.later < stretch.high}:
         level = level_of(commit, seen)
         known = level.agreeing >= least and 2 * level.agreeing > level.tests
-        if known and _is_neither(level.value, level.error, stretch, floor):
-            near = min(abs(level.value - end.value) for end in (stretch.before, stretch.after))
-            distances.append((near / _spread(level.error, stretch, floor), -commit))
+        near = min(abs(level.value - end.value) for end in (stretch.before, stretch.after))
+        spread = _spread(level.error, stretch, floor)
+        if known and near > max(floor / 2, NEITHER * spread):
+            distances.append((near / spread, -commit))
     return -max(distances)[1] if distances else None
 
 

@@ -121,14 +121,10 @@ def _pairs_by_group(
     return {name: own for name, own in _grouped(pairs, group).items() if name}
 
 
-def _implementation_of(group: str) -> str:
-    return group.rpartition(": ")[0]
-
-
 def _control_groups(baseline: RunDocument, candidate: RunDocument, names: Sequence[str]) -> frozenset[str]:
     """Groups that no change of the code can have touched: the framework's own, of the same versions, beside others."""
     alike = all(baseline.packages.get(word) == candidate.packages.get(word) for word in ("torch", "triton"))
-    own = frozenset(name for name in names if _implementation_of(name) in FRAMEWORK)
+    own = frozenset(name for name in names if name.rpartition(": ")[0] in FRAMEWORK)
     known = baseline.packages.get("torch") is not None
     return own if alike and known and len(own) < len(names) else frozenset()
 

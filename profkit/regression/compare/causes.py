@@ -38,12 +38,9 @@ def _find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
     before, after = (sum(k.share for k in kernels) for kernels in (gone, new))
     lines = [Fact.of("gone", kernel=k.name, seconds=k.baseline_seconds or 0.0) for k in gone[:_NAMED]]
     lines += [Fact.of("new", kernel=k.name, seconds=k.candidate_seconds or 0.0) for k in new[:_NAMED]]
-    said = Fact.of("other-kernels", before=before, after=after, things=_things(evidence))
+    things = f"{kernel_word(evidence.candidate.backend)}s"
+    said = Fact.of("other-kernels", before=before, after=after, things=things)
     yield Cause("algorithm", said, evidence=tuple(lines))
-
-
-def _things(evidence: Evidence) -> str:
-    return f"{kernel_word(evidence.candidate.backend)}s"
 
 
 # ---------------------------------------------------------------- occupancy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from profkit.regression.compare.cases import MEAN_METRIC, SweepDecision, decide_
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.kernels import (
     KernelPair,
-    MatchedKernels,
     function_changes,
     kernel_changes,
     match_kernels,
@@ -62,7 +61,8 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     if not options.metrics:
         kernels = kernel_changes(baseline, candidate, matched, options.floor)
         functions = function_changes(baseline, candidate)
-    main = _main_kernels(matched, kernels)
+    names = {(k.name, k.launch) for k in kernels if k.share >= KERNEL_SHARE}
+    main = tuple(pair for pair in matched.pairs if (pair.candidate.name, pair.candidate.id) in names)
     decided = _decide_metrics(baseline, candidate, options, main)
     changes = decided.changes
     if not changes and not kernels:
@@ -124,11 +124,6 @@ def _side_of(document: RunDocument, path: str) -> Side:
         revision.commit if revision is not None else None,
         revision.dirty if revision is not None else None,
     )
-
-
-def _main_kernels(matched: MatchedKernels, kernels: Sequence[KernelChange]) -> tuple[KernelPair, ...]:
-    names = {(k.name, k.launch) for k in kernels if k.share >= KERNEL_SHARE}
-    return tuple(pair for pair in matched.pairs if (pair.candidate.name, pair.candidate.id) in names)
 
 
 def _notes(baseline: RunDocument, candidate: RunDocument, decided: _DecidedMetrics) -> Iterator[Fact]:

@@ -142,12 +142,8 @@ def kernel_changes(
     ]
     changes += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
     changes += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
-    return tuple(sorted(changes, key=lambda change: -abs(added_seconds(change))))
-
-
-def added_seconds(change: KernelChange) -> float:
-    """Seconds per iteration by which the candidate is longer for it."""
-    return (change.candidate_seconds or 0.0) - (change.baseline_seconds or 0.0)
+    changes.sort(key=lambda c: -abs((c.candidate_seconds or 0.0) - (c.baseline_seconds or 0.0)))
+    return tuple(changes)
 
 
 def counts_chosen_launches(trace: GpuTrace | None) -> bool:

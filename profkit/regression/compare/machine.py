@@ -1,9 +1,9 @@
 """Which changes of a time the machine may have made: its clock, its state, others beside the run, the time between.
 
 From one run to the next a machine changes, and the samples of a run show nothing of that, however many they are. What
-shows it are runs of unchanged programs (`RunSpread`), what each run counted of others while it was timed
-(`Disturbance`), the reference loop that was timed beside it, and the clocks. Where those allow a change, two runs that
-lie apart cannot decide it: both programs have to be run in turns.
+shows it are what each run counted of others while it was timed (`Disturbance`), the reference loop that was timed
+beside it, and the clocks. Where those allow a change, two runs that lie apart cannot decide it: both programs have to
+be run in turns.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import log
 
-from profkit.core.inference import Interval, decide, ratio_interval, student_quantile
+from profkit.core.inference import Interval, decide, ratio_interval
 from profkit.core.statistics import median, median_interval
-from profkit.core.types import Cause, Change, Fact, RunDocument, RunSpread
+from profkit.core.types import Cause, Change, Fact, RunDocument
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.outcome import Evidence
 
@@ -23,11 +23,6 @@ from profkit.regression.compare.outcome import Evidence
 # machine of two cores the medians of a Python loop lay 1.6 apart in 6 runs, and those of a copy of 8 MB 2.2
 # (docs/measurements.md); nothing tells a guest whether its cores are its own.
 GUEST_FACTOR = 2.0
-# From so many pairs of equal runs on they count instead. A guest's speed moves between few values: if it is another one
-# in a tenth of the runs, 20 pairs show none of that in 1 of 8 cases, 5 pairs in 6 of 10.
-GUEST_TRIALS = 20
-TRIALS = 5  # on the machine itself, where without them nothing is assumed
-COVERAGE = 0.99
 # How much of a reference loop's slowdown a program may have, in logarithms: one that waits for the disk has none of it.
 # Of one that copies 8 MB a fifth run was 1.8 times slower where the loop was 1.3 times slower (docs/measurements.md).
 MOST_SENSITIVE = 2.0
@@ -149,7 +144,7 @@ def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | N
 
     None where that is nothing.
     """
-    between = _spread_allowance(baseline, candidate)
+    between = _guest_allowance(baseline, candidate)
     lost = lost_share(baseline), lost_share(candidate)
     if between is None and max(lost) == 0:
         return None
@@ -175,29 +170,13 @@ def lost_fact(document: RunDocument, side: str) -> Fact:
     return Fact.of("lost", side=side, stolen=stolen, waited=waited)
 
 
-def _spread_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
-    """By the pairs of equal runs on this machine, or what is assumed of a guest; None where nothing is known of it."""
-    spreads = [run.run_spread for run in (baseline, candidate) if run.run_spread is not None]
-    known = max(spreads, key=lambda spread: (spread.trials, spread.rms), default=None)
+def _guest_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
+    """What is assumed of a guest; None where the machine is none."""
     virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
-    trials = known.trials if known is not None else 0
-    seen = spread_range(known) if known is not None and trials >= TRIALS else 0.0
-    if trials >= (GUEST_TRIALS if virtual is not None else TRIALS):
-        return Allowance(seen, seen, (Fact.of("run-spread", trials=trials, factor=exp(seen)),))
     if virtual is None:
         return None
-    size = max(log(GUEST_FACTOR), seen)
-    told = Fact.of("guest", virtual=virtual, factor=exp(size), trials=GUEST_TRIALS)
-    return Allowance(size, size, (told,))
-
-
-def spread_range(spread: RunSpread) -> float:
-    """How far, as a logarithm, the next pair of equal runs may lie apart: in 99 of 100 cases, as far as so few tell.
-
-    Student's t for a mean that is known to be 0, for one more pair; and never less than the largest that was seen,
-    since a machine that moves between two speeds has no normal distribution.
-    """
-    return max(student_quantile((1 + COVERAGE) / 2, spread.trials) * spread.rms, spread.largest)
+    size = log(GUEST_FACTOR)
+    return Allowance(size, size, (Fact.of("guest", virtual=virtual, factor=GUEST_FACTOR),))
 
 
 # ---------------------------------------------------------------- the processor's speed, by the reference loop

@@ -82,7 +82,9 @@ def outcome_of(
     worse = [change for change in different if change.course == "worse"]
     if worse:
         return Decided("regressed", _leading(worse))
-    primary = _primary(decisive)
+    # What may leave it open: the times that were sampled, else one kind of time, else one kind of work.
+    kinds = ([c for c in decisive if c.metric == metric] for metric in _PRIMARY)
+    primary = next(filter(None, kinds), list(decisive))
     undecided = sorted((c for c in primary if c.word == "ambiguous"), key=lambda c: -abs(_size(c)))
     if undecided:
         return Decided("ambiguous", _about("open", undecided[0]), undecided[0].fix or LONGER)
@@ -132,15 +134,6 @@ def _by_kernels(kernels: Sequence[KernelChange]) -> Decided:
 
 
 # ---------------------------------------------------------------- what decides, and what is open
-
-
-def _primary(decisive: Sequence[Change]) -> list[Change]:
-    """What may leave the outcome open: the times that were sampled, else one kind of time, else one kind of work."""
-    for metric in _PRIMARY:
-        metric_changes = [c for c in decisive if c.metric == metric]
-        if metric_changes:
-            return metric_changes
-    return list(decisive)
 
 
 def _leading(changes: Sequence[Change]) -> Fact:

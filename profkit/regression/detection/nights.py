@@ -103,7 +103,7 @@ def outcome_of(series: Series, rule: NightRule, result: NightResult) -> MetricOu
         metric=series.key.metric,
         outcome=outcome,
         code=code,
-        message=(point.reason or "") if code == "not-valid" else "",
+        reason=point.reason if code == "not-valid" else None,
         unit=series.unit,
         better=better,
         scope=series.key.scope,
@@ -265,7 +265,10 @@ class MachinePast:
         if self.standing is not None:
             return self._judge_standing(self.standing, night, limits, back=side != self.bad)
         if not side:
-            return self._judge_inside(night, limits)
+            last_good = self.last_good
+            self._return_streak()
+            self._add(night)
+            return NightResult("held", limits, last_good=last_good)
         if side != self.side:
             self._return_streak()
         self.side = side
@@ -283,12 +286,6 @@ class MachinePast:
         """A streak that came to nothing: its nights are part of the level after all."""
         self.level += self.streak
         self.streak, self.side = [], 0
-
-    def _judge_inside(self, night: NightValue, limits: Limits) -> NightResult:
-        last_good = self.last_good
-        self._return_streak()
-        self._add(night)
-        return NightResult("held", limits, last_good=last_good)
 
     def _judge_standing(
         self, stands: NightResult, night: NightValue, limits: Limits, *, back: bool

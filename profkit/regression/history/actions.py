@@ -21,6 +21,7 @@ from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.rows import ID_LENGTH, iso_time, microseconds
+from profkit.reporting.facts import fact_text
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,8 @@ def _rows(history: History, workload: str | None) -> Iterator[tuple[Any, ...]]:
             yield (
                 entry.started, key.workload, key.backend, key.metric, key.scope.kind, key.scope.name, key.scope.id,
                 value.unit, value.better, value.value, value.low, value.high, value.quality,
-                entry.valid and value.doubt is None, entry.reason or value.doubt, entry.outcome, entry.commit,
-                entry.dirty, entry.machine, entry.night, entry.state, entry.source, entry.id,
+                entry.valid and value.doubt is None, fact_text(entry.reason or value.doubt), entry.outcome,
+                entry.commit, entry.dirty, entry.machine, entry.night, entry.state, entry.source, entry.id,
             )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make
 
 # "PKH1": application_id of the file's header, which tells it from other SQLite files.
 APPLICATION = 0x50_4B_48_31
-VERSION = 4
+VERSION = 5
 
 _TABLES = """
 CREATE TABLE machine (

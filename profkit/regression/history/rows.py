@@ -14,13 +14,14 @@ from typing import Any, cast
 from profkit.analysis.comparability import fingerprint_id, fingerprint_of
 from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.codec import to_plain_data, valid_text
+from profkit.core.codec import from_plain_data, to_plain_data, valid_text
 from profkit.core.errors import UsageError
 from profkit.core.inference import combine_processes
 from profkit.core.types import (
     AcceptedChange,
     Direction,
     Entry,
+    Fact,
     Feature,
     HistoryPoint,
     Reading,
@@ -32,7 +33,6 @@ from profkit.core.types import (
     Value,
 )
 from profkit.core.types.readings import Quality, ScopeKind
-from profkit.reporting.facts import fact_text
 
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
@@ -61,6 +61,7 @@ def entry_of(
     iterations = traced_iterations(document)
     values = {value.key: value for value in _collect_values(document, iterations)}
     valid = document.state == "complete"
+    why = Fact.message(document.failure) if document.failure else Fact.of("run-ended", state=document.state)
     return Entry(
         id=id or run_id(document),
         started=document.started,
@@ -77,7 +78,7 @@ def entry_of(
         facts=_collect_facts(document),
         values=tuple(values.values()),
         valid=valid,
-        reason=None if valid else document.failure or f"the run was {document.state}",
+        reason=None if valid else why,
     )
 
 
@@ -137,9 +138,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
     workload = document.workload.name or document.name
     key = SeriesKey(workload, document.backend, reading.metric, reading.scope)
     better = direction_of(reading.metric)
-    return Value(
-        key, reading.unit, better, value, reading.quality, low, high, fact_text(reading.doubt) or None
-    )
+    return Value(key, reading.unit, better, value, reading.quality, low, high, reading.doubt)
 
 
 # ---------------------------------------------------------------- moments
@@ -223,7 +222,7 @@ def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:
     """The value of a whole point row."""
     _, _, value, low, high, quality, doubt = row
-    return Value(key, unit, better, value, cast("Quality", quality), low, high, doubt)
+    return Value(key, unit, better, value, cast("Quality", quality), low, high, _fact_of(doubt))
 
 
 def point_of(entry: Entry) -> HistoryPoint:
@@ -245,7 +244,8 @@ def points_of(
     """Whole point rows as points. A doubted value is not valid, whatever is said of its run."""
     for _, run, value, low, high, _, doubt in rows:
         point = replace(patterns[run], value=value, low=low, high=high)
-        yield replace(point, valid=False, reason=doubt) if doubt is not None and point.valid else point
+        known = doubt is None or not point.valid
+        yield point if known else replace(point, valid=False, reason=_fact_of(doubt))
 
 
 def _finite_or_none(value: float | None) -> float | None:
@@ -272,9 +272,9 @@ def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
 
 
 def _cell(value: object) -> object:
-    """As SQLite takes it: text that is valid, true and false as numbers, a mapping as JSON."""
-    if isinstance(value, Mapping):
-        return _json_text(dict(value))
+    """As SQLite takes it: text that is valid, true and false as numbers, a mapping and a fact as JSON."""
+    if isinstance(value, (Mapping, Fact)):
+        return _json_text(to_plain_data(value))
     return valid_text(value) if isinstance(value, str) else int(value) if isinstance(value, bool) else value
 
 
@@ -284,6 +284,7 @@ def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ..
     dirty, commit = cells.pop("dirty"), cells.pop("commit_id")
     cells |= {"started": iso_time(cells["started"]), "machine": machine, "features": features}
     cells |= {"facts": json.loads(cells["facts"]), "valid": bool(cells["valid"])}
+    cells |= {"reason": _fact_of(cells["reason"])}
     return Entry(**cells, commit=commit, dirty=None if dirty is None else bool(dirty))
 
 
@@ -306,6 +307,10 @@ def accepted_row(accepted: AcceptedChange) -> tuple[Any, ...]:
 def accepted_of(row: tuple[Any, ...]) -> AcceptedChange:
     """The accepted change behind `accepted_row`."""
     return AcceptedChange(workload=row[0], metric=row[1], since=iso_time(row[2]), word=row[3], by=row[4])
+
+
+def _fact_of(text: str | None) -> Fact | None:
+    return from_plain_data(Fact, json.loads(text)) if text is not None else None
 
 
 def _json_text(content: object) -> str:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from profkit.core.codec import without_collector
-from profkit.core.errors import UsageError
+from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import AcceptedChange, Entry, Series, Value
 from profkit.regression.history.file import damage_error, default_path, explain_sqlite_error, open_file
 from profkit.regression.history.rows import (
@@ -102,7 +102,10 @@ class History:
             if sql.execute("SELECT 1 FROM entry WHERE id = ?", (entry.id,)).fetchone() is not None:
                 return False
             rows = {series_row(value.key, value.unit, value.better): value for value in entry.values}
-            row = entry_row(entry, _machine_number(sql, entry))
+            machine = (entry.machine, features_text(entry.features))  # which this run shares with others
+            sql.execute("INSERT OR IGNORE INTO machine (id, features) VALUES (?,?)", machine)
+            known = sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", machine)
+            row = entry_row(entry, int(known.fetchone()[0]))
             marks = ",".join("?" * len(row))
             number = sql.execute(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES ({marks})", row).lastrowid
             assert number is not None
@@ -262,7 +265,7 @@ class History:
             yield
         except sqlite3.Error as error:
             raise explain_sqlite_error(self.path, error) from error
-        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, UnreadableReport) as error:
             raise damage_error(self.path, f"a row cannot be read ({error})") from error
 
 
@@ -272,13 +275,6 @@ def _where(**columns: str | None) -> tuple[str, list[Any]]:
     if not asked:
         return "", []
     return "WHERE " + " AND ".join(f"{column} = ?" for column in asked), list(asked.values())
-
-
-def _machine_number(sql: sqlite3.Connection, entry: Entry) -> int:
-    """The number of the fingerprint that this run shares with others."""
-    row = (entry.machine, features_text(entry.features))
-    sql.execute("INSERT OR IGNORE INTO machine (id, features) VALUES (?,?)", row)
-    return int(sql.execute("SELECT number FROM machine WHERE id = ? AND features = ?", row).fetchone()[0])
 
 
 def _series_number(sql: sqlite3.Connection, row: tuple[str | None, ...]) -> int:

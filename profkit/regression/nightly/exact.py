@@ -14,9 +14,9 @@ from profkit.core.types import (
     RUN,
     Change,
     Entry,
+    Fact,
     PassName,
     Scope,
-    Uncounted,
     Value,
 )
 from profkit.regression import profile_process
@@ -46,8 +46,6 @@ EXACT: Mapping[str, PassName] = {
 }
 AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
 
-OTHERWISE = "its iterations are not as many as those of tonight's run"
-
 Key = tuple[str, Scope]
 Counts = dict[Key, list[float]]
 
@@ -63,10 +61,10 @@ class ExactCounts:
     present: Version
     new: Counts = field(default_factory=dict)
     old: Counts = field(default_factory=dict)
-    uncounted: dict[Uncounted, None] = field(default_factory=dict)
+    uncounted: dict[Fact, None] = field(default_factory=dict)  # in their order, each once
     began: float = field(default_factory=time.monotonic)
 
-    def compare(self) -> tuple[tuple[Change, ...], tuple[Uncounted, ...]]:
+    def compare(self) -> tuple[tuple[Change, ...], tuple[Fact, ...]]:
         """A change for every count that both have and that is repeatable, and what is not."""
         entry = self.session.history.entry(self.tonight.id)
         values = {
@@ -84,7 +82,7 @@ class ExactCounts:
                 self._count(version, counts, doubtful, entry)
         lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
         if lost and not self.uncounted:
-            self.uncounted[Uncounted("unknown", ", ".join(lost))] = None
+            self.uncounted[Fact.of("uncounted unknown", what=", ".join(lost))] = None
         changes = [self._change(values[key]) for key in values if self._repeats(key)]
         return tuple(changes), tuple(self.uncounted)
 
@@ -92,7 +90,7 @@ class ExactCounts:
         """One run of the passes that count these; all of them together have the workload's budget once more."""
         budget = min(self.spec.budget - (time.monotonic() - self.began), self.session.left)
         if budget <= 0:
-            self.uncounted[Uncounted("budget-spent", version.name)] = None
+            self.uncounted[Fact.of("uncounted budget-spent", what=version.name)] = None
             return
         counting = (EXACT[metric] for metric, _ in keys)
         passes: tuple[PassName, ...] = tuple(
@@ -110,13 +108,13 @@ class ExactCounts:
         into = self.session.folder / EXACT_FOLDER / clean_name(self.spec.name)
         done = profile_process.profile_once(request, into, self.session.progress.tick)
         if not done.ok or done.document is None:
-            reason = done.reason.splitlines()[0] if done.reason else done.ending
-            self.uncounted[Uncounted("failed", version.name, reason)] = None
+            reason = done.reason or Fact.message(done.ending)
+            self.uncounted[Fact.of("uncounted failed", reason, what=version.name)] = None
             return
         entry = entry_of(done.document)
         counted = entry.facts.get(COUNTED)
         if counted not in (None, tonight.facts.get(COUNTED)):  # a mean over four is no mean over sixteen
-            self.uncounted[Uncounted("failed", version.name, OTHERWISE)] = None
+            self.uncounted[Fact.of("uncounted failed", Fact("other-iterations"), what=version.name)] = None
             keys = [key for key in keys if key[0] not in _COUNTS]
         _add(counts, entry, keys)
 
@@ -130,8 +128,13 @@ class ExactCounts:
         for counts in (self.old[key], self.new[key]):
             apart = max(counts) - min(counts)
             if apart > AGREE * self._floor(key):
-                apart = apart / median(counts) if median(counts) else apart
-                self.uncounted[Uncounted("scatters", key[0], apart=apart)] = None
+                centre = median(counts)
+                scatters = Fact.of(
+                    "uncounted scatters" if centre else "uncounted scatters-at-0",
+                    what=key[0],
+                    apart=apart / (centre or 1.0),
+                )
+                self.uncounted[scatters] = None
                 return False
         return True
 
@@ -173,14 +176,14 @@ def _is_exact(value: Value) -> bool:
 
 def not_measured(
     session: NightSession, spec: WorkloadSpec, tonight: Entry, exact: Sequence[Change]
-) -> Iterator[Uncounted]:
+) -> Iterator[Fact]:
     """Metrics that are watched, decide by one count, and were not counted tonight, with the pass that counts them."""
     known = {value.key.metric for value in session.history.entry(tonight.id).values}
     known |= {change.metric for change in exact}
     for metric in spec.watches:
         of_a_device = metric == "memory.device_peak" and not backend_named(tonight.backend).has_device
         if metric in EXACT and metric not in known and not of_a_device:
-            yield Uncounted("absent", metric, EXACT[metric])
+            yield Fact.of("uncounted absent", what=metric, name=EXACT[metric])
 
 
 def counted_beside(

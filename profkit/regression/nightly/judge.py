@@ -17,13 +17,13 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import (
     AcceptedChange,
     Entry,
+    Fact,
     MetricOutcome,
     Series,
     Verdict,
     WorkloadOutcome,
 )
 from profkit.core.types.history import MISSED_TARGET, OUTCOME_ORDER, PAIRED
-from profkit.regression.detection.nights import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import NightSession, WorkloadState
@@ -43,10 +43,6 @@ class WorkloadPast:
     series: tuple[Series, ...]
     accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
-
-    def decide_metrics(self) -> list[MetricOutcome]:
-        """Every metric decided by its past."""
-        return [decide(series, self.spec.rule(series.key.metric), self.accepted) for series in self.series]
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
@@ -76,7 +72,7 @@ def judge_workload(
         backend=entry.backend if entry is not None else spec.backend,
         outcome="missing",
         code=_CODES.get(done.ending, done.ending),
-        message=done.message,
+        reason=done.reason,
         run=done.run,
         seconds=done.seconds,
         fix=done.fix,
@@ -85,10 +81,11 @@ def judge_workload(
     )
     if done.ending != "done" or entry is None:
         return bare
-    bare = replace(bare, message=entry.reason or "")
+    bare = replace(bare, reason=entry.reason)
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(bare, outcome="invalid", code="not-valid")
-    metrics = sorted([*outcomes, *_missing_gates(spec, outcomes)], key=_by_weight)
+    everything = [*outcomes, *_missing_gates(spec, outcomes)]
+    metrics = sorted(everything, key=lambda one: (not one.gates, OUTCOME_ORDER.index(one.outcome)))
     if not metrics or not metrics[0].gates:
         return replace(bare, code="nothing-gates", metrics=tuple(metrics))
     first, verdicts = metrics[0], _own_verdicts(spec, done, folder)
@@ -96,10 +93,6 @@ def judge_workload(
     if first.outcome != "regressed" and any(v.verdict == "fail" for v in verdicts):
         return replace(whole, outcome="regressed", code=MISSED_TARGET)
     return whole
-
-
-def _by_weight(metric: MetricOutcome) -> tuple[bool, int]:
-    return not metric.gates, OUTCOME_ORDER.index(metric.outcome)
 
 
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
@@ -193,14 +186,14 @@ def _former(session: NightSession) -> Iterator[tuple[Mapping[str, Any], Mapping[
             night = json.loads(read_bounded_text(path))
             for one in night["workloads"]:
                 if {"name", "outcome", "code", "backend"} <= one.keys():
-                    yield night, {"metrics": [], "message": "", **one}
+                    yield night, {"metrics": [], "reason": None, **one}
 
 
 def _vanished(one: Mapping[str, Any]) -> WorkloadOutcome:
     changes = [metric.get("change") or {} for metric in one["metrics"] if metric["outcome"] == "regressed"]
-    ratio = next((change["ratio"] for change in changes if change.get("ratio")), None)
-    size = f"{100 * (ratio - 1):+.1f} %" if ratio is not None else ""
-    message = one["message"] if one["code"] == "vanished" else size
-    name = one["name"]
+    share = next((change["ratio"] - 1 for change in changes if change.get("ratio")), 0.0)
+    if one["code"] == "vanished" and one["reason"]:
+        share = one["reason"]["numbers"]["share"]
+    name, reason = one["name"], Fact.of("workload vanished", share=share)
     fix = f"retired: [{name}], or under the workload that it is now: {{was: {name}}}"
-    return WorkloadOutcome(name, one["backend"], "regressed", "vanished", message, fix=fix, ending="absent")
+    return WorkloadOutcome(name, one["backend"], "regressed", "vanished", reason, fix=fix, ending="absent")

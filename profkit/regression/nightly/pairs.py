@@ -21,13 +21,13 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import (
     Change,
     Entry,
+    Fact,
     MetricOutcome,
     NightPairs,
     Outcome,
     Scope,
-    Uncounted,
 )
-from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE, SAME_FILES
+from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.rows import microseconds
 from profkit.regression.nightly.config import (
@@ -59,6 +59,8 @@ from profkit.regression.paired.interleave import (
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 
 TONIGHT = "HEAD"
+# What the nightly's file calls the option that a fix names.
+_KEYS = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
 
 MetricScope = tuple[str, Scope]
@@ -74,11 +76,11 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
     one before the first night's: on a first night HEAD~1, and the same again until a night is good.
     """
     if spec.on is not None:
-        return NightPairs(code="elsewhere")
+        return NightPairs(why=Fact("pairs elsewhere"))
     root = repository_of(spec.cwd)
     if root is None:
         fault = no_repository(spec.cwd)
-        return NightPairs(code="no-repository", message=fault.message, fix=f"{fault.fix}; or paired: never")
+        return NightPairs(why=Fact.message(fault.message), fix=f"{fault.fix}; or paired: never")
     names = [config.baseline] if config.baseline else _good_commits(history, spec, tonight)
     name = next((name for name in names if resolve_commit(root, name)), names[0])
     bare = name.removesuffix(PARENT)
@@ -86,16 +88,17 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
     if commit is not None:
         if commit != here or is_dirty(root):
             return NightPairs(commit, first=first)
-        return NightPairs(commit, "accepted-tonight" if name == TONIGHT else SAME_CODE, same=True)
+        accepted = name == TONIGHT
+        why = Fact.of("pairs accepted-tonight" if accepted else "pairs same-code", base=commit[:12])
+        return NightPairs(commit, why, same=True)
     shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
     if here is None or (first and not shallow and resolve_commit(root, bare)):
-        return NightPairs(code="no-parent", first=True)
+        return NightPairs(why=Fact("pairs no-parent"), first=True)
     fetch = DEEPER.partition("  #")[0] if shallow else f"git fetch origin {bare}"
     accept = f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'"
     fix = f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, {accept}"
-    return NightPairs(
-        code="lost-commit", message=name[:12] if len(bare) == 40 else name, fix=fix, failed=True
-    )
+    lost = Fact.of("pairs lost-commit", commit=name[:12] if len(bare) == 40 else name)
+    return NightPairs(why=lost, fix=fix, failed=True)
 
 
 def _good_commits(history: History, spec: WorkloadSpec, tonight: Entry) -> list[str]:
@@ -128,14 +131,14 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
     if base.base is None or base.same:
         return base
     if session.left <= 0:
-        return replace(base, code="budget-spent", fix="budget: SECONDS", failed=True)
+        return replace(base, why=Fact("pairs budget-spent"), fix="budget: SECONDS", failed=True)
     if (known := session.no_checkout.get((spec.cwd, base.base))) is not None:
         return replace(known, failed=not base.first, first=base.first)  # the same setup fails again
     options = pair_options(session, spec)
     folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
     logs = session.folder / "runs" / clean_name(spec.name)
     exact: tuple[Change, ...] = ()
-    told: tuple[Uncounted, ...] = ()
+    told: tuple[Fact, ...] = ()
     try:
         with contextlib.ExitStack() as stack:
             first, second = (
@@ -148,7 +151,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             )
             began = time.monotonic()
             if warm_up(first, second, options.run, folder, session.progress) is not None:
-                return replace(base, code=SAME_FILES, same=True)
+                return replace(base, why=Fact.of("pairs same-files", base=base.base[:12]), same=True)
             options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
@@ -158,12 +161,12 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             told += tuple(not_measured(session, spec, tonight, exact))
     except NoCheckout as fault:
         fix = shlex.join(["cat", str(fault.log)]) if fault.log is not None else fault.fix
-        none = replace(base, code="failed", message=fault.message, fix=fix, failed=not base.first)
+        none = replace(base, why=Fact.message(fault.message), fix=fix, failed=not base.first)
         session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
-        message, fix = fault.message.splitlines()[0], _key_for(fault.fix)
-        return replace(base, code="failed", message=message, fix=fix, failed=not base.first)
+        why, fix = Fact.message(fault.message.splitlines()[0]), _KEYS.get(option_of(fault.fix), fault.fix)
+        return replace(base, why=why, fix=fix, failed=not base.first)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(session.folder / EXACT_FOLDER, ignore_errors=True)
@@ -180,7 +183,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
     if result.pairing.pairs >= FIRST_ROUNDS:
         return done
     needed = math.ceil(SPARE * FIRST_ROUNDS * result.pairing.seconds / max(1, result.pairing.pairs))
-    return replace(done, code="few-pairs", fix=f"pairs: {{budget: {needed}}}", failed=True)
+    why = Fact.of("pairs few-pairs", pairs=result.pairing.pairs, seconds=result.pairing.budget)
+    return replace(done, why=why, fix=f"pairs: {{budget: {needed}}}", failed=True)
 
 
 def pair_options(session: NightSession, spec: WorkloadSpec) -> PairedOptions:
@@ -203,12 +207,6 @@ def _with_room(
     return replace(options, budget=max(options.budget, needed))
 
 
-def _key_for(fix: str | None) -> str | None:
-    """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
-    keys = {"--setup": "pairs: {setup: [...]}", "--timeout": "timeout: SECONDS"}
-    return keys.get(option_of(fix), fix)
-
-
 # ---------------------------------------------------------------- what it decides
 
 
@@ -221,12 +219,19 @@ def with_pairs(
     gates only where its count is exact is left out where it is not, unless it is watched.
     """
     counted = {(change.metric, change.scope) for change in pairs.exact} if pairs is not None else set()
-    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or _by_its_past(one, past)]
+    by_count = {
+        one.metric
+        for one in outcomes
+        if (rule := past.spec.rule(one.metric)).exact
+        and not rule.gates
+        and one.metric not in past.spec.watches
+    }
+    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or one.metric not in by_count]
     if pairs is None:
         return outcomes
     if pairs.same:
         return [_of_same_code(outcome, pairs) for outcome in outcomes]
-    prevented = pairs.failed or bool(pairs.first and pairs.code)
+    prevented = pairs.failed or bool(pairs.first and pairs.why)
     times = () if prevented else (c for c in pairs.changes if c.metric in (TIME, MEMORY))
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in (*times, *pairs.exact)}
     decided = []
@@ -246,11 +251,6 @@ def with_pairs(
         else:
             decided.append(outcome)
     return decided
-
-
-def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
-    rule = past.spec.rule(outcome.metric)
-    return rule.gates or outcome.metric in past.spec.watches or not rule.exact
 
 
 def _of_same_code(outcome: MetricOutcome, pairs: NightPairs) -> MetricOutcome:

@@ -13,14 +13,15 @@ from profkit.core.codec import check_schema, from_plain_data, json_text, read_do
 from profkit.core.errors import MachineError, ProfkitError, Progress, UnreadableReport, writing
 from profkit.core.files.safe_folder import make_parents, write_whole
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Entry, Json, NightPairs, RunDocument
+from profkit.core.types import Fact, Json, NightPairs, RunDocument
 from profkit.regression import profile_process
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.paired.checkout import Version, locked, repository_of
 from profkit.regression.profile_process import Ending, ProfileResult
+from profkit.reporting.facts import fact_text
 
-STATE_SCHEMA = "profkit.night-state/1"
+STATE_SCHEMA = "profkit.night-state/2"
 STATE_FILE = "state.json"
 # Folders of a night whose runs are no runs of the night: pairs, and counts of the base.
 PAIRS_FOLDER, EXACT_FOLDER = "pairs", "counts"
@@ -31,7 +32,7 @@ class WorkloadState:
     """What became of one workload's profile; `entry` is its id in the history, paths are relative to the night."""
 
     ending: Ending
-    message: str = ""
+    reason: Fact | None = None
     fix: str | None = None
     entry: str | None = None
     run: str | None = None
@@ -56,13 +57,14 @@ def read_state(folder: Path) -> NightState | None:
     if not (folder / STATE_FILE).exists():
         return None
     try:
-        return read_document(folder / STATE_FILE, _state_of)
+        return read_document(
+            folder / STATE_FILE,
+            lambda data: from_plain_data(
+                NightState, check_schema(data, STATE_SCHEMA, "the state of a night")
+            ),
+        )
     except UnreadableReport as error:
         raise UnreadableReport(error.message, "another --night ID") from error
-
-
-def _state_of(data: object) -> NightState:
-    return from_plain_data(NightState, check_schema(data, STATE_SCHEMA, "the state of a night"))
 
 
 def write_state(folder: Path, state: NightState) -> None:
@@ -110,7 +112,7 @@ class NightSession:
     history: History
     progress: Progress
     began: float
-    notes: list[str]
+    notes: list[Fact]
     # By the folder of a workload and the commit: what kept it from being checked out and set up tonight.
     no_checkout: dict[tuple[Path, str], NightPairs] = field(default_factory=dict)
 
@@ -130,13 +132,9 @@ class NightSession:
         try:
             write_state(self.folder, replace(state, seconds=self.seconds))
         except ProfkitError as fault:
-            self.note(fault.message)
-
-    def note(self, text: str) -> None:
-        """Say something once, on the screen and in the report."""
-        if text not in self.notes:
-            self.notes.append(text)
-            self.progress.note(text)
+            if (said := Fact.message(fault.message)) not in self.notes:
+                self.notes.append(said)
+                self.progress.note(fault.message)
 
 
 def measure_workloads(session: NightSession) -> None:
@@ -147,7 +145,7 @@ def measure_workloads(session: NightSession) -> None:
             continue
         session.progress.begin(spec.name, f"{number} of {len(specs)}")
         done = _measure_workload(session, spec)
-        said = " ".join(done.message.split()) or done.ending
+        said = " ".join(fact_text(done.reason).split()) or done.ending
         session.progress.end(said if done.ending != "done" else f"{done.seconds:.1f} s")
         session.save(replace(session.state, done={**session.state.done, spec.name: done}))
 
@@ -161,14 +159,14 @@ def _variables(spec: WorkloadSpec) -> Mapping[str, str]:
 def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadState:
     budget = min(spec.budget, session.left)
     if budget <= 0:
-        return WorkloadState("budget-spent", fix="budget: ...")
+        return WorkloadState("budget-spent", Fact("workload budget-spent"), "budget: ...")
     into = session.folder / "runs" / clean_name(spec.name)
     try:
         ran = profile_process.profile_once(
             replace(spec, budget=budget, env=_variables(spec)), into, session.progress.tick
         )
     except ProfkitError as fault:  # the disk is full: the next may need less
-        return WorkloadState("machine", fault.message, fault.fix)
+        return WorkloadState("machine", Fact.message(fault.message), fault.fix)
     run, log = (_relative_path(path, session.folder) for path in (ran.folder, into / "profkit.log"))
     done = WorkloadState(ran.ending, ran.reason, ran.fix, run=run, log=log, seconds=ran.seconds)
     return _store_run(session, done, ran)
@@ -180,29 +178,26 @@ def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -
         return done
     path = str(ran.folder) if ran.folder is not None else None
     try:
-        entry = with_validity(entry_of(ran.document, path=path, night=session.state.id), ran.document)
+        entry = entry_of(ran.document, path=path, night=session.state.id)
+        if entry.valid and (slowed := throttling_reason(ran.document)) is not None:
+            entry = replace(entry, valid=False, reason=slowed)  # its times say nothing of the code
         session.history.add(entry)
     except ProfkitError as fault:
         if done.ending != "done":
             return done
-        return replace(done, ending="not-stored", message=fault.message, fix=fault.fix)
+        reason = Fact.of("workload not-stored", message=fault.message)
+        return replace(done, ending="not-stored", reason=reason, fix=fault.fix)
     return replace(done, entry=entry.id)
 
 
-def with_validity(entry: Entry, document: RunDocument) -> Entry:
-    """The entry, not valid where the hardware slowed itself down: its times say nothing of the code."""
-    reason = throttling_reason(document)
-    return entry if reason is None or not entry.valid else replace(entry, valid=False, reason=reason)
-
-
-def throttling_reason(document: RunDocument) -> str | None:
+def throttling_reason(document: RunDocument) -> Fact | None:
     """Why the samples cannot be believed: too hot, or thrown away for the most part; None where they can."""
     for process in (process for timing in document.timings for process in timing.processes):
-        why = ", ".join(process.throttle_reasons)
-        if process.throttled > len(process.seconds):
-            return f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
+        names, left = ", ".join(process.throttle_reasons), len(process.seconds)
+        if process.throttled > left:
+            return Fact.of("too-throttled", thrown=process.throttled, left=left, names=names)
         if not process.throttled and set(process.throttle_reasons) - {_POWER}:
-            return f"throttled all the time ({why})"
+            return Fact.of("always-throttled", names=names)
     return None
 
 

@@ -26,6 +26,7 @@ from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, rem
 from profkit.core.run_folder import clean_name
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
+    Fact,
     Json,
     MetricOutcome,
     Night,
@@ -34,6 +35,7 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.history import GOOD, MISSED_TARGET, NOT_COMPARED, OUTCOME_ORDER
+from profkit.regression.detection.nights import decide
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import judge_workload, past_of, vanished, with_steps
@@ -50,6 +52,7 @@ from profkit.regression.nightly.session import (
 )
 from profkit.regression.paired.checkout import commit_of
 from profkit.reporting import junit, markdown
+from profkit.reporting.facts import fact_text
 from profkit.reporting.forges import append_summary, summary_file
 from profkit.reporting.views.night import view
 from profkit.runtime.passes.secrets import mask_command
@@ -128,7 +131,7 @@ def run_pairs(session: NightSession) -> None:
         session.progress.begin(f"{spec.name} in pairs", "beside the last good commit")
         paired = pair_workload(session, spec, past.entry)
         count = paired.pairing.pairs if paired.pairing is not None else 0
-        session.progress.end(paired.message or paired.code or f"{count} pairs")
+        session.progress.end(fact_text(paired.why) or f"{count} pairs")
         session.save(replace(session.state, paired={**session.state.paired, spec.name: paired}))
 
 
@@ -158,8 +161,9 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
         return judge_workload(spec, done, None, [], session.folder)
     pairs = session.state.paired.get(spec.name)
     if pairs is None and interrupted and session.config.paired == "always":
-        pairs = NightPairs(code="interrupted", failed=True)
-    outcomes = with_pairs(past.decide_metrics(), pairs, past)
+        pairs = NightPairs(why=Fact("pairs interrupted"), failed=True)
+    by_past = [decide(series, spec.rule(series.key.metric), past.accepted) for series in past.series]
+    outcomes = with_pairs(by_past, pairs, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     if pairs is not None:
         kept = replace(pairs, changes=(), exact=())
@@ -184,13 +188,13 @@ def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
             except ProfkitError as fault:
                 troubles.append(fault.message)
     troubles += write_reports(session.folder, night, strict=strict)
-    return replace(night, notes=(*night.notes, *dict.fromkeys(troubles)))
+    return replace(night, notes=(*night.notes, *map(Fact.message, dict.fromkeys(troubles))))
 
 
 # ---------------------------------------------------------------- the night as a whole
 
 
-NIGHT_SCHEMA = "profkit.night/1"
+NIGHT_SCHEMA = "profkit.night/2"
 KNOWN_CODES = (MISSED_TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5
 

@@ -230,11 +230,6 @@ def changed_lines(diff: str) -> Iterator[ChangedLines]:
                 yield ChangedLines(path, start, start + count - 1)
 
 
-def _is_code(text: str) -> bool:
-    """Whether a line does anything: it is not empty, and no comment."""
-    return bool(text.strip()) and not text.strip().startswith("#")
-
-
 def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
     """The functions in which the lines lie, each with its part of them."""
     try:
@@ -246,7 +241,7 @@ def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
 
     def code_in(begin: int, end: int) -> dict[int, str]:
         numbers = range(max(begin, lines.first), min(end, lines.last, len(rows)) + 1)
-        return {n: rows[n - 1] for n in numbers if _is_code(rows[n - 1])}
+        return {n: rows[n - 1] for n in numbers if rows[n - 1].strip()[:1] not in ("", "#")}
 
     outside = code_in(1, len(rows))
     for node in ast.walk(tree):

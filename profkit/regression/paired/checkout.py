@@ -22,9 +22,8 @@ from typing import TypeAlias
 
 from profkit.core import process
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import TemporaryFolder, make_parents, opened, user_cache
-from profkit.core.git import CHANGES, QUIET, git_command, git_environment
+from profkit.core.git import CHANGES, QUIET, ask_git, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression.profile_process import Command, Seconds
 
@@ -205,7 +204,10 @@ def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
     if cache is None:
         yield None
         return
-    _remove_unused(cache)
+    with contextlib.suppress(OSError):  # what nobody used for a month goes: they are large
+        for lock in list(cache.glob(f"*/{_LOCK}")):
+            if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(lock.parent, ignore_errors=True)
     key = hashlib.sha256(json.dumps([str(root), list(setup)]).encode()).hexdigest()[:16]
     for number in range(MOST_BUILDS):
         with contextlib.ExitStack() as stack:
@@ -217,14 +219,6 @@ def _kept_build(root: Path, setup: Sequence[str]) -> Iterator[Path | None]:
                 yield cache / f"{key}-{number}"
                 return
     yield None
-
-
-def _remove_unused(cache: Path) -> None:
-    """Take away the builds that nobody used for a month: they are large."""
-    with contextlib.suppress(OSError):
-        for lock in list(cache.glob(f"*/{_LOCK}")):
-            if time.time() - lock.stat().st_mtime > UNUSED_SECONDS:
-                shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -254,32 +248,15 @@ def locked(folder: Path) -> Iterator[bool]:
 # ---------------------------------------------------------------- questions to git
 
 
-ANSWER_SECONDS = 300.0
-MOST_PRINTED = 8 << 20  # bytes of an answer that are looked at: a large diff
-
-
 def git_line(folder: Path, *words: str) -> str | None:
-    """What a git command prints, without the newline at its end; None where it fails, or git is not installed.
-
-    Up to MOST_PRINTED bytes of it; what git says on stderr is no part of it.
-    """
+    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
     printed = _printed(folder, *words)
     return printed.removesuffix("\n") if printed is not None else None
 
 
 def _printed(folder: Path, *words: str) -> str | None:
-    with TemporaryFolder("git") as name:
-        printed = Path(name) / "printed"
-        try:
-            done = process.run(
-                git_command(folder, *words),
-                env=git_environment(folder),
-                timeout=ANSWER_SECONDS,
-                printed=printed,
-            )
-            return read_start(printed, MOST_PRINTED).decode("utf-8", "replace") if done.ok else None
-        except (UsageError, OSError):
-            return None
+    printed, _ = ask_git(folder, *words, seconds=GIT_SECONDS)
+    return printed.decode("utf-8", "replace") if printed is not None else None
 
 
 def resolve_commit(root: Path, name: str) -> str | None:

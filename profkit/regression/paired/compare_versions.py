@@ -113,7 +113,12 @@ def _compare_ready(
         return VersionsResult(Comparison(*sides, "same", Fact.of("nothing-differs", files=equal)))
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
-    changes = tuple(_with_fix(change, result) for change in result.changes)
+    changes = tuple(
+        replace(change, fix=what_would_decide(change, result.pairing))
+        if change.word == "ambiguous" and change.unit == "s"
+        else change
+        for change in result.changes
+    )
     progress.end(_summary(result))
     reason = Reason()
     interrupted = result.interrupted
@@ -165,12 +170,6 @@ def _of_command(text: str, cwd: Path) -> Version:
 
 
 # ---------------------------------------------------------------- the result
-
-
-def _with_fix(change: Change, result: PairedResult) -> Change:
-    if change.word != "ambiguous" or change.unit != "s":
-        return change
-    return replace(change, fix=what_would_decide(change, result.pairing))
 
 
 def what_would_decide(change: Change, ran: Pairing) -> Fact:

@@ -14,7 +14,7 @@ from math import ceil, e, exp, inf, isfinite, log, sqrt
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.errors import Progress, WorkloadError
+from profkit.core.errors import Progress
 from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
@@ -146,7 +146,6 @@ TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
 MEMORY_FLOOR = NightRule(MEMORY, relative=0.05, absolute=4 << 20)
 MOST_PAIRS = 200
-FAILED_MOST = 2  # of the pairs: a workload that crashes now and then is still measured
 LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
 
@@ -187,7 +186,6 @@ class PairedRuns:
     folder: Path
     progress: Progress
     pairs: list[tuple[OneRun, OneRun]] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
     longest: float = 0.0
     shortest: float = inf
     # pairs that the budget may have room for, once some are made: the error is shared out over these
@@ -238,7 +236,6 @@ class PairedRuns:
                 time.monotonic() - began,
                 self.options.budget,
                 self._share_waited(),
-                len(self.failures),
             ),
             interrupted,
             tuple(self._notes()),
@@ -251,21 +248,15 @@ class PairedRuns:
         seed = draw.randrange(2**32)
         runs: dict[int, OneRun] = {}
         versions = self.first, self.second
-        try:
-            for side in order:
-                runs[side] = run_once(
-                    versions[side],
-                    self.options.run,
-                    self.folder / ("baseline", "candidate")[side],
-                    draw,
-                    self._tick_from(start, deadline),
-                    seed,
-                )
-        except WorkloadError as fault:
-            self.failures.append(fault.message)
-            if not self.pairs or len(self.failures) > FAILED_MOST:
-                raise
-            return
+        for side in order:
+            runs[side] = run_once(
+                versions[side],
+                self.options.run,
+                self.folder / ("baseline", "candidate")[side],
+                draw,
+                self._tick_from(start, deadline),
+                seed,
+            )
         self.pairs.append((runs[0], runs[1]))
         seconds = time.monotonic() - start
         self.longest, self.shortest = max(self.longest, seconds), min(self.shortest, seconds)
@@ -357,9 +348,6 @@ class PairedRuns:
 
     def _notes(self) -> list[Fact]:
         notes = []
-        if self.failures:
-            message = self.failures[0].splitlines()[0]
-            notes.append(Fact.of("pairs-failed", count=len(self.failures), message=message))
         lost = {scope for pair in self.pairs for run in pair for scope in run.times} - set(self._scopes())
         if lost:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))

@@ -222,8 +222,8 @@ def warm_up(
 def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -> None:
     """Raise UsageError where both would run one program that was built in the repository."""
     roots = _roots((first, second))
-    programs = [_program(version) for version in (first, second)]
-    if programs[0] is None or programs[0] != programs[1] or first.root == second.root:
+    programs = [os.path.realpath(version.cwd / version.command[0]) for version in (first, second)]
+    if os.sep not in first.command[0] or programs[0] != programs[1] or first.root == second.root:
         return
     if any(_is_code_of(root, programs[0]) for root in roots) and is_machine_code((programs[0],)):
         built = f", and the setup command built none in the checkout of {first.name}" if setup else ""
@@ -231,11 +231,6 @@ def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -
             f"both versions would run the same program, {programs[0]}: it is in no commit{built}",
             "--setup make",
         )
-
-
-def _program(version: Version) -> str | None:
-    word = version.command[0]
-    return os.path.realpath(version.cwd / word) if os.sep in word else None
 
 
 def _refuse_foreign_code(version: Version, files: frozenset[str], both: Sequence[Version]) -> None:

@@ -17,6 +17,7 @@ from profkit.core.types import (
     ComparedEnding,
     ComparedSuite,
     ComparedWorkload,
+    Fact,
     SuiteOutcome,
 )
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
@@ -82,7 +83,7 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
                 raise
             one, interrupted = ComparedWorkload(spec.name, "interrupted"), True
         done.append(one)
-    ordered = worst_workloads_first(done)
+    ordered = tuple(sorted(done, key=lambda one: _ORDER.index(_word_of(one))))
     return ComparedSuite(
         config.name,
         suite_outcome(ordered),
@@ -121,25 +122,23 @@ def _word_of(workload: ComparedWorkload) -> str:
     return workload.comparison.outcome if workload.comparison is not None else workload.ending
 
 
-def worst_workloads_first(workloads: Sequence[ComparedWorkload]) -> tuple[ComparedWorkload, ...]:
-    """By their words."""
-    return tuple(sorted(workloads, key=lambda one: _ORDER.index(_word_of(one))))
-
-
 def _compare_one(
     spec: WorkloadSpec, config: NightConfig, request: SuiteRequest, progress: Progress
 ) -> tuple[ComparedWorkload, bool]:
     """One workload, and whether a Ctrl-C ended its runs."""
     if spec.on is not None:
-        return ComparedWorkload(spec.name, "elsewhere", reason=f"it runs on {spec.on}"), False
+        reason = Fact.of("runs-elsewhere", place=spec.on)
+        return ComparedWorkload(spec.name, "elsewhere", reason=reason), False
     missing = _missing_in_base(spec, request.base)
     if missing is not None:
-        return ComparedWorkload(spec.name, "new", reason=f"{request.base} has no {missing}"), False
+        reason = Fact.of("not-in-base", base=request.base, file=missing)
+        return ComparedWorkload(spec.name, "new", reason=reason), False
     try:
         result = compare_versions(_request_for(spec, config, request), progress)
     except ProfkitError as fault:
         progress.note(f"not compared: {fault.message.splitlines()[0] if fault.message else 'it failed'}")
-        return ComparedWorkload(spec.name, _ending_of(fault), None, fault.message, fault.fix), False
+        reason = Fact.message(fault.message)
+        return ComparedWorkload(spec.name, _ending_of(fault), None, reason, fault.fix), False
     return ComparedWorkload(spec.name, "compared", result.comparison), result.interrupted
 
 

@@ -163,8 +163,10 @@ def changed_calls(before: FunctionCalls, after: FunctionCalls, *, worse: bool) -
         caller = _caller(key, more, less)
         if caller is None and key in more.libraries:
             continue
-        if caller is not None and _follows(key, caller, more, less):
-            continue
+        if caller is not None:
+            rise = _rise(caller, more, less) - 1
+            if rise > 0 and rise >= _FOLLOWS * (_rise(key, more, less) - 1):
+                continue  # it is itself called so much more often that this explains what it calls
         line = more.lines.get(caller or key)
         numbers = (was, calls) if worse else (calls, was)
         found.append(CallChange(key, *numbers, share, caller, line))
@@ -179,12 +181,6 @@ def explains(changes: Sequence[CallChange], ratio: float | None) -> bool:
         return False
     change = 1 - min(ratio, 1 / ratio)
     return sum(one.share for one in changes) >= EXPLAINED * change > 0
-
-
-def _follows(key: Key, caller: Key, more: FunctionCalls, less: FunctionCalls) -> bool:
-    """Whether `caller` is itself called so much more often that this explains what it calls."""
-    rise = _rise(caller, more, less) - 1
-    return rise > 0 and rise >= _FOLLOWS * (_rise(key, more, less) - 1)
 
 
 def _rise(key: Key, more: FunctionCalls, less: FunctionCalls) -> float:
@@ -293,11 +289,11 @@ class Search:
             found = replace(found, notes=(Fact.of("no-time-left", passes=names),))
         else:
             results = self._profile_both(FURTHER_PASSES, left)
-            failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
+            failed = next((result.reason for result in results if result.reason), None)
             if documents := _documents(results):
                 found = replace(found, documents=documents)
             elif failed is not None:
-                found = replace(found, notes=(Fact.of("failed-profiled", message=failed),))
+                found = replace(found, notes=(Fact.of("failed-profiled", failed),))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
         return found
 

@@ -21,6 +21,7 @@ from profkit.reporting.charts.marks import (
     Tick,
     linear,
 )
+from profkit.reporting.facts import fact_text
 
 # times the range of the values: an interval that reaches further is cut, or it would be all there is
 _BEYOND = 3.0
@@ -147,7 +148,7 @@ def _night(point: Value, unit: str) -> str:
     if point.low is not None and point.high is not None:
         interval = f" ({format_quantity(point.low, unit)} to {format_quantity(point.high, unit)})"
     commit = f", {point.commit[:10]}" if point.commit else ""
-    why = "" if point.valid else f"; decides nothing: {point.reason or 'not valid'}"
+    why = "" if point.valid else f"; decides nothing: {fact_text(point.reason) or 'not valid'}"
     return f"{point.started[:10]}: {format_quantity(point.value, unit)}{interval}{commit}{why}"
 
 

@@ -10,6 +10,7 @@ from profkit.core.formatting import format_duration as duration
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import BisectDocument, BisectPart, BisectSearch, BisectState, BisectStep
 from profkit.core.types.comparison import CERTAINTY
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -137,7 +138,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
     if search.steps:
         yield Section("Tested", (_tests(document, search),))
     if search.skipped:
-        items = (Item(_named(document, one.commit), (soft(one.reason),)) for one in search.skipped)
+        items = (Item(_named(document, one.commit), (soft(fact_text(one.reason)),)) for one in search.skipped)
         yield Section("Skipped", (Items(tuple(items)),))
     parts = [part for part in search.parts if part.kind == "one"]
     if parts:

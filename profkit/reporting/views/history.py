@@ -9,6 +9,7 @@ from profkit.core.types import AcceptedChange, ChangePoint, Entry, Series, Trend
 from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import change_text, course_of, day_of, segment_reason, trend_chart
 from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Block, Items, Paragraph, Section, Span, Status, Text, View, soft, table
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
@@ -126,7 +127,7 @@ def entry_view(entry: Entry) -> View:
     facts = {
         "run": entry.id,
         "state": _state(entry),
-        "why": entry.reason,
+        "why": fact_text(entry.reason),
         "source": entry.source,
         "commit": (entry.commit or "") + (" with changes" if entry.dirty else ""),
         "night": entry.night,
@@ -146,7 +147,7 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
     """Every value; of a sweep the means over all shapes first, since its cases are thousands."""
     values = sorted(entry.values, key=lambda value: value.key.metric == "time.median")
     yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
-    reasons = dict.fromkeys(value.doubt for value in entry.values if value.doubt)
+    reasons = dict.fromkeys(fact_text(value.doubt) for value in entry.values if value.doubt)
     if reasons:
         yield Items(tuple(f"contradicted: {reason}" for reason in reasons))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten
-from profkit.core.types import Fact, MetricOutcome, Night, NightPairs, Uncounted, WorkloadOutcome
+from profkit.core.types import Fact, MetricOutcome, Night, NightPairs, WorkloadOutcome
 from profkit.core.types.history import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
 from profkit.reporting.facts import fact_text
@@ -14,19 +14,19 @@ from profkit.reporting.views.comparison.words import size_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 _SAID = 160  # characters of a program's last line
-_UNMEASURED = ("not-measured", "budget-spent", "not-stored", "nothing-gates", "not-valid")
+_UNMEASURED = ("not-measured", "nothing-gates", "not-valid")
 
 
 def reason_of(metric: MetricOutcome, pairs: NightPairs | None = None) -> str:
     """Why a metric's outcome is what it is; `pairs` are those of its workload."""
     pairs = pairs if pairs is not None else NightPairs()
     if metric.code == NOT_COMPARED:
-        return f"not compared: {no_pairs(pairs)}"
+        return f"not compared: {fact_text(pairs.why)}"
     if metric.code == FIRST:
-        return f"{no_pairs(pairs)}: later nights are held against tonight's commit"
+        return f"{fact_text(pairs.why)}: later nights are held against tonight's commit"
     if metric.code == SAME_CODE:
         if not metric.by_past:
-            return no_pairs(pairs)
+            return fact_text(pairs.why)
         code = f"the code is that of the last good night ({(metric.good_commit or '')[:12]})"
         return f"{_by_past(metric, metric.by_past)}; {code}: the machine or a package changed"
     if metric.code in (PAIRED, EXACTLY):
@@ -58,6 +58,8 @@ def _beside_base(metric: MetricOutcome, pairs: NightPairs) -> str:
 
 def _by_past(metric: MetricOutcome, code: str) -> str:
     """The sentence on what the past nights say."""
+    if code == "not-valid" and metric.reason is not None:
+        return fact_text(metric.reason)
     value, unit = format_quantity(metric.value, metric.unit), metric.unit
     size = _size(metric.value, metric.expected, unit)  # "4.1 % above 1.02 ms"
     day = metric.since[:10] if metric.since else ""
@@ -72,7 +74,6 @@ def _by_past(metric: MetricOutcome, code: str) -> str:
         "value": value, "size": size, "since": since, "day": day, "limits": limits, "nights": nights,
         "night": str(metric.nights), "here": short_machine(here), "before": short_machine(before),
         "within": f", within {limits}" if limits else "",
-        "message": metric.message or "its value is not a finite number",
     }  # fmt: skip
     return fact_text(Fact(f"night {code}", names=said))
 
@@ -89,23 +90,6 @@ def _size(value: float | None, expected: float | None, unit: str) -> str:
     return f"{far} {away} {format_quantity(expected, unit)}"
 
 
-def no_pairs(pairs: NightPairs) -> str:
-    """Why a workload was not run in pairs, or not with an end that counts."""
-    if pairs.code == "few-pairs" and pairs.pairing is not None:
-        count, budget = plural(pairs.pairing.pairs, "pair"), pairs.pairing.budget
-        return f"{count} in the budget of {budget:.0f} s, and nothing can be said of fewer than 4"
-    if pairs.code == "lost-commit":
-        return f"this clone does not have the commit {pairs.message}"
-    text = pairs.message or fact_text(Fact(f"pairs {pairs.code}"))
-    return f"{text} ({pairs.base[:12]})" if pairs.same and pairs.base else text
-
-
-def uncounted(one: Uncounted) -> str:
-    """Why a count beside the base decides nothing."""
-    said = {"what": one.what, "message": one.message or "the budget is used up"}
-    return fact_text(Fact(f"uncounted {one.code}", {"apart": one.apart}, said))
-
-
 def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> str:
     """Why a workload's outcome is what it is; `interrupted`: the night was."""
     if workload.code == MISSED_TARGET:
@@ -115,16 +99,11 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
         more = sum(m.gates and m.outcome == deciding.outcome for m in workload.metrics) - 1
         others = f" (and {more} more)" if more and deciding.outcome != "pass" else ""
         return f"{name_of(deciding)}: {reason_of(deciding, workload.pairs)}{others}"
-    if workload.code == "vanished":
-        return (
-            f"it was worse{f' by {workload.message}' if workload.message else ''} and is no longer declared"
-        )
     if workload.ending == "absent" and interrupted:
         return "the night was interrupted before it was measured"
     if deciding is not None and deciding.code == "not-measured":
         return f"{deciding.metric}: listed under gates, but not measured tonight"
-    text = fact_text(Fact(f"workload {workload.code}")).removeprefix("workload ")
-    return f"{text}: {workload.message}" if workload.code == "not-stored" else workload.message or text
+    return fact_text(workload.reason or Fact(f"workload {workload.code}"))
 
 
 def name_of(metric: MetricOutcome) -> str:
@@ -142,10 +121,9 @@ def missed_targets(workload: WorkloadOutcome) -> list[str]:
 
 
 def short_reason(reason: str) -> str:
-    """A reason in one line: of what a workload printed at its end the last line, which names the error, in quotes."""
-    head, said, printed = reason.partition("; it said:\n")
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
+    """A reason in one line: where it ends with what a program printed, that ends with its last line, in quotes."""
+    first, *printed = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
+    return f'{first} "{shorten(printed[-1], _SAID)}"' if printed else " ".join(first.split())
 
 
 def night_reason(night: Night) -> str:
@@ -168,7 +146,7 @@ def night_reason(night: Night) -> str:
 
 def night_notes(night: Night) -> list[str]:
     """The notes of the night and of its workloads, what several have once: `parse, small: ...`."""
-    lines = list(night.notes)
+    lines = [*map(fact_text, night.notes)]
     if night.interrupted:
         lines.append(f"the night goes on with the same command and --night {shlex.quote(night.id)}")
     names: dict[str, list[str]] = {}
@@ -185,13 +163,13 @@ def workload_notes(workload: WorkloadOutcome) -> list[str]:
     """What is to be noted of one: why its run counts for little, and what of its pairs an outcome does not say."""
     lines: list[str] = []
     pairs = workload.pairs
-    if workload.ending == "done" and workload.message and workload.outcome != "invalid":
-        lines.append(f"{workload.message}: only what was run in pairs counts")
+    if workload.ending == "done" and workload.reason and workload.outcome != "invalid":
+        lines.append(f"{fact_text(workload.reason)}: only what was run in pairs counts")
     if pairs is None:
         return lines
-    lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]
+    lines += map(fact_text, (*pairs.notes, *pairs.uncounted))
     told = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
-    if pairs.code and not told:
+    if pairs.why and not told:
         fix = f" (fix: {pairs.fix})" if pairs.fix else ""
-        lines.append(f"not run in pairs: {no_pairs(pairs)}{fix}")
+        lines.append(f"not run in pairs: {fact_text(pairs.why)}{fix}")
     return lines

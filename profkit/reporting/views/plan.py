@@ -30,7 +30,12 @@ def view(plan: Plan) -> View:
     blocks = tuple(_pass(planned) for planned in plan.passes)
     return View(
         f"Plan: {plan.backend}, depth {plan.depth}. Nothing was run.",
-        (*blocks, Section("In all", tuple(map(Paragraph, plan.notes)), headline=_total(plan))),
+        (
+            *blocks,
+            Section(
+                "In all", tuple(Paragraph(fact_text(note)) for note in plan.notes), headline=_total(plan)
+            ),
+        ),
     )
 
 
@@ -56,7 +61,7 @@ def _collected(planned: PassPlan) -> Iterator[Block]:
         yield Paragraph(joined(soft("counters: "), _counters(planned.counters)))
     if planned.limit is not None:
         yield Paragraph(soft(f"ended after {planned.limit:g} s a run"))
-    yield from (Paragraph(soft(note)) for note in planned.notes)
+    yield from (Paragraph(soft(fact_text(note))) for note in planned.notes)
 
 
 def _counters(names: Sequence[str]) -> str:

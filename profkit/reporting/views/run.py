@@ -192,7 +192,7 @@ def _blocks(
     yield run_about.passes_section(document, extras)
     yield run_about.conditions_section(document)
     if document.notes:
-        yield Section("Notes", (Items(document.notes, brief=_NOTES),))
+        yield Section("Notes", (Items(tuple(map(fact_text, document.notes)), brief=_NOTES),))
     if folder is not None:
         yield from run_about.next_sections(document, folder)
     if not document.hot_spots:

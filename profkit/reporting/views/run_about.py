@@ -156,7 +156,9 @@ def cases_of(document: RunDocument) -> Cases:
     seconds = sum(result.seconds for result in document.passes)
     known = tuple((name, value) for name, value in facts.items() if value)
     name = f"{document.name} on {document.backend}"
-    return Cases(name, tuple(cases), document.started, seconds, known, "\n".join(document.notes))
+    return Cases(
+        name, tuple(cases), document.started, seconds, known, "\n".join(map(fact_text, document.notes))
+    )
 
 
 def _pass_case(group: str, result: PassResult) -> Case:

@@ -31,10 +31,6 @@ LONGEST_STALL = 0.5  # seconds
 _PCI_ADDRESS = 32  # bytes
 
 
-class EventTimingError(Exception):
-    """The events do not enclose the work; the sentence says why."""
-
-
 class DeviceState(NamedTuple):
     """One look: SM clock in Hz, and the bits of REASONS that hold."""
 

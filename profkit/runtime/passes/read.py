@@ -102,7 +102,7 @@ def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
 
 # ------------------------------------------------------------ allocations
 
-SCHEMA = "profkit.tracemalloc/1"
+SCHEMA = "profkit.tracemalloc/2"
 MOST_RESULT_BYTES = 64 * 1024 * 1024
 LEAST_POINTS = 8  # below, Kendall's interval spans nearly all slopes
 MOST_POINTS = 200  # the slope takes time in the square of these
@@ -122,7 +122,7 @@ class _Result:
     points: tuple[tuple[int, ...], ...]
     top: tuple[AllocationLine, ...]
     growth: tuple[AllocationLine, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Fact, ...]
     region: _RegionPeak | None = None
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core import statistics
 from profkit.core.statistics import MedianInterval
-from profkit.core.types import SampleSet
+from profkit.core.types import Fact, SampleSet
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 
 if TYPE_CHECKING:
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 SAMPLE_SECONDS = 1e-3
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
 HOPELESS = 2  # times the samples that a first look takes: so long it is hoped for samples that did not wait
-ALWAYS_WAITED = (
-    "threads of it waited for a processor in nearly every sample: other programs were busy, or it has more threads "
-    "than there are processors; alone it may be far faster"
-)
-OFTEN_WAITED = (
-    "most samples were thrown away: threads of it waited for a processor, since other programs were busy"
-)
+ALWAYS_WAITED = Fact("nearly-every-sample-waited-for-a-processor")
+OFTEN_WAITED = Fact("most-samples-waited-for-a-processor")
 LEAST_FREE = 0.05  # of all samples did not wait: with fewer, waiting is all there is
 MUCH_FREE = 0.5  # with more the others are not worth a word
 

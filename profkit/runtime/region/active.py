@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
-from profkit.core.types import Directive, SampleSet
+from profkit.core.types import Directive, Fact, SampleSet
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
@@ -58,7 +58,7 @@ class DeviceWait:
         self._off = self._device is not None
 
 
-def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[RegionSwitch]:
+def make_switches(directive: Directive | None, note: Callable[[Fact], None]) -> list[RegionSwitch]:
     """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
     switches: list[RegionSwitch] = []
     host = sys.modules.get(HOST_MODULE)
@@ -88,7 +88,7 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
             wait = DeviceWait(mps_in_use)
             switches.append(wait if directive.pass_name == "timing" else SignpostSwitch(wait))
     except Exception as error:
-        note(f"the {switch.kind} switch cannot be used: {error}")
+        note(Fact.of("switch-not-usable", name=switch.kind, said=str(error)))
     return switches
 
 
@@ -173,7 +173,7 @@ class RegionSession:
         self._quiet = 0
         self._regions: dict[str, _RegionCounts] = {}
         self._benchmarks: list[BenchmarkTimes] = []
-        self._notes: list[str] = []
+        self._notes: list[Fact] = []
         self._saved_at, self._save_took = float("-inf"), 0.0
         self._finalizer = False
         self._reference = ReferenceLoop()
@@ -223,7 +223,7 @@ class RegionSession:
     def _tally(self, name: str) -> _RegionCounts:
         if name not in self._regions and len(self._regions) >= MOST_NAMES:
             if OTHER_REGIONS not in self._regions:
-                self.note(f"more than {MOST_NAMES} names of regions; the rest counts as {OTHER_REGIONS!r}")
+                self.note(Fact.of("many-regions", count=MOST_NAMES, name=OTHER_REGIONS))
             name = OTHER_REGIONS
         if name not in self._regions:
             # where allocations are traced a list of times would look like the workload's leak
@@ -264,11 +264,12 @@ class RegionSession:
                 getattr(switch, action, str)(name)
             except Exception as error:  # the instrument may fail; the workload may not
                 self._switches.remove(switch)
-                self.note(f"{type(switch).__name__} failed: {error}")
+                self.note(Fact.of("switch-failed", name=type(switch).__name__, said=str(error)))
             reason = getattr(switch, "reason", None)
+            reason = Fact(**reason) if isinstance(reason, dict) else reason
             if reason and reason not in self._notes:
                 self.note(reason)
-            self._notes += [text for text in getattr(switch, "remarks", ()) if text not in self._notes]
+            self._notes += [one for one in getattr(switch, "remarks", ()) if one not in self._notes]
 
     # ------------------------------------------------------------ what is left behind
 
@@ -279,10 +280,10 @@ class RegionSession:
         self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
         self.save()
 
-    def note(self, text: str) -> None:
-        """Keep a remark for the record and say it once on stderr."""
-        self._notes.append(text)
-        self._complain(text)
+    def note(self, fact: Fact) -> None:
+        """Keep a fact for the record and say one on stderr, by its code: the sentences are not loaded here."""
+        self._notes.append(fact)
+        self._complain(": ".join((fact.code.replace("-", " "), *fact.names.values())))
 
     def _complain(self, text: str) -> None:
         if not self._complained and sys.stderr is not None:

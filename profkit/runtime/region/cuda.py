@@ -30,6 +30,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from profkit.core.types import Fact
+
 LIBRARY = "libcuda.so.1"
 NOT_INITIALIZED = 3
 NOT_READY = 600
@@ -168,20 +170,14 @@ def driver_in_use() -> CudaDriver | None:
 # ------------------------------------------------------------ the switch
 
 DOMAIN = "profkit"
-NO_NVTX = "no NVTX range marks the region: this Python has no nvtx (fix: pip install nvtx)"
-LATE_CUDA = (
-    "CUDA was first used inside the region, so the profiler did not see it: use the device once before"
-)
-NO_CUDA = "the region used no CUDA in this process"
-IN_GRAPH = "a region inside the recording of a CUDA graph is not marked: nothing runs there"
 
 
 class CudaSwitch:
     """Restricts ncu and nsys to regions. `reason` says what went wrong, `remarks` what is only worth knowing."""
 
     def __init__(self) -> None:
-        self.reason: str | None = None
-        self.remarks: list[str] = []
+        self.reason: Fact | None = None
+        self.remarks: list[Fact] = []
         self._driver: CudaDriver | None = None
         self._nvtx: Any = None
         self._range: Any = None
@@ -192,11 +188,11 @@ class CudaSwitch:
         """Load what an entry needs, before anything counts."""
         if self._off:
             return
-        if self._nvtx is None and NO_NVTX not in self.remarks:
+        if self._nvtx is None and Fact("no-nvtx") not in self.remarks:
             try:
                 self._nvtx = importlib.import_module("nvtx")
             except Exception:  # absent, or broken: the range is a convenience
-                self.remarks.append(NO_NVTX)
+                self.remarks.append(Fact("no-nvtx"))
         if self._driver is None and uses_cuda():
             self._load()
 
@@ -205,7 +201,7 @@ class CudaSwitch:
         if self._off:
             return
         if is_recording_graph():
-            self._remark(IN_GRAPH)
+            self._remark(Fact("region-in-a-graph"))
             return
         self.prepare()
         if self._driver is not None:
@@ -228,7 +224,7 @@ class CudaSwitch:
             self._started = False
             self._profiler("cuProfilerStop")
         elif self._driver is None:
-            self._remark(LATE_CUDA if uses_cuda() else NO_CUDA)
+            self._remark(Fact("late-cuda" if uses_cuda() else "no-cuda-in-region"))
 
     def forget(self) -> None:
         """In a forked child: CUDA is the parent's."""
@@ -242,10 +238,10 @@ class CudaSwitch:
         try:
             driver = CudaDriver()
         except OSError as error:
-            self._fail(f"NVIDIA's driver library cannot be loaded: {error}")
+            self._fail(Fact.of("driver-not-loaded", said=str(error)))
             return
         if not driver.initialised and (result := driver.call("cuInit", 0)):
-            self._fail(f"CUDA cannot be initialised: {driver.error_name(result)}")
+            self._fail(Fact.of("cuda-not-initialised", said=driver.error_name(result)))
             return
         self._driver = driver
 
@@ -262,14 +258,14 @@ class CudaSwitch:
             with driver.primary(devices[0]):
                 result = driver.call(function)
         if result:
-            self._fail(f"{function}: {driver.error_name(result)}")
+            self._fail(Fact.of("driver-refused", name=function, said=driver.error_name(result)))
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: Fact) -> None:
         self.reason, self._off = reason, True
 
-    def _remark(self, text: str) -> None:
-        if text not in self.remarks:
-            self.remarks.append(text)
+    def _remark(self, remark: Fact) -> None:
+        if remark not in self.remarks:
+            self.remarks.append(remark)
 
 
 def _expected_device(driver: CudaDriver) -> int:

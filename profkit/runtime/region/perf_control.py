@@ -12,11 +12,10 @@ import os
 import select
 import time
 
+from profkit.core.types import Fact
+
 # Perf answers within a millisecond; a busy machine is granted much more, a dead perf not
 ANSWER_SECONDS = 2.0
-
-
-OTHER_PROCESS_IN_REGION = "another process of the workload is in its region"
 
 
 class PerfControl:
@@ -27,7 +26,7 @@ class PerfControl:
     """
 
     def __init__(self, control: str, ack: str | None, lock: str) -> None:
-        self.reason: str | None = None
+        self.reason: Fact | None = None
         self._paths = (control, ack)
         self._lock_path = lock
         self._control = self._ack = self._lock = -1
@@ -55,7 +54,7 @@ class PerfControl:
         self._opened = True
         control, ack = self._paths
         if not self._take_lock():
-            self.reason = f"{OTHER_PROCESS_IN_REGION}: perf counts that one's window"
+            self.reason = Fact("other-process-in-region")
             return
         try:
             # not blocking: without perf at the other end this fails instead of waiting for ever
@@ -63,7 +62,7 @@ class PerfControl:
             if ack is not None:
                 self._ack = os.open(ack, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            self.reason = f"perf does not listen at its control fifo: {error.strerror}"
+            self.reason = Fact.of("perf-does-not-listen", said=error.strerror or "")
 
     def _take_lock(self) -> bool:
         try:
@@ -87,9 +86,9 @@ class PerfControl:
             self._drain()
             os.write(self._control, command)
             if self._ack >= 0 and not self._answered():
-                self._fail(f"perf did not answer within {ANSWER_SECONDS:.0f} s")
+                self._fail(Fact.of("perf-does-not-answer", seconds=ANSWER_SECONDS))
         except OSError as error:  # perf has ended: the fifo has no reader any more
-            self._fail(f"perf left its control fifo: {error.strerror}")
+            self._fail(Fact.of("perf-left", said=error.strerror or ""))
 
     def _drain(self) -> None:
         """Throw away answers nobody waited for, so that the next one belongs to the next command."""
@@ -109,7 +108,7 @@ class PerfControl:
             heard += piece
         return True
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: Fact) -> None:
         self.reason = reason
         self.forget()
         self._opened = True  # do not try again: each try would cost the time-out

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Directive, SampleSet
+from profkit.core.types import Directive, Fact, SampleSet
 
-SCHEMA = "profkit.region/1"
+SCHEMA = "profkit.region/2"
 # A record of 65,536 samples has 2 MB: more than this is something else
 MOST_BYTES = 256 * 1024 * 1024
 
@@ -49,7 +49,7 @@ class RegionRecord:
     regions: tuple[RegionTimes, ...] = ()
     benchmarks: tuple[BenchmarkTimes, ...] = ()
     precision: float = 0.01
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)  # versions of what the process had loaded
     # Outermost entries of regions on the clock of a trace (macOS: mach absolute time), begin and end in ns.
     spans: tuple[tuple[int, int], ...] = ()

@@ -69,12 +69,13 @@ class ClientRequests:
     """Client requests to the valgrind this process runs in. Harmless no-ops everywhere else."""
 
     def __init__(self) -> None:
-        self.reason: str | None = None  # why nothing is switched, None when requests arrive
+        # the plain form of a fact, since profkit may not be here
+        self.reason: dict[str, object] | None = None  # why nothing is switched, None when requests arrive
         self._blocks: list[object] = []  # must outlive every call, as must the page
         if not inside_valgrind():
-            self.reason = "this process does not run under valgrind"
+            self.reason = {"code": "not-under-valgrind"}
         elif platform.machine().lower() not in ("x86_64", "amd64") or sys.maxsize < 2**32:
-            self.reason = f"no client request code for {platform.machine()}"
+            self.reason = {"code": "no-request-code", "names": {"name": platform.machine()}}
         else:
             self._load()
 
@@ -82,7 +83,7 @@ class ClientRequests:
         try:
             page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         except (OSError, ValueError) as error:  # a hardened kernel refuses a writable executable page
-            self.reason = f"no executable memory for client requests: {error}"
+            self.reason = {"code": "no-executable-memory", "names": {"said": str(error)}}
             return
         page.write(_CODE)
         self._blocks.append(page)
@@ -90,7 +91,7 @@ class ClientRequests:
         # PYFUNCTYPE keeps the interpreter lock: giving it back and taking it again would be counted too.
         self._call = ctypes.PYFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)(address)
         if not self.send(_RUNNING_ON_VALGRIND):
-            self.reason = "valgrind does not answer client requests"
+            self.reason = {"code": "valgrind-does-not-answer"}
 
     def send(self, code: int, argument: int = 0) -> int:
         """Send one request and return valgrind's answer, 0 where nobody answers."""

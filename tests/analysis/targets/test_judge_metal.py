@@ -268,7 +268,7 @@ def test_a_program_that_put_nothing_on_the_gpu_is_asked_whether_it_uses_it() -> 
 @pytest.mark.parametrize("trace", [BUSY, metal.idle(), counted(read=120e9)])
 def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None:
     why = "the recording names no process: Firefox (900) counts, the busiest on the GPU"
-    found = verdicts(metal.report(replace(trace, guessed=why)))
+    found = verdicts(metal.report(replace(trace, guessed=Fact.message(why))))
     for name in ("gpu-busy", "longest-shader"):
         assert found[name].verdict == "unknown"
         assert f"uncertain: {why}; the table of contents (toc.xml) tells" in spoken(found[name].reason)
@@ -277,7 +277,7 @@ def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None
 @pytest.mark.parametrize("trace", [BUSY, metal.idle()])
 def test_of_a_region_that_was_not_found_nothing_is_said(trace: MetalTrace) -> None:
     why = "the whole trace counts, not the region alone: the trace does not tell its clock"
-    found = on("gpu-busy", replace(trace, lost=why, marked=False))
+    found = on("gpu-busy", replace(trace, lost=Fact.message(why), marked=False))
     assert (found.verdict, why in spoken(found.reason)) == ("unknown", True), spoken(found.reason)
 
 

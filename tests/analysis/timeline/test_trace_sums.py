@@ -16,6 +16,7 @@ from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.types import Communication, HostPauses
 from tests.analysis.timeline.recordings import in_turn, recording
+from tests.spoken import spoken
 
 NS = 1e-9
 REGION = Range("mlp", "profkit", 1000, 2000, 0, None)
@@ -239,7 +240,7 @@ def test_code_that_is_loaded_in_the_region_is_told() -> None:
     _, notes = build_trace(recording(kernels, calls=calls, ranges=[region]))
     assert notes == ()
     _, notes = build_trace(recording(kernels, calls=calls, ranges=[replace(region, start=10)]))
-    assert "2 times (0.6 ms)" in notes[0]
+    assert "2 times (600 µs)" in spoken(notes[0])
 
 
 def test_nothing_at_all_is_no_trace_of_zeros() -> None:

@@ -13,9 +13,11 @@ from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import EXPORT, SWITCHED_OFF, CudaRun, add_launchers
 from profkit.core.errors import WorkloadError
+from profkit.core.types import Fact
 from profkit.profiling.summarize import summarize_report
 from tests.backends.cuda.conftest import Machine
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 RECORDED = ROOT / "tests" / "data" / "cuda" / "nsys" / "operations.sqlite"
 
@@ -71,11 +73,12 @@ def test_a_trace_takes_over_what_launched_its_kernels_and_keeps_its_own_times() 
 def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_path: Path) -> None:
     (tmp_path / "artifacts").mkdir()
     shutil.copy(RECORDED, tmp_path / EXPORT)
-    (tmp_path / SWITCHED_OFF).write_text('{"reason": "torch.compile is used"}\n{"reason": null}\n{"rea')
-    found = add_launchers(PassFindings(notes=("first",)), tmp_path)
-    assert found.notes == (
+    (tmp_path / SWITCHED_OFF).write_text('{"reason": "torch-compiles"}\n{"reason": null}\n{"rea')
+    found = add_launchers(PassFindings(notes=(Fact.message("first"),)), tmp_path)
+    assert spoken_lines(found.notes) == (
         "first",
-        "operations and lines of the kernels are those of a part of the run: torch.compile is used",
+        "operations and lines of the kernels are those of a part of the run: torch.compile (or torch.export) is used: "
+        "the mode that sees calls would keep it from compiling",
     )
     assert found.launched is not None
     assert found.launched.kernels[0].operation == "aten::mm [4096,768] x [768,50257]"

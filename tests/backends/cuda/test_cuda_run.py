@@ -12,7 +12,7 @@ from profkit.core.errors import MachineError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
 from profkit.profilers.nsys.probe import probe_nsys
 from tests.backends.cuda.conftest import MARKED, TRACE, Machine, devices
-from tests.spoken import spoken
+from tests.spoken import spoken, spoken_lines
 
 UNMARKED = "sum(range(1000))\n"
 
@@ -47,7 +47,9 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
     assert {name for scope, name in planned.items() if scope not in {r.scope for r in occupancy}} == {
         "void transpose<(int)0>(const float *, float *, int)"
     }
-    assert any("1 planned kernel (2.5 % of the GPU time) did not come up" in note for note in run.notes)
+    assert any(
+        "1 planned kernel (2.5 % of the GPU time) did not come up" in note for note in spoken_lines(run.notes)
+    )
     assert run.facts["cache control"] == "all"
     assert run.gpus[0].bandwidth is not None
     assert run.gpus[0].driver == "580.159"

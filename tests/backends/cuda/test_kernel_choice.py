@@ -33,7 +33,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu.probe import NcuAbility
-from tests.spoken import message, spoken
+from tests.spoken import message, spoken, spoken_lines
 
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 RANDOM = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
@@ -84,7 +84,7 @@ def test_collectives_and_an_unmarked_workloads_initialisers_are_left_out_and_tha
 ) -> None:
     chosen = choose_kernels(trace(took(name, 90.0), took("mine", 10.0), marked=marked))
     assert (name in {k.kernel.name for k in chosen.kernels}) is counted
-    assert bool(chosen.notes) is not counted
+    assert bool(spoken_lines(chosen.notes)) is not counted
     assert chosen.share(took("mine", 10.0)) == pytest.approx(0.1)  # of all the time, not of what is left
 
 
@@ -286,7 +286,7 @@ def test_a_trace_without_kernels_leaves_nothing_to_count(marked: bool, says: str
 )
 def test_the_depth_chooses_the_set_and_its_replays_make_the_cost(depth: Depth, name: str) -> None:
     planned = plan_of(KernelCountersPass, site(depth), ABLE, after(TIMED, traced("gemm", 1.0, 100)))
-    assert f"set {name!r}" in planned.notes[0]
+    assert f"set {name!r}" in spoken_lines(planned.notes)[0]
     assert (planned.kernels[0].replays == 1) is (depth == "gate")
     assert planned.cost == pytest.approx(1.24, abs=0.1)  # start 4 s, ncu 2 s, and replays of some 10 ms
 

@@ -20,7 +20,7 @@ from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profiling.profile import ProfileOptions, make_plan
 from profkit.profiling.workload import describe_workload
 from tests.backends.mps.conftest import Run
-from tests.spoken import message, spoken
+from tests.spoken import message, spoken, spoken_lines
 from tests.xctrace_stand_in import instruments
 
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -104,7 +104,7 @@ def test_a_time_limit_of_the_plan_is_no_failure(mac_run: MakeRun, monkeypatch: p
     run = mac_run({}, script)
     assert run.of("trace").state == "finished"
     assert run.metal.process_busy
-    assert any("the time limit ended the recording" in note for note in run.document.notes)
+    assert any("the time limit ended the recording" in note for note in spoken_lines(run.document.notes))
 
 
 def test_a_ctrl_c_ends_with_a_finished_document(mac_run: MakeRun, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_what_nvrtc_refuses_is_told_in_its_words() -> None:
     try:
         tool = load_compiler()
     except Unavailable as missing:
-        pytest.skip(missing.reason)
+        pytest.skip(str(missing))
     with pytest.raises(DoesNotCompile, match=r"error.*nope"):
         tool.compile('extern "C" __global__ void k() { nope(); }', {}, ["--gpu-architecture=sm_80"])
     program = tool.compile('extern "C" __global__ void k() {}', {}, ["--gpu-architecture=sm_80"])

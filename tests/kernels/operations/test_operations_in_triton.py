@@ -118,13 +118,13 @@ for given in (x.transpose(1, 2), x[:0], x.double()):
     try:
         build("Triton", Problem(point.point, point.operation, (given,)))
     except Unavailable as refused:
-        print(refused.reason)
+        print(refused)
 calls.MOST_ROWS = calls.WIDEST_BACK = 5
 for wanted in (("CrossEntropy", (2, 3, 16)), ("LayerNorm", (1, 3, 16), "float32", "backward")):
     try:
         build("Triton", problem(*wanted))
     except Unavailable as refused:
-        print(refused.reason)
+        print(refused)
 shifted = torch.empty(x.numel() + 1)[1:].view(x.shape).copy_(x)
 print(share(Problem(point.point, point.operation, (shifted,))) < 0.7)
 """)

@@ -16,7 +16,7 @@ from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 from tests.journals import DEVICE, store_sweep
 
-CEILINGS = MeasuredCeilings(1e10, 1e11, "not measured")
+CEILINGS = MeasuredCeilings(1e10, 1e11)
 MISBEHAVING = """
 import os
 from profkit.sweep import Unavailable, implementation

@@ -21,7 +21,7 @@ from profkit.kernels.sweep.request import SweepGrid
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.history.actions import add_paths
-from profkit.sweep import one_case, run_comprehensive_benchmark
+from profkit.sweep import run_comprehensive_benchmark
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = RunDocument(
@@ -136,15 +136,3 @@ def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None
     before, after = (read_run(tmp_path / name) for name in ("a", "b"))
     found = compare(before, after)
     assert found.outcome == "regressed"
-
-
-def test_one_case_runs_by_itself(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    timed: list[str] = []
-    monkeypatch.setattr(
-        "profkit.runtime.passes.benchmark.benchmark", lambda fn, name, **_: fn() is None or timed.append(name)
-    )
-    assert one_case.main(["gelu", "pytorch", "2x4x8", "--device", "cpu"]) == 0
-    assert "PyTorch: GELU forward float32 2x4x8: right" in capsys.readouterr().out
-    assert timed == ["PyTorch: GELU forward float32 2x4x8"]
-    assert one_case.main(["gelu", "pytorch", "2x4"]) == 2
-    assert "error: 2x4 is no shape" in capsys.readouterr().err

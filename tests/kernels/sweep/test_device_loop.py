@@ -8,8 +8,9 @@ import pytest
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
+from profkit.kernels.operations.definitions import FactError
 from profkit.kernels.sweep.device import time_cold
-from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceWatch, EventTimingError, open_clock
+from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceWatch, open_clock
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
@@ -55,7 +56,7 @@ def test_a_budget_that_is_gone_ends_it_and_what_was_seen_is_told(device: Device)
 
 
 def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
-    with open_clock(device.driver) as clock, pytest.raises(EventTimingError, match="on another stream"):
+    with open_clock(device.driver) as clock, pytest.raises(FactError, match="on another stream"):
         time_cold(
             lambda: device.cuda.stand_in_elsewhere(600), clock, DeviceWatch(None), precision=0.05, budget=1.0
         )

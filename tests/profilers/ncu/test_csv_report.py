@@ -13,6 +13,7 @@ from profkit.profilers.ncu.csv_report import read_ncu_csv, unit_factor
 from profkit.profilers.ncu.launches import unit_of
 from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 DATA = ROOT / "tests" / "data" / "cuda"
 BASE, SCALED = DATA / "ncu.truths.raw.base-units.csv", DATA / "ncu.truths.raw.auto-units.csv"
@@ -64,7 +65,7 @@ def test_a_recorded_raw_page_is_read_and_scaled_units_come_back_to_base_units() 
         assert counter.scope.id == "256x256x1 of 32x8x1"
     for metric, value in map(str.split, SCALED_PAGE.strip().splitlines()):
         assert named(scaled, metric, "void transpose<1>").value == pytest.approx(float(value))
-    assert any("scaled units" in warning for warning in scaled.warnings)
+    assert any("scaled units" in warning for warning in spoken_lines(scaled.warnings))
 
 
 def test_the_log_lines_tell_clocks_and_the_columns_the_device() -> None:
@@ -95,7 +96,7 @@ def test_what_the_workload_prints_between_the_rows_is_not_the_tools(tmp_path: Pa
     assert report.trace.kernels[0].launches == 2
     assert report.trace.kernels[0].kernel.id == "132x2x1 of 256x1x1"
     assert report.facts["replay passes"] == "9"
-    assert report.warnings == ("Something to know",)
+    assert spoken_lines(report.warnings) == ("Something to know",)
 
 
 def test_the_details_page_is_refused_with_the_line_that_prints_the_other(tmp_path: Path) -> None:

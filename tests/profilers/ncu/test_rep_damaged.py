@@ -13,6 +13,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
 from profkit.profilers.ncu.rep import read_ncu_rep
 from tests.profilers.ncu import writer as w
+from tests.spoken import spoken_lines
 
 NAMES = w.Names()
 METRICS: dict[str, w.Value] = {
@@ -52,13 +53,13 @@ def test_cut_at_any_offset_it_is_read_as_far_as_it_is_whole_or_refused_with_what
             continue
         # cut where a block ends, before the first result: as if nothing had been profiled
         if not outcome.counters:
-            assert any("no results" in warning for warning in outcome.warnings)
+            assert any("no results" in warning for warning in spoken_lines(outcome.warnings))
             continue
         read += 1
         assert {c.scope.name for c in outcome.counters} == {"first(float*)"}
         # A cut where a block ends cannot be told from a whole file.
         assert (
-            any("cut off" in warning for warning in outcome.warnings)
+            any("cut off" in warning for warning in spoken_lines(outcome.warnings))
             or outcome.facts["results"] == "1 kernel launch"
         )
     assert read > 30
@@ -85,7 +86,7 @@ def test_a_newer_layout_is_read_with_a_warning_as_far_as_it_is_known(tmp_path: P
     newer = WHOLE.replace(w.report(), w.report(version=9))
     report = read_or_sentence(tmp_path / "newer.ncu-rep", newer)
     assert isinstance(report, Report)
-    assert any("version 9" in warning for warning in report.warnings)
+    assert any("version 9" in warning for warning in spoken_lines(report.warnings))
 
 
 def _bombs() -> dict[str, bytes]:

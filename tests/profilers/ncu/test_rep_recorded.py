@@ -13,6 +13,7 @@ from profkit.profilers.ncu.rep import read_ncu_rep
 from profkit.profilers.registry import recognise_format
 from tests.conftest import ROOT
 from tests.profilers.ncu import writer as w
+from tests.spoken import spoken_lines
 
 DATA = ROOT / "tests" / "data" / "cuda"
 REPORTS = sorted((DATA / "ncu").glob("*.ncu-rep"))
@@ -72,7 +73,7 @@ def test_the_same_numbers_stand_in_what_the_tool_printed() -> None:
 def test_kernels_counted_as_one_are_left_out_and_told(name: str, results: str) -> None:
     report = read_ncu_rep(DATA / "ncu" / f"{name}.ncu-rep")
     assert (report.counters, report.trace) == ((), None)
-    assert report.warnings[0].startswith(f"{results} of ranges or graphs left out")
+    assert spoken_lines(report.warnings)[0].startswith(f"{results} of ranges or graphs left out")
 
 
 @pytest.mark.parametrize("name", [FULL, MANY])

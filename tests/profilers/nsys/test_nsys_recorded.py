@@ -13,6 +13,7 @@ from profkit.profilers.nsys.sqlite import read_sqlite
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 DATA = ROOT / "tests" / "data" / "cuda" / "nsys"
 TEXTS = DATA.parent / "texts"
@@ -95,7 +96,7 @@ def test_fifty_replays_of_a_graph_are_the_workload_whichever_way_they_were_trace
     assert all(k.graph and k.setup_launches == 3 for k in nodes.kernels)
     assert wholes.kernels == ()
     assert nodes.busy == pytest.approx(wholes.busy, rel=0.05)
-    warnings = read_sqlite(DATA / "graphs.graph.sqlite").warnings
+    warnings = spoken_lines(read_sqlite(DATA / "graphs.graph.sqlite").warnings)
     assert any("50 launches of CUDA graphs" in w and "--cuda-graph-trace=node" in w for w in warnings)
 
 

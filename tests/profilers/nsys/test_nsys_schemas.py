@@ -29,6 +29,7 @@ from tests.profilers.nsys.made import (
     kernel,
     ordinary,
 )
+from tests.spoken import spoken_lines
 
 K, R, N = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 NS = 1e-9
@@ -79,10 +80,10 @@ def test_an_export_without_any_kernel_says_why(file: Path) -> None:
     assert report.trace is not None
     assert report.trace.kernels == ()
     assert report.trace.span is None
-    assert "launched 1 kernel, but none was recorded" in report.warnings[-1]
+    assert "launched 1 kernel, but none was recorded" in spoken_lines(report.warnings)[-1]
     export(file.with_name("empty.sqlite"), {}, STRINGS)
     report = read_sqlite(file.with_name("empty.sqlite"))
-    assert "no kernel was recorded" in report.warnings[-1]
+    assert "no kernel was recorded" in spoken_lines(report.warnings)[-1]
 
 
 def test_graphs_traced_as_wholes_are_said_with_the_line_that_shows_their_kernels(file: Path) -> None:
@@ -95,7 +96,7 @@ def test_graphs_traced_as_wholes_are_said_with_the_line_that_shows_their_kernels
     assert report.trace.busy == pytest.approx(480 * NS)
     assert report.trace.repeats == 8
     assert report.trace.kernels == ()
-    assert "--cuda-graph-trace=node" in report.warnings[-1]
+    assert "--cuda-graph-trace=node" in spoken_lines(report.warnings)[-1]
 
 
 # emit_nvtx numbers its entries
@@ -236,6 +237,6 @@ def test_what_nsys_lost_while_it_made_the_report_is_not_said_to_have_never_been(
     report = read_sqlite(failed(tmp_path))
     assert report.fault is not None
     assert report.fault.code == "not-imported"
-    assert len(report.warnings) == 1
-    assert "its importer could not put the events together" in report.warnings[0]
-    assert "nsys profile --trace=cuda " in report.warnings[0]
+    assert len(spoken_lines(report.warnings)) == 1
+    assert "its importer could not put the events together" in spoken_lines(report.warnings)[0]
+    assert "nsys profile --trace=cuda " in spoken_lines(report.warnings)[0]

@@ -9,6 +9,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import GpuTrace
 from profkit.profilers.registry import recognise_format
+from tests.spoken import spoken_lines
 
 SUM = (
     "Time (%),Total Time ({unit}),Instances,Avg ({unit}),Med ({unit}),Min ({unit}),Max ({unit}),StdDev ({unit}),"
@@ -22,7 +23,7 @@ def read(tmp_path: Path, text: str) -> tuple[GpuTrace, tuple[str, ...]]:
     report = recognise_format(file).read(file)
     assert report.format == "nsys-stats-csv"
     assert report.trace is not None
-    return report.trace, report.warnings
+    return report.trace, spoken_lines(report.warnings)
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("ns", 1.0), ("usec", 1e-3), ("s", 1e-9)])

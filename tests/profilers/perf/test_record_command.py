@@ -23,6 +23,7 @@ from profkit.profilers.perf.command import (
 )
 from profkit.profilers.perf.probe import conversion_argv, find_perf
 from profkit.profilers.perf.script import looks_like_script, read_script
+from tests.spoken import spoken
 
 OUT = Path("artifacts/perf.data")
 WORK = """
@@ -59,7 +60,7 @@ def test_how_python_frames_are_had(version, variable, call_graph, inject, says):
     frames = python_frames(version)
     assert dict(frames.env) == ({variable: "1"} if variable else {})
     assert (frames.call_graph, frames.inject) == (call_graph, inject)
-    assert says in frames.note
+    assert says in spoken(frames.note)
 
 
 def test_only_files_of_the_recorded_processes_of_this_recording_are_cleaned_up(tmp_path: Path):

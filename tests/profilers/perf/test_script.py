@@ -16,6 +16,7 @@ from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Profile, Report
 from profkit.profilers.perf.script import ScriptStream, looks_like_script, read_script
+from tests.spoken import spoken_lines
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
 OWN = ["script.py313-jit.txt", "script.inlined.txt", "script.one-line.txt", "script.two-events.txt"]
@@ -118,8 +119,8 @@ def test_own_recordings_are_sniffed_and_read_whole(name: str):
         assert sum(stacks.weights.values()) == pytest.approx(
             weight / (1e9 if stacks.unit == "s" else 1), rel=1e-12
         )
-    assert all("user space only" in warning for warning in report.warnings)
-    assert len(report.warnings) == (" cpu-clock:u: " in text)
+    assert all("user space only" in warning for warning in spoken_lines(report.warnings))
+    assert len(spoken_lines(report.warnings)) == (" cpu-clock:u: " in text)
 
 
 def test_two_events_in_one_recording_are_two_profiles_in_their_own_units():
@@ -228,7 +229,7 @@ def test_lost_samples_are_said(tmp_path: Path):
     text = "app 1/1 1.000001: 1 cycles: \n\t  1f main (/bin/app)\n\n"
     report = read(tmp_path, "app 1/1 1.000000: PERF_RECORD_LOST lost 12\n" + text)
     assert report.facts["samples"] == "1"
-    assert report.warnings == ("perf lost 12 samples while recording",)
+    assert spoken_lines(report.warnings) == ("perf lost 12 samples while recording",)
 
 
 EVENTS = (
@@ -243,7 +244,9 @@ def test_samples_of_our_own_thread_are_left_out_and_counted(tmp_path: Path):
     ]
     report = read(tmp_path, "\n".join(lines) + "\n")
     assert report.profiles[0].total == pytest.approx(3e-6)
-    assert report.warnings == ("25.0 % of perf's samples were of profkit's own sampler: left out",)
+    assert spoken_lines(report.warnings) == (
+        "25.0 % of perf's samples were of profkit's own sampler: left out",
+    )
 
 
 def test_an_event_of_user_space_only_says_so(tmp_path: Path):
@@ -251,7 +254,7 @@ def test_an_event_of_user_space_only_says_so(tmp_path: Path):
         for event in events.split():
             report = read(tmp_path, f"app 1/1 1.000001: 1 {event}: \n\t  1f main (/bin/app)\n\n")
             said = (f"{event}: user space only; what the kernel did is not in it",)
-            assert report.warnings == (said if user_only else ())
+            assert spoken_lines(report.warnings) == (said if user_only else ())
 
 
 TEXT = (DATA / "script.py313-jit.txt").read_bytes()
@@ -276,7 +279,7 @@ def test_a_text_that_is_cut_keeps_its_whole_samples_and_says_so(
 ):
     report = read(tmp_path, text)
     assert report.facts["samples"] == str(count)
-    assert says in report.warnings[0]
+    assert says in spoken_lines(report.warnings)[0]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from profkit.core.process import read_status, run, status_wrapper
-from profkit.core.types import Counter, Report
+from profkit.core.types import Counter, Fact, Report
 from profkit.profilers.perf.command import STAT_ENV, explain, known_faults, stat_argv
 from profkit.profilers.perf.events import anchor_drift, merge_groups
 from profkit.profilers.perf.probe import (
@@ -17,7 +17,7 @@ from profkit.profilers.perf.probe import (
     probe_perf,
 )
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from tests.spoken import spoken
+from tests.spoken import spoken, spoken_lines
 
 # ------------------------------------------------------------ the command
 
@@ -266,20 +266,23 @@ def test_merged_groups_hold_each_counter_once_with_the_middle_of_its_counts():
                 counted("cycles", 100),
                 counted("instructions", 300),
                 counted("branches", 7),
-                warnings=("cut off",),
+                warnings=(Fact("last-line-cut"),),
             ),
             group(
                 counted("cycles", 102),
                 counted("instructions", 300),
                 counted("LLC-loads", 9),
-                warnings=("cut off",),
+                warnings=(Fact("last-line-cut"),),
             ),
             group(counted("cycles", 190), counted("instructions", 301), counted("LLC-load-misses", 2)),
         ]
     )
     values = {"cycles": 102, "instructions": 300, "branches": 7, "LLC-loads": 9, "LLC-load-misses": 2}
     assert {c.name: c.value for c in merged.counters} == values
-    assert (len(merged.groups), merged.warnings) == (3, ("cut off",))
+    assert (len(merged.groups), spoken_lines(merged.warnings)) == (
+        3,
+        ("the last line is cut off; what stands before it was read",),
+    )
 
 
 def test_a_count_that_was_on_all_the_time_beats_others_and_one_that_never_counted_keeps_its_state():

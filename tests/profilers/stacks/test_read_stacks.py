@@ -11,6 +11,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, LineSamples, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 RECORDED = ROOT / "tests" / "data" / "stacks" / "pool.jsonl"
 
@@ -80,7 +81,7 @@ def test_a_torn_line_is_passed_over_and_said(tmp_path: Path, recorded: Report) -
     torn = tmp_path / "torn.jsonl"
     torn.write_text(text[:-200])
     report = read_stacks(torn)
-    assert "1 line of the sampled stacks could not be read" in " ".join(report.warnings)
+    assert "1 line of the sampled stacks could not be read" in " ".join(spoken_lines(report.warnings))
     assert of(report, "sampled-functions").hotspots[0].function == "collatz"
     assert recorded.warnings == ()
 

@@ -14,6 +14,7 @@ from profkit.core.types import Report
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
+from tests.spoken import spoken_lines
 
 DATA = ROOT / "tests" / "data" / "cuda" / "torch"
 NS = 1e-9
@@ -109,7 +110,7 @@ def test_a_trace_of_the_cpu_alone_says_so(tmp_path: Path) -> None:
     document = summarize_report(path)
     assert document.backend == "cpu"
     assert document.verdicts == () or {v.verdict for v in document.verdicts} <= {"not-applicable"}
-    assert "2 operators of the CPU and no kernel: it is of the CPU alone" in document.notes[-1]
+    assert "2 operators of the CPU and no kernel: it is of the CPU alone" in spoken_lines(document.notes)[-1]
 
 
 @pytest.mark.torch
@@ -124,7 +125,7 @@ def test_what_this_torch_exports_is_read(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     for path in (plain, packed):
         report = read(path)
-        assert "operators of the CPU and no kernel" in report.warnings[0]
+        assert "operators of the CPU and no kernel" in spoken_lines(report.warnings)[0]
         assert "record_shapes" in report.facts["recorded with"]
 
 
@@ -140,7 +141,7 @@ def test_a_trace_that_was_cut_short_is_read_as_far_as_it_goes(
     report = read(path)
     assert report.trace is not None
     assert 0 < report.trace.launches < 800
-    assert any("cut short" in warning for warning in report.warnings)
+    assert any("cut short" in warning for warning in spoken_lines(report.warnings))
 
 
 def test_a_step_holds_what_any_thread_launches(tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_a_trace_without_events_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"schema": "profkit.run/5", "traceEvents": 3}', "[1, 2, 3]", '{"traceEvents": [{"name": "x"}]}']
+    "text", ['{"schema": "profkit.run/6", "traceEvents": 3}', "[1, 2, 3]", '{"traceEvents": [{"name": "x"}]}']
 )
 def test_other_json_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"

@@ -9,6 +9,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Profile, Report, Scope
 from profkit.profilers.valgrind.read import inclusive_costs, read_callgrind
+from tests.spoken import spoken_lines
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 
@@ -118,7 +119,7 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path: Path, keep: float) -> No
 def test_a_file_that_was_cut_inside_its_last_totals_is_doubted(tmp_path: Path) -> None:
     path = tmp_path / "cut"
     path.write_bytes(WHOLE[: WHOLE.index(b"totals: 6594") + 13])
-    (warning,) = read_callgrind(path).warnings
+    (warning,) = spoken_lines(read_callgrind(path).warnings)
     assert "may be damaged" in warning
 
 
@@ -149,13 +150,13 @@ def test_what_is_no_callgrind_file_is_refused_with_a_sentence(tmp_path: Path, wh
 def test_a_region_that_was_never_entered_is_said(tmp_path: Path) -> None:
     text = "# callgrind format\ncreator: callgrind-3.19.0\nevents: Ir\nsummary: 0\n\n\ntotals: 0\n"
     report = read_callgrind(written(tmp_path, text))
-    assert "never entered" in report.warnings[0]
+    assert "never entered" in spoken_lines(report.warnings)[0]
 
 
 def test_totals_that_contradict_the_lines_are_said(tmp_path: Path) -> None:
     report = read_callgrind(written(tmp_path, "events: Ir\nfn=f\n1 200\ntotals: 300\n"))
     assert counters(report) == {"Ir": 200.0}
-    assert "300" in report.warnings[0]
+    assert "300" in spoken_lines(report.warnings)[0]
 
 
 # ---------------------------------------------------------------- sniffing

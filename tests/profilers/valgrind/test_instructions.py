@@ -19,6 +19,7 @@ from profkit.profilers.valgrind.instructions import (
     instruction_mix,
     read_elf,
 )
+from tests.spoken import spoken_lines
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 
@@ -79,8 +80,8 @@ def test_code_that_is_not_here_is_undecoded_and_counts_are_withheld() -> None:
     assert mix is not None
     assert mix.whole.undecoded == mix.whole.executed == 393_234 + 6_594
     assert all(c.value is None and c.state == "not-counted" for c in mix.counters())
-    assert "100.00% of the instructions were not decoded" in mix.notes[0]
-    assert "kernels" in mix.notes[0]
+    assert "100.0 % of the instructions were not decoded" in spoken_lines(mix.notes)[0]
+    assert "kernels" in spoken_lines(mix.notes)[0]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from profkit.core.types import Counter, Report, Scope
 from profkit.profilers.valgrind.command import CacheLevels, combine_levels
 from profkit.profilers.valgrind.read import read_callgrind
+from tests.spoken import spoken_lines
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "valgrind"
 L2, L3 = (read_callgrind(DATA / f"kernels.{level}.callgrind") for level in ("l2", "l3"))
@@ -55,4 +56,4 @@ def scaled(report: Report, factor: float) -> Report:
 def test_runs_that_did_different_work_are_told_apart(factor: float, same: bool) -> None:
     levels = combine_levels(scaled(L2, factor), L3)
     assert levels.same_work is same
-    assert any("different work" in warning for warning in levels.warnings) is not same
+    assert any("different work" in warning for warning in spoken_lines(levels.warnings)) is not same

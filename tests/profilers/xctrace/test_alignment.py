@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from profkit.core.types import Fact
 from profkit.profilers.xctrace.alignment import (
     TraceClock,
     align_regions,
@@ -12,6 +13,7 @@ from profkit.profilers.xctrace.alignment import (
 )
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord, RegionTimes
+from tests.spoken import spoken, spoken_lines
 
 EPOCH = 2_897_656_234_073
 HOST = EPOCH * 125 // 3  # host ns at the begin of the trace
@@ -41,7 +43,9 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
 
 @pytest.mark.parametrize("timebase", ["", "125", "125/0", "0/3", "a/b", "125/3/2", 3, "9" * 30 + "/1"])
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
-    assert "for the timebase" in str(read_clock([(EPOCH, timebase)]))
+    found = read_clock([(EPOCH, timebase)])
+    assert isinstance(found, Fact)
+    assert "for the timebase" in spoken(found)
 
 
 # ---------------------------------------------------------------- windows
@@ -52,13 +56,15 @@ def test_entries_of_all_processes_are_windows_sorted_and_apart() -> None:
         [record((3_000, 4_000), (9_000, 9_500)), record((3_500, 5_000), (1_000, 2_000))], CLOCK, LENGTH
     )
     assert found.windows == ((1_000, 2_000), (3_000, 5_000), (9_000, 9_500))
-    assert (found.entries, found.notes) == (4, ())
+    assert (found.entries, spoken_lines(found.notes)) == (4, ())
 
 
 def test_a_region_cut_by_the_ends_of_the_trace_or_outside_of_it_is_cut_and_told() -> None:
     found = align_regions([record((-5, 10), (LENGTH - 3, LENGTH + 3))], CLOCK, LENGTH)
     assert found.windows == ((0, 10), (LENGTH - 3, LENGTH))
-    assert found.notes == ("2 of 2 entries of the region lie outside of the trace, or across its ends",)
+    assert spoken_lines(found.notes) == (
+        "2 of 2 entries of the region lie outside of the trace, or across its ends",
+    )
     found = align_regions([record((-9, -4), (5, 6), (LENGTH + 1, LENGTH + 2))], CLOCK, LENGTH)
     assert (found.windows, found.entries) == (((5, 6),), 1)
 
@@ -66,9 +72,9 @@ def test_a_region_cut_by_the_ends_of_the_trace_or_outside_of_it_is_cut_and_told(
 def test_a_region_of_another_recording_never_counts() -> None:
     found = align_regions([record((LENGTH + 40 * SECOND, LENGTH + 41 * SECOND))], CLOCK, LENGTH)
     assert found.windows == ()
-    (note,) = found.notes
+    (note,) = spoken_lines(found.notes)
     assert note.startswith("the whole trace counts, not the region alone: 1 of 1 entry")
-    assert found.loss == note
+    assert spoken(found.loss) == note
     assert "it is of another recording, or of another clock" in note
 
 
@@ -78,7 +84,7 @@ def test_a_region_of_another_recording_never_counts() -> None:
 def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
     found = align_regions([record((5, 6))], None, LENGTH)
     assert (found.windows, found.entries) == ((), 0)
-    assert found.notes == (
+    assert spoken_lines(found.notes) == (
         "the whole trace counts, not the region alone: the trace does not tell its clock: it has no table time-info",
     )
 
@@ -94,6 +100,6 @@ def test_signposts_of_ours_are_told_from_others() -> None:
 def test_signposts_decide_where_the_clock_does_not() -> None:
     found = align_regions([record((5, 6))], None, LENGTH, ((100, 150), (900, 950)))
     assert (found.windows, found.entries) == (((100, 150), (900, 950)), 2)
-    assert found.notes[0].startswith(
+    assert spoken_lines(found.notes)[0].startswith(
         "the region is where its signposts are: the trace does not tell its clock"
     )

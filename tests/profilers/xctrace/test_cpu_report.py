@@ -16,6 +16,7 @@ from profkit.profilers.xctrace.cpu import CpuTableReader
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profilers.xctrace.tables import ExportColumn, ExportTable
 from profkit.profilers.xctrace.toc import Backtrace, Process, StackFrame, Thread
+from tests.spoken import spoken_lines
 
 ME = Process("python3.12", 812)
 OTHER = Process("WindowServer", 401)
@@ -84,15 +85,15 @@ def test_only_the_profiled_process_counts_and_the_rest_is_told():
     )
     assert parts.profiles[0].total == 0.001
     assert "draw" not in own(parts)
-    assert parts.warnings[0] == "time-profile: not counted: 1 sample of other processes"
-    assert parts.warnings[1:] == ("time-profile: only 1 sample, so shares are rough",)
+    assert spoken_lines(parts.warnings)[0] == "time-profile: not counted: 1 sample of other processes"
+    assert spoken_lines(parts.warnings)[1:] == ("time-profile: only 1 sample, so shares are rough",)
 
 
 def test_a_sample_without_a_stack_is_time_that_nobody_is_charged_with():
     parts = read(table([sample(calls=HOT), sample(calls=None)]))
     assert own(parts)["[no stack recorded]"] == 0.001
     assert parts.profiles[0].total == 0.002
-    assert "1 sample (50.0 %) without a stack" in parts.warnings[0]
+    assert "1 sample (50.0 %) without a stack" in spoken_lines(parts.warnings)[0]
 
 
 def test_python_frames_and_the_kernel_are_told_apart():
@@ -115,7 +116,9 @@ def test_only_samples_within_the_region_count():
     assert set(own(parts)) == {"f10", "f19", "f35"}
     assert parts.facts == {"samples": "3", "region": "counted in 2 entries"}
     assert "no sample of python3.12 (812) in the marked region" in "".join(
-        read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
+        spoken_lines(
+            read(table([sample(50), sample(51, thread=None, process=OTHER)]), windows=[(10, 20)]).warnings
+        )
     )
 
 

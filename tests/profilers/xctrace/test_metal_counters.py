@@ -6,7 +6,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from tests.profilers.xctrace.metal_cases import SEC, read, run, state, work
-from tests.spoken import spoken
+from tests.spoken import spoken, spoken_lines
 
 INTERVALS, COUNTERS = "metal-gpu-intervals", "metal-gpu-counter-intervals"
 CHOSEN = ("Counter Set: Performance Limiters", "Shader Timeline: Enabled")
@@ -101,4 +101,4 @@ def test_a_table_of_which_many_rows_tell_no_time_is_damaged(damaged, schema):
         read({schema: rows})
     report = read({schema: [*rows[1:], make(2000, 10)]})
     assert report.metal.device_busy == pytest.approx(990 * SEC)
-    assert any("1 row without a time" in note for note in report.warnings)
+    assert any("1 row without a time" in note for note in spoken_lines(report.warnings))

@@ -17,6 +17,7 @@ from tests.profilers.xctrace.metal_cases import (
     state,
     work,
 )
+from tests.spoken import spoken_lines
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS = "metal-application-encoders-list"
@@ -69,7 +70,7 @@ def test_without_a_region_the_window_goes_from_the_first_work_of_the_process_to_
     assert report.metal.longest_gap == us(100)
     assert (report.trace.span, report.trace.busy) == (us(250), us(150))
     assert not report.metal.marked
-    (note,) = report.warnings
+    (note,) = spoken_lines(report.warnings)
     assert "nothing is marked" in note
     assert "250 µs lie between" in note
 
@@ -137,7 +138,7 @@ def test_another_process_than_the_launched_one_counts_only_with_a_reason():
     idle = read({INTERVALS: other})
     assert idle.metal.process_busy == 0.0
     assert idle.trace is None
-    assert idle.warnings[0] == "python3.12 (812) was launched and had nothing on the GPU"
+    assert spoken_lines(idle.warnings)[0] == "python3.12 (812) was launched and had nothing on the GPU"
     said = read({INTERVALS: [*other, work(60, 20)]}, pids=[900])
     assert said.metal.process_busy == us(50)
 
@@ -146,10 +147,10 @@ def test_without_a_table_of_contents_the_busiest_counts_but_never_the_compositor
     report = read({INTERVALS: [work(0, 500, SCREEN), work(10, 20), work(40, 10, BROWSER)]}, contents=())
     assert report.metal.process_busy == us(20)
     assert (
-        report.warnings[0]
+        spoken_lines(report.warnings)[0]
         == "the recording names no process: python3.12 (812) counts, the busiest on the GPU"
     )
-    assert report.metal.guessed == report.warnings[0]
+    assert report.metal.guessed == spoken_lines(report.warnings)[0]
     assert read({INTERVALS: [work(0, 9)]}).metal.guessed is None
     assert read({INTERVALS: [work(0, 500, SCREEN)]}, contents=()).metal.process_busy == us(500)
 

@@ -12,7 +12,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.run_folder import read_run, write_run
-from profkit.core.types import PassPlan, PassResult, Plan, Step, Workload
+from profkit.core.types import Fact, PassPlan, PassResult, Plan, Step, Workload
 from profkit.profiling.scrub import ScrubResult, scrub
 from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> Path:
         workload=Workload(COMMAND, "gated_mlp", f"{HOME}/my net", f"{HOME}/.venv/bin/python"),
         plan=Plan("cuda", "standard", (PassPlan("counters", "ncu", (step,)),)),
         passes=(done,),
-        notes=(f"read from {HOME}/runs/x.csv",),
+        notes=(Fact.message(f"read from {HOME}/runs/x.csv"),),
     )
     write_run(folder, whole)
     (folder / "report.md").write_text(f"`{' '.join(COMMAND)}`")
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Path:
         base.commit()
     (artifacts / "trace.collapsed.txt").write_text(f"main;step ({HOME}/my net/train.py:12) 40\n")
     (artifacts / "timing-1.77.json").write_text(
-        json.dumps({"schema": "profkit.region/1", "pid": 77, "regions": []})
+        json.dumps({"schema": "profkit.region/2", "pid": 77, "regions": []})
     )
     (artifacts / "counters.status").write_text("0\n")
     (artifacts / "notes of mine.txt").write_text(f"remember {SECRET}")
@@ -148,7 +148,7 @@ def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> No
 
 
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
-    (run / "run.json").write_text('{"schema": "profkit.run/5", "workload": 3')
+    (run / "run.json").write_text('{"schema": "profkit.run/6", "workload": 3')
     with pytest.raises(UnreadableReport):
         scrub(run)
     assert not run.with_name(f"{run.name}-scrubbed").exists()

@@ -12,6 +12,7 @@ import pytest
 from tests import schemas
 from tests.cli_runner import Said, profkit
 from tests.git_repository import git
+from tests.spoken import sentences
 
 # Seconds of a processor: the same however busy the machine is.
 PROGRAM = """
@@ -53,7 +54,9 @@ def bisect(folder: Path, good: str, bad: str, *words: str, **named: Any) -> Said
 
 
 def state_in(folder: Path) -> Any:
-    return json.loads((folder / "bisect.json").read_text())
+    document = json.loads((folder / "bisect.json").read_text())
+    assert sentences(document) == []
+    return document
 
 
 @pytest.mark.timed
@@ -72,9 +75,9 @@ def test_the_slow_one_of_twelve_commits_is_found_beside_one_that_does_not_run(tm
     assert part["word"] == "different"
     assert part["ratio"] == pytest.approx(1.5, abs=0.12)
     assert part["low"] <= part["ratio"] <= part["high"]
-    assert [(one["commit"], "SyntaxError" in one["reason"]) for one in search["skipped"]] == [
-        (commits[6], True)
-    ]
+    assert [
+        (one["commit"], "SyntaxError" in one["reason"]["names"]["text"]) for one in search["skipped"]
+    ] == [(commits[6], True)]
     assert search["steps"][0]["kind"] == "ends"
     assert (search["steps"][-1]["kind"], search["steps"][-1]["earlier"]) == ("confirm", commits[7])
     (folder,) = (tmp_path / "re po" / "reports").iterdir()

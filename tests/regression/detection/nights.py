@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from profkit.core.types import AcceptedChange, Direction, HistoryPoint, MetricOutcome, Series, SeriesKey
 from profkit.regression.detection.nights import decide, judge_nights, outcome_of
 from profkit.regression.detection.rules import NightRule
+from tests.spoken import message
 
 LATE = ("change-point",)  # said every night until it is gone or accepted
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
@@ -49,7 +50,7 @@ def series_of(
                 value=value,
                 commit=f"{i:07x}",
                 valid=i not in (invalid or {}),
-                reason=(invalid or {}).get(i),
+                reason=message((invalid or {}).get(i)),
             )
             for i, value in enumerate(values)
         ),

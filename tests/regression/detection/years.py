@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from math import sqrt
 
-from profkit.core.types import AcceptedChange, HistoryPoint, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Fact, HistoryPoint, Series, SeriesKey
 
 NIGHTS = 365
 BEGIN = datetime(2025, 1, 1, 3, tzinfo=timezone.utc)
@@ -210,7 +210,7 @@ def make_year(noise: str, story: str, seed: int, sigma: float = 0.01) -> Year:
                 value=value * (1.4 if hot else 1.0),
                 commit=f"{night:07x}",
                 valid=not hot,
-                reason="the clock was 61 % of its limit" if hot else None,
+                reason=Fact.message("the clock was 61 % of its limit") if hot else None,
             )
         )
         code.append(plot.code[night])

@@ -24,7 +24,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.regression.history import entry_of, run_id
-from tests.spoken import message
+from tests.spoken import message, spoken
 
 REGION = Scope("region", "mlp")
 
@@ -92,7 +92,7 @@ def values(document: RunDocument) -> dict[tuple[str, str | None], float]:
 def test_what_has_no_value_is_not_kept_and_what_is_contradicted_is_marked() -> None:
     kept = {value.key.metric: value for value in entry_of(document()).values}
     assert "time.p99" not in kept
-    assert (kept["ipc"].doubt, kept["time.median"].doubt) == ("clock", None)
+    assert (kept["ipc"].doubt, kept["time.median"].doubt) == (message("clock"), None)
 
 
 def test_sums_of_a_trace_are_kept_for_one_iteration() -> None:
@@ -113,7 +113,7 @@ def test_values_of_kernels_are_not_kept() -> None:
 @pytest.mark.parametrize("state", ["interrupted", "failed"])
 def test_a_run_that_did_not_end_well_is_kept_and_decides_nothing(state: str) -> None:
     entry = entry_of(document(state=state, failure="the workload was killed by SIGKILL"))
-    assert (entry.valid, entry.reason) == (False, "the workload was killed by SIGKILL")
+    assert (entry.valid, spoken(entry.reason)) == (False, "the workload was killed by SIGKILL")
 
 
 def test_a_run_keeps_its_name_when_it_is_moved_scrubbed_or_read_anew() -> None:

@@ -65,7 +65,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Profiled:
         folder.mkdir(parents=True)
         write_run(folder, run)
         profiled.append(spec.name)
-        return ProfileResult("done", "", None, folder, run, 0.1)
+        return ProfileResult("done", None, None, folder, run, 0.1)
 
     monkeypatch.setattr(profile_process, "profile_once", profile_once)
     return profiled

@@ -13,6 +13,7 @@ import pytest
 from profkit.core.codec import from_plain_data
 from profkit.core.types import (
     Change,
+    Fact,
     MetricOutcome,
     Night,
     Outcome,
@@ -103,16 +104,18 @@ def test_the_exit_code_is_that_of_the_gravest(
 
 
 def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
-    one = night(workload("a: b, 100 %\r\n", "missing", message="50 %\nof it", fix="do: this, now"))
+    one = night(
+        workload("a: b, 100 %\r\n", "missing", reason=Fact.message("50 %\nof it"), fix="do: this, now")
+    )
     assert night_annotations(one) == (
-        "::error title=a%3A b%2C 100 %25  %3A missing::50 %25 of it%0Afix: do: this, now\n"
+        '::error title=a%3A b%2C 100 %25  %3A missing::50 %25 "of it"%0Afix: do: this, now\n'
     )
 
 
 def hostile() -> Night:
     bad = metric(
         "regressed",
-        message=HOSTILE,
+        reason=Fact.message(HOSTILE),
         scope=Scope("region", HOSTILE * 50),
         commit=HOSTILE,
         since=HOSTILE,
@@ -121,10 +124,10 @@ def hostile() -> Night:
         HOSTILE, "ipc", "fail", message(HOSTILE), Threshold(">", 1, ""), None, "", Scope("run"), "measured"
     )
     one = workload(
-        HOSTILE, "regressed", metrics=(bad,), message=HOSTILE, fix=HOSTILE, run=HOSTILE, log=HOSTILE, ending="died",
-        verdicts=(verdict,),
+        HOSTILE, "regressed", metrics=(bad,), reason=Fact.message(HOSTILE), fix=HOSTILE,
+        run=HOSTILE, log=HOSTILE, ending="died", verdicts=(verdict,),
     )  # fmt: skip
-    return replace(night(one, notes=(HOSTILE,)), name=HOSTILE, id="n1")
+    return replace(night(one, notes=(Fact.message(HOSTILE),)), name=HOSTILE, id="n1")
 
 
 def test_text_from_outside_is_shown_and_never_obeyed() -> None:
@@ -143,5 +146,5 @@ def test_text_from_outside_is_shown_and_never_obeyed() -> None:
 
 def test_the_document_of_a_night_has_all_of_it() -> None:
     document = json.loads(night_to_text(MIXED))
-    assert document.pop("schema") == "profkit.night/1"
+    assert document.pop("schema") == "profkit.night/2"
     assert from_plain_data(Night, document) == MIXED

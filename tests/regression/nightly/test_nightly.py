@@ -14,8 +14,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from workplace import aged, commit, git, repository, told
 
+from profkit.core.codec import from_plain_data
+from profkit.core.types import Fact
+from profkit.reporting.facts import fact_text
 from tests import schemas
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
+from tests.spoken import sentences
 
 GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
 HEAD = """version: 1
@@ -38,6 +42,11 @@ def night(folder: Path, *options: str | Path, env: dict[str, str] | None = None)
 
 def by_name(document: Any) -> dict[str, Any]:
     return {workload["name"]: workload for workload in document["workloads"]}
+
+
+def said_of(workload: Any) -> str:
+    """Why it was not measured."""
+    return fact_text(from_plain_data(Fact, workload["reason"]))
 
 
 def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Path) -> None:
@@ -72,11 +81,9 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
         "tool": "machine",
         "good": "done",
     }
-    assert "SIGABRT" in found["crash"]["message"]
-    assert found["raise"]["message"].endswith(
-        "it said:\nModuleNotFoundError: No module named 'absent_module'"
-    )
-    assert "SIGKILL" in found["kill"]["message"]
+    assert "SIGABRT" in said_of(found["crash"])
+    assert said_of(found["raise"]).endswith("it said:\nModuleNotFoundError: No module named 'absent_module'")
+    assert "SIGKILL" in said_of(found["kill"])
     assert "on a Mac" in found["tool"]["fix"]
     assert "Traceback" not in said.err
     folder = tmp_path / "reports" / "nights" / said.json()["id"]
@@ -87,6 +94,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     assert states["good on cpu"] == ("0", "0")
     Draft202012Validator(schemas.night()).validate(said.json())
     assert json.loads((folder / "night.json").read_text()) == said.json()
+    assert sentences(said.json()) == []
 
 
 def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
@@ -101,10 +109,10 @@ def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
     )
     found = by_name(night(tmp_path).json())
     for name in ("forges", "floods"):
-        assert found[name]["message"].startswith("the workload exited with 1; it said:\n")
-        assert len(found[name]["message"]) <= 2000
+        assert said_of(found[name]).startswith("the workload exited with 1; it said:\n")
+        assert len(said_of(found[name])) <= 2000
         assert found[name]["fix"] is None
-    assert "ran past its time limit" in found["sleeps"]["message"]
+    assert "ran past its time limit" in said_of(found["sleeps"])
     assert found["sleeps"]["fix"] == "timeout: SECONDS"
 
 

@@ -87,25 +87,18 @@ def test_waiting_for_a_processor_is_taken_out_of_every_run(
     assert result.pairing.waited == pytest.approx(0.5, abs=0.15)
 
 
-def test_a_version_that_fails_now_and_then_is_measured_and_one_that_always_fails_is_not(
+def test_a_version_that_fails_ends_the_pairs(
     in_pairs: Callable[..., tuple[PairedResult, list[str]]],
 ) -> None:
     calls = itertools.count()
 
     def make(name: str) -> OneRun:
-        if next(calls) in (6, 13):
+        if next(calls) == 6:
             raise WorkloadError(f"{name} exited with 1")
         return noisy(1.2, 0.01)(name)
 
-    result, _ = in_pairs(make, floor=0.15)
-    assert result.changes[0].word == "different"
-    assert any("left out" in note for note in spoken_lines(result.notes))
-
-    def always(name: str) -> OneRun:
-        raise WorkloadError(f"{name} exited with 1")
-
     with pytest.raises(WorkloadError):
-        in_pairs(always)
+        in_pairs(make, floor=0.15)
 
 
 def test_ctrl_c_keeps_what_there_is(in_pairs: Callable[..., tuple[PairedResult, list[str]]]) -> None:

@@ -108,7 +108,7 @@ def test_on_a_device_one_count_of_calls_is_enough_and_the_trace_of_each_version_
         assert request.passes is not None
         assert request.limit is not None
         asked.append((request.passes, request.limit))
-        return ProfileResult("done", "", document=gpu_documents.of_trace())
+        return ProfileResult("done", document=gpu_documents.of_trace())
 
     monkeypatch.setattr(why_module, "profile_once", profile)
     version = Version("a", ("./train",), tmp_path)

@@ -15,6 +15,7 @@ from profkit.reporting.charts.marks import Chart, Charts, text_plot
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.page import PageBlocks
 from tests.reporting.charts.svg_facts import corners, hovers, marks, outside, overlaps, parsed, svg, words
+from tests.spoken import message
 
 FIRST = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 HOSTILE = '<script>alert("1")</script>' + "x" * 4000 + "\ud800\u202e"
@@ -90,7 +91,7 @@ def test_a_change_and_a_segment_are_marked_named_and_reached_by_keyboard() -> No
 
 def test_what_decides_nothing_is_hollow_off_the_line_and_without_an_interval() -> None:
     made = trend([1.0, 1.0, 1.0, 1.0, 1.0])
-    night = Night("x", made.series.points[2].started, "m", 9.0, valid=False, reason="throttled: hot")
+    night = Night("x", made.series.points[2].started, "m", 9.0, valid=False, reason=message("throttled: hot"))
     drawn = svg(trend_chart(changed(made, 2, night)))
     assert len(marks(drawn, "circle", "hollow")) == 1
     assert any("throttled: hot" in one for one in hovers(drawn))
@@ -129,7 +130,7 @@ def test_names_do_no_harm() -> None:
     key = SeriesKey(HOSTILE, "cpu", "a&b", Scope("kernel", HOSTILE))
     nights = (
         Night("a", "no date", "m", 1.0),
-        Night("b", "2026-01-01", "m", 2.0, valid=False, reason="<b>'\""),
+        Night("b", "2026-01-01", "m", 2.0, valid=False, reason=message("<b>'\"")),
     )
     drawn = svg(trend_chart(Trend(Series(key, "s", "lower", nights))))
     assert "<script" not in drawn

@@ -88,7 +88,7 @@ def test_a_sampled_function_stands_at_its_hottest_line() -> None:
 
 def allocations(growth: MemoryGrowth) -> Allocations:
     line = AllocationLine("a/b/c.py", 3, 4096, 2)
-    return Allocations(5 << 20, 3 << 20, growth, (line,), (line,), ("a note",))
+    return Allocations(5 << 20, 3 << 20, growth, (line,), (line,), (Fact.message("a note"),))
 
 
 LEAK = MemoryGrowth(1024.0, 1000.0, 1100.0, 50, True, Fact("keeps-growing"))

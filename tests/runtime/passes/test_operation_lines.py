@@ -113,7 +113,7 @@ def test_an_error_of_ours_switches_us_off_and_is_in_the_file(
     assert (lines._on, traced.emitting) == (False, [True, False])
     lines.finish()
     (line,) = (tmp_path / "stacks.jsonl.operations").read_text().splitlines()
-    assert json.loads(line)["reason"] == "OSError: no NVTX"
+    assert (json.loads(line)["reason"], json.loads(line)["said"]) == ("raised-there", "OSError: no NVTX")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
+from tests.spoken import spoken_lines
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -119,7 +120,7 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
 def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_path: Path) -> None:
     report = sampled(tmp_path, f"{BURN}\nimport os\nburn(0.4)\nos._exit(0)")
     assert spot(of(report, "sampled-functions"), "burn").own > 0.2
-    assert "ended without Python's exit" in report.warnings[0]
+    assert "ended without Python's exit" in spoken_lines(report.warnings)[0]
 
 
 def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:

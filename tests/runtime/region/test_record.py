@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import SampleSet
+from profkit.core.types import Fact, SampleSet
 from profkit.runtime.passes.read import read_record
 from profkit.runtime.region.record import (
     BenchmarkTimes,
@@ -26,7 +26,7 @@ RECORD = RegionRecord(
     regions=(RegionTimes("a", 3, 30, (0.1, 0.2), 2),),
     benchmarks=(BenchmarkTimes("b", SampleSet((0.1, 0.2), 4, (0.5,), True, False, 7, 1.5), 1e9, None),),
     precision=0.02,
-    notes=("a remark",),
+    notes=(Fact.of("perf-left", said="broken pipe"),),
 )
 
 
@@ -49,7 +49,7 @@ GOOD = json.loads(encode_record(RECORD))
     [
         "\0\0",
         "[]",
-        '{"schema": "profkit.run/5"}',
+        '{"schema": "profkit.run/6"}',
         json.dumps({**GOOD, "pid": None}),
         json.dumps({**GOOD, "regions": 3}),
         json.dumps({**GOOD, "regions": [{}]}),

@@ -30,7 +30,7 @@ from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
 from profkit.core.types import Fact, Speedup
 from profkit.execution.child import WorkerEnded
-from profkit.hardware.conditions import OtherProcesses
+from profkit.hardware.conditions import DisturbanceWatch
 from profkit.hardware.machine import usable_cores
 from profkit.kernels.evaluation.candidate.arguments import KernelError, Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
@@ -406,7 +406,7 @@ def time_pairs(
     MachineError.
     """
     begin, spent_verifying, verified, unread = perf_counter(), 0.0, 0, 0
-    others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
+    others = DisturbanceWatch(pids=[os.getpid(), reference.pid, candidate.pid])
     pairs: list[Pair] = []
     with ExitStack() as cleanup:
         bench = PairedBatches(candidate, reference, call, count, cleanup, gated=gated)

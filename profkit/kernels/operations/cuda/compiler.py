@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.types import Fact
 from profkit.kernels.operations.definitions import Unavailable
 
 MAJORS = (13, 12, 11)
@@ -31,7 +32,7 @@ class Compiler:
             self._library = ctypes.CDLL(library)
             self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
         except (OSError, AttributeError) as error:
-            raise Unavailable(f"{library} cannot be used as NVRTC: {error}", FIX) from None
+            raise Unavailable(Fact.of("not-nvrtc", name=library, said=str(error)), FIX) from None
         major, minor = ctypes.c_int(), ctypes.c_int()
         self._check(self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
         self.version = (major.value, minor.value)
@@ -92,7 +93,7 @@ def load_compiler() -> Compiler:
             return Compiler(place)
         except Unavailable:
             continue
-    raise Unavailable("NVRTC, which compiles CUDA kernels, is not here (no libnvrtc.so)", FIX)
+    raise Unavailable(Fact("no-nvrtc"), FIX)
 
 
 def library_names() -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from profkit.core.types import Fact
 from profkit.kernels import disk_cache
 from profkit.kernels.operations.cuda.compiler import Compiler, load_compiler
 from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, Unavailable, check_inputs
@@ -72,7 +73,7 @@ class CudaModule:
         try:
             self._driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
-            raise Unavailable(f"the CUDA driver cannot be loaded: {error}") from None
+            raise Unavailable(Fact.of("no-cuda-driver", said=str(error))) from None
         tool = load_compiler()
         options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}", "--std=c++17"]
         options += [f"-D{name}={value}" for name, value in sorted(constants.items())]
@@ -284,7 +285,7 @@ def _constants(dtype: Any, **more: int) -> tuple[tuple[str, int], ...]:
 def build(problem: Problem) -> Call:
     """The call, its kernels built. Raises Unavailable without a GPU or NVRTC, and for inputs that are not dense."""
     if problem.inputs[0].device.type != "cuda":
-        raise Unavailable("CUDA kernels need an NVIDIA GPU")
+        raise Unavailable(Fact("needs-nvidia-gpu"))
     return build_calls(problem)
 
 

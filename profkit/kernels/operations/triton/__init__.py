@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from profkit.core.types import Fact
 from profkit.kernels.operations.definitions import EPS, Call, Problem, Tensor, Unavailable, check_inputs
 
 # Elements of a row that a program holds: 16,384 are 64 KiB in float32, a quarter of a multiprocessor's registers. The
@@ -22,13 +23,13 @@ def build(problem: Problem) -> Call:
     x = problem.inputs[0]
     if x.device.type != "cuda":
         if os.environ.get("TRITON_INTERPRET") != "1":
-            raise Unavailable("Triton needs a GPU", "TRITON_INTERPRET=1 runs its kernels slowly on the CPU")
+            raise Unavailable(Fact("needs-gpu"), "TRITON_INTERPRET=1 runs its kernels slowly on the CPU")
         if problem.point.dtype == "bfloat16":
-            raise Unavailable("Triton's interpreter cuts bfloat16 off and does not round")
+            raise Unavailable(Fact("bfloat16-cut-off"))
     try:
         import triton  # noqa: F401
     except ImportError:
-        raise Unavailable("Triton is not installed", "pip install triton") from None
+        raise Unavailable(Fact("no-triton"), "pip install triton") from None
     check_inputs(problem)
     return _BUILDERS[problem.operation.name, problem.backward](problem)
 
@@ -50,9 +51,9 @@ def _by_rows(x: Tensor, widest: int = WIDEST) -> Any:
     from profkit.kernels.operations.triton import rows
 
     if x.numel() // x.shape[-1] > MOST_ROWS:
-        raise Unavailable(f"the Triton kernels take at most {MOST_ROWS:,} rows")
+        raise Unavailable(Fact.of("too-many-rows", most=MOST_ROWS))
     if x.shape[-1] > widest:
-        raise Unavailable(f"the Triton kernel takes rows of at most {widest:,} elements")
+        raise Unavailable(Fact.of("too-wide-rows", most=widest))
     return rows
 
 

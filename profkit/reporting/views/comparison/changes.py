@@ -78,7 +78,6 @@ def pair_facts(pairing: Pairing) -> list[tuple[str, Text]]:
     """How many pairs in which time, and what was taken out of their times."""
     pairs = f"{plural(pairing.pairs, 'pair')} in random order, "
     pairs += f"{format_figures(pairing.seconds, 2)} s of at most {format_figures(pairing.budget, 2)} s"
-    pairs += f"; {pairing.failed} more failed" if pairing.failed else ""
     rows: list[tuple[str, Text]] = [("runs", pairs)]
     if pairing.waited is not None:
         share = format_figures(100 * pairing.waited, 2)

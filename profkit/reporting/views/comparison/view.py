@@ -196,7 +196,8 @@ def headline(suite: ComparedSuite) -> str:
     first = suite.workloads[0] if suite.workloads else None
     if first is None or (first.comparison is not None and first.comparison.outcome == "same"):
         return counts or "no workload was compared"
-    said = verdict_text(first.comparison) if first.comparison is not None else first.reason.split("\n")[0]
+    known = first.comparison
+    said = fact_text(first.reason).partition("\n")[0] if known is None else verdict_text(known)
     return f"{first.name}: {said}" + (f" ({counts})" if len(words) > 1 else "")
 
 
@@ -229,7 +230,7 @@ def _without(suite: ComparedSuite) -> Iterator[Block]:
     items = []
     for workload in suite.workloads:
         if workload.comparison is None and workload.reason:
-            first, *others = workload.reason.split("\n")
+            first, *others = fact_text(workload.reason).split("\n")
             below: list[Text] = [soft(line) for line in others[-_LAST_WORDS:] if line.strip()]
             below += [joined(soft("fix: "), workload.fix)] if workload.fix else []
             items.append(Item((strong(workload.name), f": {first}"), tuple(below)))
@@ -263,7 +264,8 @@ def _machine(suite: ComparedSuite) -> Iterator[Block]:
     for w in suite.workloads:
         if w.comparison is None:
             state: CaseState = "error" if w.ending in _BROKEN else "skipped"
-            first, whole = w.reason.split("\n")[0], w.reason + (f"\nfix: {w.fix}" if w.fix else "")
+            reason = fact_text(w.reason)
+            first, whole = reason.split("\n")[0], reason + (f"\nfix: {w.fix}" if w.fix else "")
             case = Case(f"{suite.name}.{w.name}", "result", state, first, whole, kind=w.ending)
             yield Cases(w.name, (case,), suite.started, 0.0, (("outcome", w.ending),))
             if state == "error":

@@ -265,7 +265,7 @@ def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str
     words = word_of("stop", operation.stopped)
     if operation.stopped == "attempts":
         words = f"all {document.limits.attempts} attempts made"
-    return f"{words}: {operation.reason}" if operation.reason else words
+    return f"{words}: {fact_text(operation.reason)}" if operation.reason else words
 
 
 def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:

@@ -258,7 +258,7 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     facts = [("Started", format_utc_time(document.started))]
     if ceilings.bandwidth and ceilings.flops:
         most = f"{format_quantity(ceilings.bandwidth, 'B/s')} and {format_quantity(ceilings.flops, 'FLOP/s')}"
-        facts.append(("Roofline", f"{most}, measured: {ceilings.method}"))
+        facts.append(("Roofline", f"{most}, measured: {fact_text(ceilings.method)}"))
     else:
         facts.append(("Roofline", "not measured, so no share is shown"))
     if timed:
@@ -267,7 +267,8 @@ def _measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         calls = sorted({r.calls for r in timed})
         what = "single calls" if calls == [1] else f"means of {' or '.join(map(str, calls))} calls"
         facts.append(("Times", f"medians of {what} by {clocks}" + (f", {caches}" if caches else "")))
-    for name, told in (("Throttled", [r.throttled for r in timed]), ("Remarks", [r.remarks for r in timed])):
+    remarks = [tuple(map(fact_text, result.remarks)) for result in timed]
+    for name, told in (("Throttled", [r.throttled for r in timed]), ("Remarks", remarks)):
         for text, count in Counter(text for of_case in told for text in of_case).items():
             facts.append((name, f"in {plural(count, 'case')}: {text}"))
     if document.versions:
@@ -360,7 +361,7 @@ def _columns(document: SweepDocument) -> tuple[Column[CaseResult], ...]:
         Column("Sequence", lambda r: r.point.sequence, "n"),
         Column("Dimension", lambda r: r.point.dimension, "n"),
         Column("State", state),
-        Column("Remarks", lambda r: "; ".join((*r.remarks, *r.throttled)) or None),
+        Column("Remarks", lambda r: "; ".join((*map(fact_text, r.remarks), *r.throttled)) or None),
     )
 
 

@@ -195,7 +195,11 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     held = format_quantity(peak.value if peak is not None else None, "B")
     headline = f"Python holds {held} at most; {leak}."
     return summary_text(
-        "memory", headline, facts.readings, tables, (*found.notes, *absence_notes(facts.readings))
+        "memory",
+        headline,
+        facts.readings,
+        tables,
+        (*map(fact_text, found.notes), *absence_notes(facts.readings)),
     )
 
 

@@ -8,6 +8,7 @@ from profkit.analysis.summaries.host import scope_of
 from profkit.core import statistics
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Reading, RunDocument, SampleSet, Timing
+from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_text import time_line
 from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
@@ -79,7 +80,7 @@ def device_notes(timing: Timing) -> Iterator[str]:
         return
     yield "the GPU's caches held what the iteration before left (warm)."
     yield from _clock_notes(sets)
-    yield from dict.fromkeys(remark for samples in sets for remark in samples.remarks)
+    yield from dict.fromkeys(fact_text(remark) for samples in sets for remark in samples.remarks)
 
 
 def _clock_notes(sets: Sequence[SampleSet]) -> Iterator[str]:

@@ -16,9 +16,9 @@ import tracemalloc
 from array import array
 
 from .raises import RaiseCounter
-from .session import is_own, write_json
+from .session import fact, is_own, write_json
 
-SCHEMA = "profkit.tracemalloc/1"
+SCHEMA = "profkit.tracemalloc/2"
 MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
 MOST_LINES = 50
 SNAPSHOT_GROWTH = 1.5  # one of a million blocks takes seconds, so that there are few of them
@@ -36,7 +36,7 @@ class AllocationTracer:
 
     def __init__(self, out: str) -> None:
         self._out = out
-        self.notes: list[str] = []
+        self.notes: list[dict[str, object]] = []
         self._points = array("q", bytes(16 * MOST_POINTS))  # iteration, bytes; made before tracing begins
         self._count, self._stride, self._seen = 0, 1, 0
         self._entries, self._iterations_given = 0, False
@@ -102,9 +102,9 @@ class AllocationTracer:
         self._raises.stop()
         tracemalloc.stop()
 
-    def end_early(self, reason: str) -> None:
+    def end_early(self, seconds: float) -> None:
         """Write what was seen until now, and trace no more."""
-        self.notes.append(f"tracemalloc {reason}")
+        self.notes.append(fact("ended-early", "tracemalloc", seconds=seconds))
         self.finish()
         self._ended = True
 
@@ -137,7 +137,7 @@ class AllocationTracer:
                 "notes": [
                     *self.notes,
                     *(
-                        f"{words} are allocated outside Python: tracemalloc does not see them"
+                        fact("allocated-outside-python", words)
                         for module, words in _UNTRACED_MEMORY.items()
                         if module in sys.modules
                     ),

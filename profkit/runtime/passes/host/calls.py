@@ -12,9 +12,9 @@ import sys
 import threading
 from typing import Any
 
-from .session import ThreadCounter, is_own, write_atomically, write_json
+from .session import ThreadCounter, fact, is_own, write_atomically, write_json
 
-SCHEMA = "profkit.cprofile/1"
+SCHEMA = "profkit.cprofile/2"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
 PER_THREAD = sys.version_info < (3, 12)
 
@@ -36,7 +36,7 @@ class CallProfiler:
         self._thread = threading.get_ident()
         self._inside = False
         self._ended = self._entered = self._partial = False
-        self._notes: list[str] = []
+        self._notes: list[dict[str, object]] = []
 
     def start(self) -> None:
         """Profile from here; the imports come next."""
@@ -68,9 +68,9 @@ class CallProfiler:
             return
         (self._region if self._inside else self._setup).disable()
 
-    def end_early(self, reason: str) -> None:
+    def end_early(self, seconds: float) -> None:
         """Write what was seen until now, and profile no more."""
-        self._notes.append(f"cProfile {reason}")
+        self._notes.append(fact("ended-early", "cProfile", seconds=seconds))
         self._partial = True
         self.finish()
         self._ended = True
@@ -85,10 +85,8 @@ class CallProfiler:
         else:
             write_atomically(self._out, marshal.dumps(setup))
         if self._threads.started:
-            kind = "threads are not in the profile: cProfile sees the thread that started it"
-            if not PER_THREAD:
-                kind = "threads: calls of all threads are mixed in this profile (Python 3.12 and later)"
-            self._notes.append(f"{self._threads.started} {kind}")
+            seen = self._threads.started
+            self._notes.append(fact("threads-not-profiled" if PER_THREAD else "threads-mixed", count=seen))
         write_json(
             f"{self._stem}.json",
             {"schema": SCHEMA, "notes": self._notes, "partial": self._partial},

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from .everywhere import call_after_import
+from .session import fact
 
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
 MOST_MARKS = 20_000  # entries of regions; later ones are not marked
@@ -34,7 +35,7 @@ class DeviceTracer:
         self._entered = 0
         self._marks: list[tuple[str, int, int]] = []
         self._is_child = False
-        self.reason: str | None = None
+        self.reason: dict[str, Any] | None = None
 
     def start(self) -> None:
         """Wait for torch, where it is not there yet, and then for its first use of CUDA; neither is hurried."""
@@ -58,7 +59,7 @@ class DeviceTracer:
         """In a forked child: trace nothing."""
         self._profile, self._is_child = None, True
 
-    def end_early(self, reason: str) -> None:  # noqa: ARG002
+    def end_early(self, seconds: float) -> None:  # noqa: ARG002
         """Write what was traced until now."""
         self.finish()
 
@@ -73,7 +74,8 @@ class DeviceTracer:
         except Exception as error:
             self._fail(error)
         if self.reason or profile is None:
-            print(f"profkit: {self.reason or NO_CUDA}", file=sys.stderr)
+            failed = self.reason and f"torch's profiler cannot be used: {self.reason['names']['name']}"
+            print(f"profkit: {failed or NO_CUDA}", file=sys.stderr)
 
     # ------------------------------------------------------------ inside
 
@@ -131,7 +133,7 @@ class DeviceTracer:
 
     def _fail(self, error: Exception) -> None:
         text = str(error).strip().split("\n")[0]
-        self.reason = f"torch's profiler cannot be used: {type(error).__name__}: {text}"
+        self.reason = fact("torch-profiler-not-usable", f"{type(error).__name__}: {text}")
 
 
 def _wait_for_devices() -> None:

@@ -30,9 +30,13 @@ SCHEMA = "profkit.operations/1"
 PREFIX = "profkit-at "
 MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
 MOST_CALLS = 100_000
-COMPILED = "torch.compile (or torch.export) is used: the mode that sees calls would keep it from compiling"
-PROFILED = "the program uses a profiler of torch, which allows no other"
-ELSEWHERE = "CUDA was initialised in another thread than the main one"
+# Codes of facts: why it ends before its process does. `said` is what was raised.
+COMPILED, PROFILED, ELSEWHERE, RAISED = (
+    "torch-compiles",
+    "torch-profiles",
+    "cuda-of-another-thread",
+    "raised-there",
+)
 # Called for every tensor, and launching nothing.
 _QUESTIONS = frozenset(
     ("__get__", "__len__", "dim", "is_contiguous", "is_floating_point", "numel", "size", "stride")
@@ -56,6 +60,7 @@ class OperationLines:
         self._foreign: dict[CodeType, bool] = {}
         self._torch_folder = ""
         self._reason: str | None = None
+        self._said = ""
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
         self._memory, self._compiler = DeviceMemory(self._is_foreign), CompilerLog()
@@ -81,6 +86,7 @@ class OperationLines:
             "calls": self._calls,
             "lines": len(self._texts),
             "reason": self._reason,
+            "said": self._said,
             "memory": self._memory.end(),
             "breaks": self._compiler.breaks(),
             "recompiles": self._compiler.compiled_again(),
@@ -160,7 +166,8 @@ class OperationLines:
                 _remove_mode(sys.modules["torch"], self._mode)
 
     def _fail(self, error: Exception) -> None:
-        self._stop(f"{type(error).__name__}: {error}"[:300])
+        self._said = self._said or f"{type(error).__name__}: {error}"[:300]
+        self._stop(RAISED)
 
     def _forget(self) -> None:
         """In a forked child: it is not this process that is asked about."""

@@ -39,11 +39,13 @@ class Instrument(Protocol):
     def forget(self) -> None:
         """In a forked child: stop, write nothing."""
 
-    def end_early(self, reason: str) -> None:
-        """Stop and write the result, with the reason among its notes. Only of one whose plan has a time limit."""
+    def end_early(self, seconds: float) -> None:
+        """Stop after so long and write the result, which notes it. Only of one whose plan has a time limit."""
 
 
-ENDED = "stopped after {:.0f} s of a longer run, which went on without it: what came later is not in these numbers"
+def fact(code: str, name: str = "", **numbers: float) -> dict[str, Any]:
+    """A fact as it is written: profkit's own type is not here."""
+    return {"code": code, "numbers": numbers, "names": {"name": name}}
 
 
 class HostSession:
@@ -78,15 +80,15 @@ class HostSession:
         time.sleep(seconds)
 
         def end(_: object) -> int:
-            self.finish(ENDED.format(seconds))
+            self.finish(seconds)
             return 0
 
         ctypes = self._ctypes
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(end)  # kept until it is called
         ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 
-    def finish(self, early: str | None = None) -> None:
-        """Write the result, once, in the first process. `early`: why, where the program is not at its end yet."""
+    def finish(self, early: float | None = None) -> None:
+        """Write the result, once, in the first process. `early`: after so long, the program is not at its end yet."""
         if self._state != "running" or os.getpid() != self._pid:
             return
         self._state = "finishing"
