@@ -235,7 +235,7 @@ _ELSEWHERE = {
 }
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (
-    ("gpu", "trace", ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest")),
+    ("gpu", "trace", ("gpu.utilization", "time.gpu", "gpu.longest")),
     ("occupancy", "counters", ("gpu.occupancy",)),
     ("bandwidth", "counters", ("bandwidth.gpu", "bandwidth.gpu.share")),
 )
