@@ -11,11 +11,14 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.metrics import derive, formula_table, has_formulas
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.analysis.summaries import compose
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
 from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
-from profkit.analysis.targets import Target, evaluate_run, load_targets
+from profkit.analysis.targets.kernels import evaluate_run
+from profkit.analysis.targets.load import load_targets
+from profkit.analysis.targets.target import Target
 from profkit.backends import backend_named, backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from profkit.analysis.metrics import metal_counter_names
+from profkit.analysis.metrics.catalogue import metal_counter_names
 from profkit.analysis.summaries.metal_readings import (
     COUNTERS,
     INTERVALS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
     RUN,

@@ -12,7 +12,7 @@ from functools import partial
 from operator import truediv
 from typing import Literal
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.host import scope_of
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import (

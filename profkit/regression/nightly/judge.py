@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text

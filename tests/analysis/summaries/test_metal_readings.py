@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.metrics import all_metrics, metal_counter_names
+from profkit.analysis.metrics.catalogue import all_metrics, metal_counter_names
 from profkit.analysis.summaries.metal_readings import metal_trace_readings
 from profkit.core.types import (
     RUN,
@@ -24,7 +24,7 @@ from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.summarize import summarize_document as summarize
 from tests import metal_documents as metal
 from tests.reporting.shown import texts_of
-from tests.spoken import message, spoken
+from tests.spoken import spoken
 
 
 def told(document: RunDocument) -> dict[str, Reading]:
