@@ -144,16 +144,18 @@ def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | N
 
     None where that is nothing.
     """
-    between = _guest_allowance(baseline, candidate)
+    virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
     lost = lost_share(baseline), lost_share(candidate)
-    if between is None and max(lost) == 0:
+    if virtual is None and max(lost) == 0:
         return None
-    down, up = (-MARGIN * log(1 - share) for share in lost)
-    told = lost_fact(candidate, "candidate") if lost[1] >= lost[0] else lost_fact(baseline, "baseline")
-    if between is None:
-        return Allowance(down, up, (told,))
-    reasons = (*between.reasons, told) if max(lost) >= TOLD_LOSS else between.reasons
-    return Allowance(between.down + down, between.up + up, reasons)
+    size = log(GUEST_FACTOR) if virtual is not None else 0.0
+    down, up = (size - MARGIN * log(1 - share) for share in lost)
+    reasons = [Fact.of("guest", virtual=virtual, factor=GUEST_FACTOR)] if virtual is not None else []
+    if virtual is None or max(lost) >= TOLD_LOSS:
+        side, more = ("candidate", candidate) if lost[1] >= lost[0] else ("baseline", baseline)
+        stolen, waited = lost_shares(more.disturbances)
+        reasons.append(Fact.of("lost", side=side, stolen=stolen, waited=waited))
+    return Allowance(down, up, tuple(reasons))
 
 
 def lost_share(document: RunDocument) -> float:
@@ -162,21 +164,6 @@ def lost_share(document: RunDocument) -> float:
     Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
     """
     return min(MOST_LOST, sum(lost_shares(document.disturbances)))
-
-
-def lost_fact(document: RunDocument, side: str) -> Fact:
-    """What a run lost to others, and of which side of the comparison."""
-    stolen, waited = lost_shares(document.disturbances)
-    return Fact.of("lost", side=side, stolen=stolen, waited=waited)
-
-
-def _guest_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
-    """What is assumed of a guest; None where the machine is none."""
-    virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
-    if virtual is None:
-        return None
-    size = log(GUEST_FACTOR)
-    return Allowance(size, size, (Fact.of("guest", virtual=virtual, factor=GUEST_FACTOR),))
 
 
 # ---------------------------------------------------------------- the processor's speed, by the reference loop
