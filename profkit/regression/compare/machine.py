@@ -103,7 +103,9 @@ def _without_distance_effects(change: Change, baseline: RunDocument, candidate: 
 def _allowance_of_speed(speed: Interval) -> Allowance:
     """How much of it the program has is not known: from nothing to MOST_SENSITIVE times as much."""
     down, up = (max(0.0, MOST_SENSITIVE * size) for size in (-log(speed.low), log(speed.high)))
-    return Allowance(down, up, (speed_fact(speed),))
+    slower = max(speed.middle, 1 / speed.middle) - 1
+    side = "candidate" if speed.middle >= 1 else "baseline"
+    return Allowance(down, up, (Fact.of("reference-loop", share=slower, side=side),))
 
 
 def _allows(allowance: Allowance, change: Change) -> bool:
@@ -188,13 +190,6 @@ def _interval_of(turns: Sequence[float]) -> Interval:
     bounds = median_interval(turns)
     low, high = (min(turns), max(turns)) if bounds is None else (bounds.low, bounds.high)
     return Interval(low, median(turns), high)
-
-
-def speed_fact(speed: Interval) -> Fact:
-    """Which side the loop took longer in, and by how much."""
-    if speed.middle >= 1:
-        return Fact.of("reference-loop", share=speed.middle - 1, side="candidate")
-    return Fact.of("reference-loop", share=1 / speed.middle - 1, side="baseline")
 
 
 # ---------------------------------------------------------------- clocks and states

@@ -34,8 +34,8 @@ from profkit.core.types import (
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
+from profkit.profiling.run_steps import at_once
 from profkit.regression.paired.checkout import Version
-from profkit.regression.paired.counts import at_once
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
