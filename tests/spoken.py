@@ -83,9 +83,3 @@ def run_sentences(run: dict[str, object]) -> list[str]:
         "metal",
     )
     return sentences({key: run[key] for key in said})
-
-
-def case_sentences(cases: Any) -> list[str]:
-    """Those in what is said of the tests of an evaluation, or of the cases of a sweep."""
-    said = ("reason", "remarks", "bottleneck", "insight")
-    return sentences([{key: case[key] for key in said if key in case} for case in cases])

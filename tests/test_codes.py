@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import json
 import re
 import typing
 from collections.abc import Iterator
@@ -18,11 +17,13 @@ from profkit.backends import PassFindings
 from profkit.core import types as model
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
+from profkit.kernels.evaluation.document import evaluation_json, read_evaluation
 from profkit.profiling.summarize import summarize_report, targets_for
 from profkit.regression.nightly.session import NightState
+from profkit.runtime.passes.host import operation_lines as lines
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
-from tests.spoken import case_sentences, run_sentences
+from tests.spoken import run_sentences, sentences
 
 PACKAGE = ROOT / "profkit"
 TEXTS = {
@@ -105,11 +106,25 @@ def test_what_is_allowed_is_still_there() -> None:
         )
 
 
+CALLS = ("Fact", "Fact.of", "fact")
+
+
+def is_constant(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def is_code(key: ast.expr | None) -> bool:
+    return isinstance(key, ast.Constant) and key.value == "code"
+
+
 def codes_used() -> Iterator[str]:
     """The codes of facts that the code names, those of formulas and of profkit's own targets."""
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fact", "Fact.of") and node.args:
+            if isinstance(node, ast.Dict):  # the plain form, of what is loaded into a program
+                named = zip(node.keys, node.values, strict=True)
+                yield from (str(ast.literal_eval(v)) for k, v in named if is_code(k) and is_constant(v))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in CALLS and node.args:
                 code = node.args[0]
                 if isinstance(code, ast.Constant):
                     yield str(code.value)
@@ -117,6 +132,8 @@ def codes_used() -> Iterator[str]:
                     yield from (
                         str(one.value) for one in (code.body, code.orelse) if isinstance(one, ast.Constant)
                     )
+    yield from (lines.COMPILED, lines.PROFILED, lines.ELSEWHERE, lines.RAISED)
+    yield from (f"counter-set-{name}" for name in load_yaml(PACKAGE / "profilers" / "ncu" / "sets.yaml"))
     for tool in ("ncu", "perf", "valgrind"):
         table = formula_table(tool)
         yield from (*table.absent.values(), *table.missing.values())
@@ -142,12 +159,10 @@ def test_what_a_report_says_is_codes_with_values(file: str) -> None:
 
 
 def test_what_became_of_tests_is_codes_with_values() -> None:
-    tests = json.loads(
-        (ROOT / "tests" / "data" / "evaluations" / "own-kernels" / "evaluation.json").read_text("utf-8")
-    )["tests"]
-    assert any(test["reason"] for test in tests)
-    assert case_sentences(tests) == []
-    assert case_sentences([{"reason": "it is wrong in some places"}]) != []
+    recorded = read_evaluation(ROOT / "tests" / "data" / "evaluations" / "own-kernels")
+    assert any(result.reason for result in recorded.results)
+    assert sentences(evaluation_json(recorded)) == []
+    assert sentences([{"reason": "it is wrong in some places"}]) != []
 
 
 def fields_of(*kinds: Any) -> Iterator[tuple[str, str, Any]]:

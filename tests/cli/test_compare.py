@@ -14,6 +14,7 @@ from profkit.core.types import RunDocument
 from tests.cli_runner import profkit
 from tests.comparison_documents import run
 from tests.conftest import ROOT
+from tests.spoken import sentences
 
 NCU = ROOT / "tests" / "data" / "cuda" / "ncu"
 NSYS = ROOT / "tests" / "data" / "cuda" / "nsys"
@@ -55,6 +56,7 @@ def test_the_exit_code_says_same_regressed_or_improved(runs: tuple[Path, Path, P
 def test_json_is_one_document_whatever_comes_of_it(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
     said = profkit("compare", *runs[::2], "--format", "json", cwd=tmp_path)
     assert said.json()["outcome"] == "regressed"
+    assert sentences(said.json()) == []
     assert said.err == ""
     broken = profkit("compare", runs[0], tmp_path / "nothing", "--format", "json", cwd=tmp_path)
     assert broken.code == 2

@@ -14,6 +14,7 @@ from tests.cli_runner import profkit
 from tests.conftest import ROOT
 from tests.regression.history.entries import entry, value
 from tests.regression.history.test_entry import document
+from tests.spoken import sentences
 
 REPORT = ROOT / "tests" / "data" / "cuda" / "nsys" / "hostbound.sqlite"
 
@@ -71,6 +72,7 @@ def test_a_report_may_be_given_a_workload_and_a_commit(tmp_path: Path) -> None:
     shown = profkit("history", "show", "--format", "json", cwd=tmp_path).json()
     assert (shown["schema"], shown["workload"], shown["commit"]) == ("profkit.entry/2", "my tools", "abc123")
     assert {one["key"]["workload"] for one in shown["values"]} == {"my tools"}
+    assert sentences(shown) == []
 
 
 def test_a_trend_is_told_with_its_segment_and_its_change(year: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.source import make_source_request
 from tests.cli_runner import Said, profkit
 from tests.generation.model_server import ModelServer, Reply, Request, failed, needs_packages, rate_limited
+from tests.spoken import sentences
 
 pytestmark = needs_packages
 KEY = "sk-made-up-9c1e7f2b5a"
@@ -129,6 +130,7 @@ def test_each_kind_of_answer_has_its_status_and_its_feedback_and_the_loop_goes_o
     assert said.code == 0
     (operation,) = said.json()["operations"]
     assert (operation["best"], operation["stopped"]) == (8, "attempts")
+    assert sentences(said.json()) == []
     for number, words in FEEDBACK:
         assert words in done.feedback(number)
     check_requests(done)

@@ -67,7 +67,7 @@ class Fact:
 
     @classmethod
     def message(cls, text: str, fault: str | None = None) -> Fact:
-        """What another program said; where somebody asks which known fault that is, its code."""
+        """What another program said, or an error; where somebody asks which known fault that is, its code."""
         return cls("text", names={"text": text, **({"fault": fault} if fault is not None else {})})
 
     @property

@@ -131,7 +131,7 @@ class LaunchGroup:
     launches: int = 0
     seconds: array[float] = field(default_factory=lambda: array("d"))
     numbers: dict[str, array[float]] = field(default_factory=dict)
-    faults: dict[str, dict[str, int]] = field(default_factory=dict)  # metric -> what was wrong -> launches
+    faults: dict[str, dict[Fact, int]] = field(default_factory=dict)  # metric -> what was wrong -> launches
     shapes: set[tuple[int | None, int | None]] = field(default_factory=set)  # registers, shared memory
     devices: set[int | None] = field(default_factory=set)
 
@@ -151,18 +151,18 @@ class LaunchGroup:
                     numbers[name] = array("d")
                 numbers[name].append(value)
             else:
-                self._fault(name, "value-is-nan" if math.isnan(value) else "value-is-infinite")
+                self._fault(name, Fact("value-is-nan" if math.isnan(value) else "value-is-infinite"))
 
     def _no_number(self, name: str, value: str | None) -> None:
         """Text is what some attributes are, and left out; but not where a number should stand."""
         if value is None:
-            self._fault(name, "value-of-instances")
+            self._fault(name, Fact("value-of-instances"))
         elif value.lower() in NOT_AVAILABLE:
-            self._fault(name, "value-not-available")
+            self._fault(name, Fact("value-not-available"))
 
-    def _fault(self, name: str, code: str) -> None:
+    def _fault(self, name: str, what: Fact) -> None:
         counts = self.faults.setdefault(name, {})
-        counts[code] = counts.get(code, 0) + 1
+        counts[what] = counts.get(what, 0) + 1
 
     def counters(self) -> Iterable[Counter]:
         """Of each metric the median over the launches, or why there is none."""
@@ -171,8 +171,8 @@ class LaunchGroup:
             faults = self.faults.get(name, {})
             several = self.launches > 1
             said = (
-                Fact.of("in-launches", Fact(code), count=count, of=self.launches) if several else Fact(code)
-                for code, count in faults.items()
+                Fact.of("in-launches", what, count=count, of=self.launches) if several else what
+                for what, count in faults.items()
             )
             yield Counter(
                 name=name,

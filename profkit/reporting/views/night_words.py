@@ -121,10 +121,9 @@ def missed_targets(workload: WorkloadOutcome) -> list[str]:
 
 
 def short_reason(reason: str) -> str:
-    """A reason in one line: of what a workload printed at its end the last line, which names the error, in quotes."""
-    head, said, printed = reason.partition("; it said:\n")
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
+    """A reason in one line: where it ends with what a program printed, that ends with its last line, in quotes."""
+    first, *printed = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
+    return f'{first} "{shorten(printed[-1], _SAID)}"' if printed else " ".join(first.split())
 
 
 def night_reason(night: Night) -> str:

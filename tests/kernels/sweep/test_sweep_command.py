@@ -14,7 +14,7 @@ from small_sweep import MISBEHAVING, request_for, settled
 from profkit.core.types import CaseResult, CaseState
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process, profkit
 from tests.journals import store_sweep
-from tests.spoken import case_sentences, message
+from tests.spoken import message, sentences
 
 
 def sweep(*arguments: str, cwd: Path) -> Said:
@@ -37,7 +37,7 @@ def test_a_sweep_as_json_is_one_document_and_nothing_else(folder: Path, tmp_path
     assert found["schema"] == "profkit.sweep/3"
     assert found["folder"] == str(folder)
     assert len(found["sweep"]["results"]) == 2
-    assert case_sentences(found["sweep"]["results"]) == []
+    assert sentences(found["sweep"]) == []
     assert found["sweep"]["complete"] is True
 
 

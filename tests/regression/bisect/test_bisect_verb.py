@@ -12,6 +12,7 @@ import pytest
 from tests import schemas
 from tests.cli_runner import Said, profkit
 from tests.git_repository import git
+from tests.spoken import sentences
 
 # Seconds of a processor: the same however busy the machine is.
 PROGRAM = """
@@ -53,7 +54,9 @@ def bisect(folder: Path, good: str, bad: str, *words: str, **named: Any) -> Said
 
 
 def state_in(folder: Path) -> Any:
-    return json.loads((folder / "bisect.json").read_text())
+    document = json.loads((folder / "bisect.json").read_text())
+    assert sentences(document) == []
+    return document
 
 
 @pytest.mark.timed

@@ -11,6 +11,7 @@ from workplace import InTurn, commit, git, notes_of, repository, told
 
 from profkit.regression.paired.counts import Counts
 from tests.cli_runner import profkit
+from tests.spoken import sentences
 
 HEAD = """version: 1
 defaults: {backend: cpu, timing: 0.1, precision: 0.3, budget: 120}
@@ -44,6 +45,7 @@ def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
         "nightly", "night.yaml", "--format", "json", "--quiet", "--night", id, cwd=place, process=False
     )
     assert said.out, said.err
+    assert sentences(said.json()) == []
     (workload,) = said.json()["workloads"]
     return said.code, workload, next(m for m in workload["metrics"] if m["metric"] == "instructions")
 

@@ -108,7 +108,7 @@ def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
         workload("a: b, 100 %\r\n", "missing", reason=Fact.message("50 %\nof it"), fix="do: this, now")
     )
     assert night_annotations(one) == (
-        "::error title=a%3A b%2C 100 %25  %3A missing::50 %25 of it%0Afix: do: this, now\n"
+        '::error title=a%3A b%2C 100 %25  %3A missing::50 %25 "of it"%0Afix: do: this, now\n'
     )
 
 

@@ -19,6 +19,7 @@ from profkit.core.types import Fact
 from profkit.reporting.facts import fact_text
 from tests import schemas
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
+from tests.spoken import sentences
 
 GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
 HEAD = """version: 1
@@ -93,6 +94,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     assert states["good on cpu"] == ("0", "0")
     Draft202012Validator(schemas.night()).validate(said.json())
     assert json.loads((folder / "night.json").read_text()) == said.json()
+    assert sentences(said.json()) == []
 
 
 def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from profkit.regression import profile_process
 from profkit.regression.history import open_history
 from profkit.regression.profile_process import ProfileResult
 from tests.cli_runner import profkit
+from tests.spoken import sentences
 
 pytestmark = pytest.mark.usefixtures("simulated")
 HEAD = """version: 1
@@ -36,6 +37,7 @@ def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
         "nightly", "night.yaml", "--format", "json", "--quiet", "--night", id, cwd=place, process=False
     )
     assert said.out, said.err
+    assert sentences(said.json()) == []
     (workload,) = said.json()["workloads"]
     decided = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
     return said.code, workload, decided

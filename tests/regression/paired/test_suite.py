@@ -12,6 +12,7 @@ from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 from tests.git_repository import git
 from tests.paired_documents import compared
 from tests.regression.paired.suite_repository import compare, repository
+from tests.spoken import sentences
 
 DIFFERENT, SAME, OPEN = compared(0.12), compared(0.0, 0.001), compared(0.02, 0.02)
 BETTER = compared(-0.12)
@@ -62,6 +63,7 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
     said = compare(folder, "--suite", "nightly.yaml", "--base", "main", "--format", "json", "--output", "out")
     assert said.returncode == 1, said.stderr
     document = json.loads(said.stdout)
+    assert sentences(document) == []
     assert (document["schema"], document["outcome"], document["exit_code"]) == (
         "profkit.comparisons/2",
         "regressed",

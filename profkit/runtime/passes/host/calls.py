@@ -85,8 +85,8 @@ class CallProfiler:
         else:
             write_atomically(self._out, marshal.dumps(setup))
         if self._threads.started:
-            code = "threads-not-profiled" if PER_THREAD else "threads-mixed"
-            self._notes.append(fact(code, count=self._threads.started))
+            seen = self._threads.started
+            self._notes.append(fact("threads-not-profiled" if PER_THREAD else "threads-mixed", count=seen))
         write_json(
             f"{self._stem}.json",
             {"schema": SCHEMA, "notes": self._notes, "partial": self._partial},
