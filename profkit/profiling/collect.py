@@ -291,7 +291,9 @@ class RunCollector:
             allocations=findings.allocations or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
-        self._progress.end(_ending_text(result))
+        cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
+        word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
+        self._progress.end(f"{word} in {result.seconds:.0f} s{cost}")
         if self.first_answer is None and findings.sampled is None and not self._is_last(findings, plain):
             return
         before, self._answer = self._answer, self._answer_now()
@@ -421,9 +423,3 @@ def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tup
         if place not in merged or reading.value is not None:
             merged[place] = reading
     return tuple(merged.values())
-
-
-def _ending_text(result: PassResult) -> str:
-    cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
-    word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
-    return f"{word} in {result.seconds:.0f} s{cost}"
