@@ -226,7 +226,7 @@ class RunCollector:
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
         )
-        self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
+        self._progress.end(f"{plural(len(seconds), 'sample')} in {result.seconds:.0f} s")
         return replace(
             known,
             marked=main.kind != "process",
