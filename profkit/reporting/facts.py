@@ -35,11 +35,14 @@ def _texts() -> Mapping[str, Any]:
 
 
 def fact_text(fact: Fact | None) -> str:
-    """The sentence of a fact, nothing of None; a code that nobody knows is shown as it is."""
+    """The sentence of a fact, nothing of None; a code that nobody knows, or without its values, as it is."""
     if fact is None:
         return ""
     known = {"reason": "", "counters": "", **fact.names, **fact.numbers}
-    return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
+    try:
+        return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
+    except (LookupError, ValueError, TypeError):  # a document may say anything
+        return fact.code
 
 
 def word_of(kind: str, name: str) -> str:
