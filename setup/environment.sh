@@ -147,7 +147,9 @@ except metadata.PackageNotFoundError: pass' >"$constraints"
         try "newer pip" pip_install --upgrade pip || stop 3 "pip could not reach its package index"
     fi
     if [ "$extras" = dev ] && [ "${PROFKIT_LOCK:-1}" != 0 ]; then
-        try "the packages of setup/locked.txt" pip_install --require-hashes -r "$root/setup/locked.txt" ||
+        # Not compiled: few of their modules are imported, and each is compiled then.
+        try "the packages of setup/locked.txt" \
+            pip_install --no-compile --require-hashes -r "$root/setup/locked.txt" ||
             say "not all of them are to be had here; what pyproject.toml allows is installed instead, without hashes"
     fi
     # A plain path entry: setuptools' default import hook would add 10 ms to every start of this Python.

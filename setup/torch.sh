@@ -43,9 +43,10 @@ add_torch() {
 
 # For the tests only: Triton kernels run on the CPU in Triton's interpreter. A torch without CUDA comes without it.
 add_triton() {
-    local note=$venv/profkit-triton
+    local torch note=$venv/profkit-triton
     if [ "$extras" != dev ] || [ -e "$note" ] || [ "$(uname -sm)" != "Linux x86_64" ]; then return 0; fi
-    case $(version_of torch || true) in
+    torch=$(version_of torch) || return 0 # it may come later
+    case $torch in
         "$torch_release"*)
             version_of triton >/dev/null ||
                 try "triton $triton_release" pip_install --no-deps "triton==$triton_release" ||

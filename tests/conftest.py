@@ -32,7 +32,7 @@ os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.envir
 
 
 # How long an example takes depends on the machine and on who else uses it.
-settings.register_profile("profkit", deadline=None)
+settings.register_profile("profkit", deadline=None, max_examples=40)
 settings.load_profile("profkit")
 
 

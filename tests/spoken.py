@@ -67,7 +67,7 @@ def sentences(data: object, key: str = "") -> list[str]:
 
 
 def run_sentences(run: dict[str, object]) -> list[str]:
-    """Those in what a run says: its passes, counters, readings, summaries, verdicts, kernels, memory and commit."""
+    """Those in what a run says: its passes, counters, readings, notes and all else but its advice."""
     said = (
         "passes",
         "counters",

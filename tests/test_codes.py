@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import re
 import typing
 from collections.abc import Iterator
@@ -17,9 +18,11 @@ from profkit.backends import PassFindings
 from profkit.core import types as model
 from profkit.core.run_folder import run_to_json
 from profkit.core.tables import load_yaml
+from profkit.core.types import Fact
 from profkit.kernels.evaluation.document import evaluation_json, read_evaluation
 from profkit.profiling.summarize import summarize_report, targets_for
 from profkit.regression.nightly.session import NightState
+from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.host import operation_lines as lines
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
@@ -220,6 +223,15 @@ def test_no_sentence_of_ours_is_a_message_of_another_program() -> None:
     sources = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in FILES}
     assert {name: lines for name, text in sources.items() if (lines := messages_of_ours(text))} == {}
     assert messages_of_ours('Fact.message(f"{tool} left nothing")\nFact.message(f"{kind}: {said}")') == [1]
+
+
+def test_a_fact_without_its_values_is_its_code() -> None:
+    """As one that a program wrote into its own record may be."""
+    codes = load_yaml(PACKAGE / "reporting" / "facts.yaml")
+    texts = {code: fact_text(Fact(code, {"count": math.nan, "value": math.nan})) for code in codes}
+    assert {code for code, text in texts.items() if not text} == {"together", "not-python"}  # of parts alone
+    assert fact_text(Fact("perf-left")) == "perf-left"
+    assert fact_text(Fact("torn-lines", {"count": math.nan})) == "torn-lines"
 
 
 def test_no_code_has_two_sentences() -> None:

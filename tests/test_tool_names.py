@@ -18,6 +18,9 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "profkit"
 TOOLS = sorted(PROFILERS.keys() - set(get_args(PassName)))  # cprofile is the name of a pass, too
 _TOOL = re.compile(rf"(?<![\w.-])(?:{'|'.join(TOOLS)})(?!\w)")
+BACKENDS = frozenset(backend_names())
+# What a fault is made of: a file without any of it has none, and is not parsed.
+_TRACE = re.compile(rf"{_TOOL.pattern}|profkit\.profilers|['\"](?:{'|'.join(BACKENDS)})['\"]")
 OWNERS = ("profilers/", "backends/")
 # Where a name may stand all the same, and what it is there.
 ALLOWED = {
@@ -33,6 +36,8 @@ ALLOWED = {
 
 def faults(place: str, source: str) -> Iterator[str]:
     """Every string with a tool's name, import of a tool's modules, and comparison with a backend's name."""
+    if not _TRACE.search(source):
+        return
     tree = ast.parse(source)
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -56,7 +61,7 @@ def _is_of_backend(comparison: ast.Compare) -> bool:
         for part in ast.walk(side)
         if isinstance(part, ast.Constant) and part.value
     }
-    return bool(names & set(backend_names())) and any("backend" in ast.unparse(side) for side in sides)
+    return bool(names & BACKENDS) and any("backend" in ast.unparse(side) for side in sides)
 
 
 def test_no_other_package_names_a_profiler_or_compares_a_backends_name() -> None:

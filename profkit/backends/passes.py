@@ -136,6 +136,10 @@ class BackendRun:
         planned = tuple(plan for each in asked if each is not None for plan in each.plan(state))
         return Plan(self.name, self.context.depth, planned)
 
+    def after_failure(self, message: str) -> PassPlan | None:  # noqa: ARG002
+        """The pass that says why the workload failed, by what it printed; None where there is none."""
+        return None
+
     def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
         """What the artifacts of one pass say. Raises UnreadableReport where they cannot be read."""
         one = self.pass_named(plan.name)

@@ -247,7 +247,7 @@ def read_pass_notes(path: Path) -> tuple[Fact, ...]:
     """What the pass itself remarked (threads that it did not see, an early end); nothing where it left no facts."""
     try:
         return from_plain_data(tuple[Fact, ...], json.loads(read_bounded(path))["notes"], "notes")
-    except (OSError, ValueError, KeyError, TypeError, UnreadableReport):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnreadableReport):
         return ()
 
 

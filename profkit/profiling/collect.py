@@ -53,6 +53,7 @@ PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: pass
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
 ONE_MORE = 1.6  # plain runs: a pass that samples and traces
+AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -149,6 +150,18 @@ class RunCollector:
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._add_peaks(known)
 
+    def explain_failure(self, message: str) -> str | None:
+        """What the backend can find out of a workload that failed with this message, as the first answer says it."""
+        plan = self._run.after_failure(message)
+        if plan is None:
+            return None
+        # What took so long until it failed may take longer where it is looked at, but not for ever.
+        limit = AGAIN[0] * (time.monotonic() - self._begin) + AGAIN[1]
+        record = self._collect_pass(replace(plan, limit=limit), PlanState(marked=False))
+        self._add_findings(plan, replace(record.result, state="finished", reason=None), None)
+        answer = self._answer_now()
+        return f"{answer.title}: {answer.evidence}" if answer is not None else None
+
     def _update_plan(self, known: PlanState) -> Plan:
         """What the backend plans now; written where it differs from what was written."""
         plan, before = self._run.plan(known), self.document.plan
@@ -212,7 +225,7 @@ class RunCollector:
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
         )
-        self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
+        self._progress.end(f"{plural(len(seconds), 'sample')} in {result.seconds:.0f} s")
         return replace(
             known,
             marked=main.kind != "process",

@@ -19,6 +19,7 @@ from profkit.core.errors import (
     ProfkitError,
     Progress,
     UsageError,
+    WorkloadError,
     writing,
 )
 from profkit.core.files.safe_folder import chown_to_sudo_user, without_links, write_whole
@@ -105,6 +106,12 @@ def profile_workload(
             state = "interrupted"
         except ProfkitError as fault:
             progress.end("failed")
+            if isinstance(fault, WorkloadError):
+                with contextlib.suppress(
+                    ProfkitError, KeyboardInterrupt
+                ):  # the failure itself is told anyhow
+                    why = collector.explain_failure(fault.message)
+                    fault.message += f"\n{why}" if why is not None else ""
             fault.message = hide_values(fault.message, context.hidden)
             _write_failure(collector, folder, targets, fault.message, page=page)
             fault.run = folder

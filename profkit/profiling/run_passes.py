@@ -392,6 +392,8 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
             planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
             passes[place] = planned
         if seconds <= left:
+            if planned.limit is not None:  # what takes longer than was thought ends with the budget
+                passes[place] = replace(planned, limit=min(planned.limit, max(left, 1.3 * seconds)))
             left -= seconds
         else:
             passes[place] = replace(

@@ -35,11 +35,14 @@ def _texts() -> Mapping[str, Any]:
 
 
 def fact_text(fact: Fact | None) -> str:
-    """The sentence of a fact, nothing of None; a code that nobody knows is shown as it is."""
+    """The sentence of a fact, nothing of None; a code that nobody knows, or without its values, as it is."""
     if fact is None:
         return ""
     known = {"reason": "", "counters": "", **fact.names, **fact.numbers}
-    return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
+    try:
+        return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
+    except (LookupError, ValueError, TypeError):  # a document may say anything
+        return fact.code
 
 
 def word_of(kind: str, name: str) -> str:
@@ -222,7 +225,7 @@ _CLAUSES: Mapping[str, Callable[[float], str]] = {
     "seen": lambda value: f" (a change of {percent_text(value)} would have been seen)" if value else "",
     "by": lambda value: f" by {100 * value:+.1f} %" if value else "",
     "status": lambda value: describe_status(round(value)),
-    "mended": lambda value: f"; {plural(round(value), 'test')} failed and passed now" if value else "",
+    "mended": lambda value: f"; {plural(round(value), 'test')} failed before and passed now" if value else "",
     "calls": lambda value: f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.2f}",
     "and": lambda more: f" and {more:.0f} more are" if more else " is",
     "busiest": lambda lanes: " of the busiest device" if lanes > 1 else "",

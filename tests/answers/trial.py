@@ -201,7 +201,7 @@ def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
     """A recorded run as it is judged today. Its files may be compressed."""
     from profkit.analysis.timeline.origins import with_operations
     from profkit.backends import PassFindings
-    from profkit.backends.cuda.kernels import with_definitions
+    from profkit.backends.cuda.program_source import with_definitions
     from profkit.backends.cuda.run import add_launchers
     from profkit.core.run_folder import SCHEMA, run_from_json
     from profkit.profilers.registry import recognise_format
@@ -210,18 +210,18 @@ def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
     with TemporaryDirectory() as unpacked:
         _unpack(folder, Path(unpacked))
         recorded = json.loads((Path(unpacked) / "run.json").read_text())
-        raw = {key: value for key, value in recorded.items() if key in RAW}
+        raw = {key: value for key, value in recorded.items() if key in (*RAW, "trace")}
         document = run_from_json({**raw, "schema": SCHEMA})
         found = add_launchers(PassFindings(), Path(unpacked))
         document = replace(document, profiles=(*document.profiles, *found.profiles))
         sqlite = Path(unpacked) / "artifacts" / "trace.sqlite"
+        workload = replace(
+            document.workload, folder=str(truths.programs), command=(str(truths.source_of(name)),)
+        )
+        trace = document.trace
         if sqlite.is_file():
-            trace = recognise_format(sqlite).read(sqlite).trace
-            workload = replace(
-                document.workload, folder=str(truths.programs), command=(str(truths.source_of(name)),)
-            )
-            trace = with_definitions(with_operations(trace, found.launched), workload)
-            document = replace(document, trace=trace)
+            trace = with_operations(recognise_format(sqlite).read(sqlite).trace, found.launched)
+        document = replace(document, trace=with_definitions(trace, workload))
     return judge_document(document, targets_for("cuda"))
 
 

@@ -299,7 +299,7 @@ def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -
     assert run.run_from_json(data) == document
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback(data: st.DataObject) -> None:
     tree = json.loads(run.run_to_text(documents.document()))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import sys
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,6 +10,15 @@ from typing import Any, ClassVar
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from guide_kernels import (  # noqa: E402
+    crash,
+    gated,
+    gated_in_half,
+    gated_otherwise,
+    in_place_of_a_new_tensor,
+    relu,
+)
 
 from profkit.core.errors import UsageError  # noqa: E402
 from profkit.evaluation import (  # noqa: E402
@@ -48,18 +55,6 @@ class Redrawn:
         return (torch.randn(3, 5),)
 
 
-def relu(x: Any) -> Any:
-    return torch.clamp(x, min=0)
-
-
-def in_place_of_a_new_tensor(x: Any) -> Any:
-    return x.clamp_(min=0)  # right, and its argument is destroyed
-
-
-def crash(x: Any) -> Any:
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
 def test_a_right_kernel_passes_all_its_tests_and_has_a_speed_up() -> None:
     torch.set_num_threads(2)
     grad = torch.is_grad_enabled()
@@ -86,18 +81,6 @@ def test_a_wrong_kernel_is_not_timed_and_its_own_tests_stay_as_they_were() -> No
     speed, (row,) = eval_performance("relu", in_place_of_a_new_tensor, [test])
     assert math.isnan(speed)
     assert (f"{row.speedup:.2f} {row.benchmark_time_ms:.3f}", row.successfully_ran) == ("nan nan", False)
-
-
-def gated(x: Any, y: Any, *, scale: float = 1.0) -> Any:
-    return torch.sigmoid(x @ y) * scale
-
-
-def gated_in_half(x: Any, y: Any, *, scale: float = 1.0) -> Any:
-    return gated(x.bfloat16(), y.bfloat16(), scale=scale).float()
-
-
-def gated_otherwise(x: Any, y: Any, *, scale: float = 1.0) -> Any:
-    return torch.mm(x, y).sigmoid_().mul_(scale)
 
 
 def test_a_function_of_python_is_a_reference_like_an_operation() -> None:

@@ -172,20 +172,7 @@ def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
     )
     program.chmod(0o755)
     said = profkit(
-        *(
-            "profile",
-            "--on",
-            where,
-            "--backend",
-            "cpu",
-            "--passes",
-            "timing",
-            "--sampling",
-            "0.1",
-            "--",
-            "python",
-            "bench.py",
-        ),
+        *("profile", "--on", where, *QUICK, "--", "python", "bench.py"),
         cwd=project,
         env={"PATH": f"{program.parent}:{ENVIRONMENT['PATH']}"},
     )

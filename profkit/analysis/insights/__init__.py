@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights import (
+    gpu_calls,
     gpu_devices,
     gpu_host,
     gpu_latency,
@@ -35,15 +36,25 @@ RULES: tuple[Rule, ...] = (
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
+    Rule("out-of-memory", gpu_lines.memory_is_full),
+    Rule("debug-checks", gpu_lines.debug_checks),
+    Rule("device-allocations", gpu_calls.device_allocations),
+    Rule("small-copies", gpu_calls.small_copies),
+    Rule("not-compiled", gpu_calls.operations_one_by_one),
     Rule("device-sync", gpu_lines.device_sync),
     Rule("graph-breaks", gpu_lines.graph_breaks),
     Rule("recompilations", gpu_lines.recompilations),
+    Rule("autotuned-again", gpu_lines.autotuned_again),
     Rule("growing-memory", gpu_lines.growing_device_memory),
     Rule("written-out-attention", gpu_lines.written_out_attention),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
     Rule("host-pauses", gpu_timeline.host_pauses),
     Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("contended-sums", gpu_calls.contended_sums),
+    Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
+    Rule("unlucky-transform", gpu_calls.unlucky_transforms),
+    Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),
@@ -71,6 +82,11 @@ GPU_RULES = frozenset(
     if not rule.find.__module__.rpartition(".")[2].startswith("host")
     and rule.find
     not in (
+        gpu_calls.device_allocations,
+        gpu_calls.small_copies,
+        gpu_calls.operations_one_by_one,
+        gpu_lines.debug_checks,
+        gpu_lines.memory_is_full,
         gpu_lines.device_sync,
         gpu_lines.growing_device_memory,
         gpu_timeline.late_launches,
@@ -82,6 +98,12 @@ COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.en
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
+_CAUSES = (
+    "debug-checks",
+    "device-allocations",
+    "small-copies",
+    "not-compiled",
+)  # rules that say why a device waits
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
@@ -114,6 +136,10 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     told = {(one.where.file, one.where.line) for one in behind}
     patterns = spots.spot_insights(document, _PATTERNS)
     on_spots = (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
+    if any(
+        one.rule == "out-of-memory" for one in ranked
+    ):  # the program ended there: nothing else is to be said
+        return tuple(one for one in ranked if one.rule == "out-of-memory")
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
     return (*_beside_device(evidence, ranked), *_of_nsight(evidence))
@@ -125,14 +151,31 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     if any(one.rule == "late-launches" for one in ranked):
         ranked = [one for one in ranked if one.rule != "small-kernels"]
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
-    if explained is not None and explained.gain is not None:
-        rest = [one for one in ranked if not _is_explained(one, explained.where, explained.gain.at_most)]
-        ranked = sorted((explained, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
+    causes = [one for one in ranked if one.rule in _CAUSES]
+    ranked = [*causes, *(one for one in ranked if one.rule not in _CAUSES)]
+    for cause in (*causes, *([explained] if explained is not None else ())):
+        if cause.gain is not None:
+            where, most = cause.where, cause.gain.at_most
+            rest = [one for one in ranked if one is not cause and not _is_explained(one, where, most)]
+            ranked = sorted((cause, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
         ranked = [alone, *ranked]
     first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
-    return tuple(sorted(ranked, key=lambda one: one.rule != first))
+    return _whole_program_first(run, sorted(ranked, key=lambda one: one.rule != first))
+
+
+def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
+    """What wins more seconds of the program than all its steps could: then without what wins next to nothing there."""
+    split = run.document.time_split
+    whole = next((one for one in ranked if one.gain is not None and one.gain.of == gpu_lines.PROGRAM), None)
+    if split is None or split.steady is None or whole is None or whole.gain is None:
+        return tuple(ranked)
+    seconds, others = whole.gain.at_most * split.wall, [one for one in ranked if one is not whole]
+    wins = [one.gain.at_most * split.steady if one.gain is not None else seconds for one in others]
+    if seconds <= max(wins, default=0.0):
+        return tuple(ranked)
+    return (whole, *(one for one, win in zip(others, wins, strict=True) if win >= LITTLE * seconds))
 
 
 def _is_explained(one: Insight, where: Place, gain: float) -> bool:

@@ -157,6 +157,9 @@ def launch_place(time: KernelTime) -> Place:
     return Place(time.kernel.name, operation, time.function, time.file, time.line)
 
 
+_NAMES = {"torch": "PyTorch", "jax": "JAX", "cuda": "CUDA"}
+
+
 @dataclass(frozen=True)
 class RunEvidence:
     """A judged document as rules see it; `kernels` are those worth a conclusion, the largest share first.
@@ -184,6 +187,25 @@ class RunEvidence:
     def gpu_share(self) -> float:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
+
+    @property
+    def framework(self) -> str:
+        """What the program's work for the device is written in: torch, jax or cuda; empty where that is not known."""
+        times = self.document.trace.kernels if self.document.trace is not None else ()
+        owners = {kernel_owner(one.kernel.name) for one in times} | {kernel.owner for kernel in self.kernels}
+        if "xla" in owners or any(name.startswith("XlaModule") for one in times for name in one.ranges):
+            return "jax"
+        if owners & {"aten", "inductor"} or any((one.operation or "").startswith("aten::") for one in times):
+            return "torch"
+        workload = self.document.workload
+        return "cuda" if workload.command and workload.python is None else ""
+
+    def in_words(self, **ways: str) -> str:
+        """The advice for the program's framework (`torch`, `jax`, `cuda`); where that is not known all of it."""
+        known = ways.get(self.framework)
+        if known is not None:
+            return known
+        return " ".join(f"{_NAMES[name]}: {text}" for name, text in ways.items())
 
     @property
     def time_name(self) -> str:

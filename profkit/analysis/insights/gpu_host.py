@@ -34,10 +34,15 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
         calls = next(
             (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None
         )
-        if calls is not None and spot.kind == "library" and trace.line_span:  # nothing but calls of torch
+        restarted = _restarts_workers(spot)
+        if (
+            calls is not None and spot.kind == "library" and trace.line_span and not restarted
+        ):  # calls of torch alone
             share = min(share, calls.seconds / trace.line_span)
         if through_loader is None or share < OTHER:
             continue
+        if restarted:
+            return _restarted_workers(run, spot, share)
         found = pattern_of(run.document, spot, patterns) or place_alone(spot)
         text = f"{percent_text(100 * share)} of a step"
         if spot.kind == "python":  # all lines of a function that compute by themselves
@@ -59,6 +64,29 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             gain,
         )
     return None
+
+
+def _restarts_workers(spot: HotSpot) -> bool:
+    """Whether a line begins to go through a loader of torch, again and again: there its workers are started."""
+    begins = spot.under is not None and spot.under.name == "__iter__" and spot.code is not None
+    if not begins or spot.code is None or not spot.code.find("nested-loop"):
+        return False
+    return any(
+        kind.type.endswith("DataLoader") and name in spot.code.text for name, kind in spot.variables.items()
+    )
+
+
+def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight:
+    return Insight(
+        "restarted-workers",
+        "The loader starts its workers again in each epoch",
+        f"{percent_text(100 * share)} of the time is in the begin of `{spot.code.text if spot.code else ''}`, and the "
+        "GPU waits meanwhile",
+        "DataLoader(persistent_workers=True) starts them once. Where an epoch is short, fewer workers or none are "
+        "faster; data that fits stays on the device.",
+        spot.where,
+        Gain(share, run.time_name, "as if they were started once"),
+    )
 
 
 def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:

@@ -15,15 +15,25 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
+PROGRAM = "the time of the program"
 MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
+MOST_WAITS, HALF = 0.9, 0.5  # of the waits, and of a line's time: then it waits for the device
 AGAIN = 4  # compilations of one function: fewer are its few shapes
+PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
+TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
-_READ_SELDOM = (
-    "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred steps "
-    "or at the end; .item(), float(), bool(), print and .cpu() of an array of the device all wait."
+_OF_TORCH = (
+    "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
+    "torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason."
+)
+_OF_JAX = (
+    "Give it the same shapes, types and static arguments each time: pass a number that changes as an ordinary argument "
+    "(out of static_argnums and static_argnames), pad batches, and call jax.jit once, outside of the loop. "
+    "JAX_EXPLAIN_CACHE_MISSES=1 shows each reason."
 )
 _SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
+_WAITING = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH|MemcpyAsync$|Memcpy$)")
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
 )
@@ -45,6 +55,19 @@ def looping_place(run: RunEvidence) -> Place:
     spots = (one for one in run.document.hot_spots if one.kind in kinds and one.code is not None)
     first = next((one for one in spots if one.code is not None and one.code.loop is not None), None)
     return first.where if first is not None else Place()
+
+
+def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
+    """File and line of what mostly waits for the device: nearly all waits are made there, and take half of its time."""
+    if not trace.span or not trace.line_span:
+        return frozenset()
+    waits = sum(one.waits for one in trace.lines)
+    share = sum(call.seconds for call in trace.api if _WAITING.search(call.name)) / trace.span
+    return frozenset(
+        (one.file, one.line)
+        for one in trace.lines
+        if one.waits >= MOST_WAITS * waits > 0 and share >= HALF * one.seconds / trace.line_span
+    )
 
 
 def times_text(trace: GpuTrace, count: int) -> str:
@@ -71,7 +94,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         return
     recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
-    if line.waits < OFTEN * recorded * (trace.repeats or 1) and line.waits * 1000 < trace.launches * recorded:
+    least = OFTEN * recorded * trace.repeats if trace.repeats else recorded * trace.launches / 1000
+    if line.waits < least:
         return
     back = [one for one in line.transfers if one.kind == "device to host"]
     reads = f", {format_quantity(back[0].bytes / max(1, back[0].count), 'B')} each" if back else ""
@@ -79,11 +103,23 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "device-sync",
         f"This line waits for the GPU {times_text(trace, line.waits)}",
-        f"it reads from the device{reads}: until all that was launched is done the host launches nothing, and "
+        f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
+        f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        _READ_SELDOM,
+        _read_seldom(run),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+    )
+
+
+def _read_seldom(run: RunEvidence) -> str:
+    return (
+        "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred "
+        "steps or at the end. "
+    ) + run.in_words(
+        torch=".item(), float(), bool(), print and .cpu() of an array of the device all wait.",
+        jax="float(), bool(), print, np.asarray and block_until_ready all wait.",
+        cuda="Kernels of one stream follow each other without a synchronisation.",
     )
 
 
@@ -101,7 +137,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
             "This line waits for the GPU in each step",
             f"`{spot.code.text}` reads from the device or waits for it; the host waits {waits:,} times in "
             f"{trace.repeats:,} steps, and the GPU is idle for {percent_text(100 * share)} of the time",
-            _READ_SELDOM,
+            _read_seldom(run),
             spot.where,
             Gain(share, run.time_name, "the time in which the GPU waits for the host"),
         )
@@ -149,20 +185,42 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     ):  # a module that torch wraps: the line that calls it
         spots = (one for one in run.document.hot_spots if one.code is not None and one.code.loop is not None)
         place = next((one.where for one in spots), place)
+    by_jax = "jax" in first.counters
+    because = first.library if by_jax else f"the first time because of {first.library}"
     yield Insight(
         "recompilations",
-        f"torch.compile compiles this function again {first.calls} times",
-        f"the first time because of {first.library}{took}",
-        "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True "
-        "or torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason.",
+        f"{'JAX' if by_jax else 'torch.compile'} compiles this function again {first.calls} times",
+        f"{because}{took}",
+        _OF_JAX if by_jax else _OF_TORCH,
         place,
-        Gain(share, "the time of the program", "as if it were compiled once") if share is not None else None,
+        Gain(share, PROGRAM, "as if it were compiled once") if share is not None else None,
     )
 
 
 def _other_lines(spots: Sequence[Hotspot]) -> str:
     lines = list(dict.fromkeys(one.line for one in spots[1:] if one.line != spots[0].line))
     return f"; also in line {', '.join(map(str, lines[:5]))}" if lines else ""
+
+
+def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
+    """A kernel that Triton tunes for each of many keys: each time it tries all configurations."""
+    profile, split = run.profile("tuned-kernels"), run.document.time_split
+    first = profile.hotspots[0] if profile is not None else None
+    if first is None or split is None or (first.calls or 0) < AGAIN:
+        return
+    keys, tried = first.calls or 0, round(first.counters["configurations"])
+    seconds = (keys - 1) * tried * TUNING
+    share = min(1.0, seconds / split.wall)
+    yield Insight(
+        "autotuned-again",
+        f"Triton tunes {first.function} for {keys} different keys",
+        f"{tried} configurations are tried for each, about {format_quantity(TUNING, 's')} long: about "
+        f"{format_quantity(seconds, 's')} in all",
+        "Leave out of triton.autotune's key what changes with each call, or round it up (to a power of two) before; or "
+        "keep one configuration. TRITON_PRINT_AUTOTUNING=1 shows each, TRITON_CACHE_AUTOTUNING=1 keeps what was found.",
+        Place(None, None, first.function, first.file, first.line),
+        Gain(share, PROGRAM, "as if it were tuned once"),
+    )
 
 
 def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
@@ -184,6 +242,69 @@ def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
         "whole graph. Append loss.detach() (or a number now and then), and drop retain_graph=True.",
         Place(None, None, first.function or None, first.file, first.line),
     )
+
+
+def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
+    """What held the device's memory when a program asked for more than was left."""
+    profile = run.profile("held-lines")
+    if profile is None:
+        return
+    spots, known = profile.hotspots, profile.hotspots[0].counters
+    lines = [
+        f"{format_quantity(one.own, 'B')} in {plural(one.calls or 0, 'block')} by {_holder(one)}"
+        for one in spots[:4]
+    ]
+    asked, unused = format_quantity(known["asked"], "B"), known["reserved"] - profile.total
+    pieces = (
+        f"; {format_quantity(unused, 'B')} more are reserved and lie in pieces: "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        if unused > PIECES * known["reserved"]
+        else ""
+    )
+    first = next((one for one in spots if one.file is not None), spots[0])
+    yield Insight(
+        "out-of-memory",
+        "The memory of the device is full",
+        f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are held: {'; '.join(lines)}{pieces}",
+        "What a forward pass keeps for its backward pass shrinks with smaller batches (add up their gradients), "
+        "bfloat16 (torch.autocast) and torch.utils.checkpoint; weights, gradients and the optimizer's states with a "
+        "smaller type, or spread over devices (FSDP).",
+        Place(None, None, first.function or None, first.file, first.line),
+    )
+
+
+def _holder(spot: Hotspot) -> str:
+    if spot.file is None:
+        return "the backward pass"
+    return f"{spot.file.replace(chr(92), '/').rpartition('/')[2]}:{spot.line}"
+
+
+CHECKS = {
+    "detect_anomaly": (
+        "autograd looks for NaN in every backward operation, and keeps the stack of every forward one",
+        "Switch it on only to find a NaN: torch.autograd.set_detect_anomaly(False).",
+    ),
+    "CUDA_LAUNCH_BLOCKING": (
+        "CUDA_LAUNCH_BLOCKING is set: every launch waits until its kernel is done",
+        "Set it only to find an error: unset CUDA_LAUNCH_BLOCKING.",
+    ),
+}
+
+
+def debug_checks(run: RunEvidence) -> Iterator[Insight]:
+    """A switch for debugging that was left on, where the device waits."""
+    profile, share = run.profile("debug-checks"), idle_share(run)
+    for spot in profile.hotspots if profile is not None else ():
+        what, change = CHECKS.get(spot.library or "", ("", ""))
+        if what and share is not None and share >= LEAST:
+            yield Insight(
+                "debug-checks",
+                f"A check for debugging is on: {spot.library}",
+                f"{what}; the GPU is idle for {percent_text(100 * share)} of the time",
+                change,
+                Place(None, None, spot.function or None, spot.file, spot.line),
+                Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+            )
 
 
 def fills_memory_soon(run: RunEvidence) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place, percent_text
+from profkit.analysis.insights.gpu_calls import is_copy
 from profkit.analysis.insights.gpu_lines import (
     is_elementwise,
     looping_place,
@@ -22,20 +23,32 @@ LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
 _CONVERSIONS = ("aten::to", "aten::_to_copy")
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
-# Functions of torch.nn.functional, and the operations that show that one is written out, one of each set; `/row`: with
-# one number for each row.
+# Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
+# one number for each row, `/outer`: of each row of one with each of the other.
 _WRITTEN_OUT = (
-    ("cross_entropy", ({"exp", "_softmax", "_log_softmax"}, {"log", "_log_softmax"}, {"scatter_", "gather"})),
-    ("softmax", ({"exp"}, {"div/row"})),
-    ("layer_norm", ({"sub/row", "sub"}, {"pow", "var"}, {"rsqrt", "mul/row", "div/row"}, {"rsqrt", "sqrt"})),
-    ("rms_norm", ({"pow"}, {"rsqrt"}, {"mul/row", "mul"})),
+    (
+        "torch.nn.functional.cross_entropy",
+        ({"exp", "_softmax", "_log_softmax"}, {"log", "_log_softmax"}, {"scatter_", "gather"}),
+    ),
+    ("torch.nn.functional.softmax", ({"exp"}, {"div/row"})),
+    (
+        "torch.nn.functional.layer_norm",
+        ({"sub/row", "sub"}, {"pow", "var"}, {"rsqrt", "mul/row", "div/row"}, {"rsqrt", "sqrt"}),
+    ),
+    ("torch.cdist", ({"sub/outer"}, {"pow", "mul"}, {"sum"})),
+    ("torch.nn.functional.rms_norm", ({"pow"}, {"rsqrt"}, {"mul/row", "mul"})),
 )
 _WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
+_OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\]")
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
+BOTH = 0.3  # of the copies of the other direction: both can run at once
 LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
 _PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
-_PIN = "PyTorch: tensor.pin_memory(), DataLoader(pin_memory=True); CUDA: cudaHostAlloc, cudaHostRegister."
+_PIN = {
+    "torch": "tensor.pin_memory(), DataLoader(pin_memory=True).",
+    "cuda": "cudaHostAlloc, cudaHostRegister.",
+}
 _HOST_COPIES = ("host to device", "device to host")
 
 
@@ -70,6 +83,11 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     if exposed < LEAST or not seconds or seconds < 0.5 * sum(one.seconds for one in trace.transfers):
         return
     kernels = max(0.0, trace.busy - trace.copying) / trace.span
+    ways = {
+        kind: sum(one.seconds for one in copies if one.kind == kind) / trace.span for kind in _HOST_COPIES
+    }
+    both = min(ways.values()) >= BOTH * max(ways.values())
+    hidden = kernels + sum(ways.values()) - max(kernels, *ways.values()) if both else kernels
     first = max(copies, key=lambda one: one.seconds)
     memory = _memory_seconds(copies)
     pageable = memory["pageable"] > 0.5 * seconds
@@ -78,8 +96,8 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
         f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
     )
-    pin = f"First pin the memory: {_PAGEABLE} {_PIN} Then " if pageable else ""
-    if kernels >= exposed / 2:
+    pin = f"First pin the memory: {_PAGEABLE} {run.in_words(**_PIN)} Then " if pageable else ""
+    if hidden >= exposed / 2:
         pinned = memory["pinned"] > 0.5 * seconds
         how = "" if pageable or pinned else "pinned memory and "
         loader = "" if pageable or pinned else "DataLoader(pin_memory=True), "
@@ -88,11 +106,18 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             "Pin the host memory, then copy while kernels run" if pageable else "Copy while kernels run",
             evidence,
             f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and begin that of the "
-            f"next batch before the kernels of this one are launched. PyTorch: {loader}.to(device, non_blocking=True).",
+            "next batch before the kernels of this one are launched. "
+            + run.in_words(
+                torch=f"{loader}.to(device, non_blocking=True).",
+                jax="jax.device_put of the next batch before the results of this one are read.",
+                cuda="Two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
+            ),
             gain=Gain(
-                min(exposed, kernels),
+                min(exposed, hidden),
                 run.time_name,
-                "overlap hides no more than the time in which kernels run",
+                "as if kernels and the copies of both directions ran at once"
+                if both
+                else "overlap hides no more than the time in which kernels run",
             ),
         )
     else:
@@ -175,9 +200,12 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
-        'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-        "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop. CUDA: capture the "
-        "loop's body in a graph."
+        run.in_words(
+            torch='torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
+            "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop.",
+            jax="One jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
+            cuda="Capture the loop's body in a graph, or do more work in each kernel.",
+        )
         if not _steps_optimizer(run, place)
         else "An optimizer that handles all parameters in few kernels: fused=True or foreach=True; or compile the step "
         "(torch.compile of optimizer.step, a CUDA graph of the whole training step).",
@@ -227,8 +255,12 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
-        "PyTorch: DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
-        "log, save and evaluate in fewer steps, without .item() in each. CUDA: prepare the input in another thread.",
+        run.in_words(
+            torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
+            "log, save and evaluate in fewer steps, without .item() in each.",
+            jax="Prepare the next batch in another thread; log and save in fewer steps, without float() in each.",
+            cuda="Prepare the input in another thread.",
+        ),
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )
@@ -253,6 +285,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         one
         for one in trace.kernels
         if is_elementwise(one)
+        and not is_copy(one)
         and not works_on_attention(run, one)
         and not _CONVERTING.search(one.kernel.name)
     ]
@@ -267,7 +300,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     lines = f"; most in lines {numbers[0]} to {numbers[-1]} of {largest.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
-        f"Use torch.nn.functional.{known}: this is it, written out"
+        f"Use {known}: this is it, written out"
         if known
         else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
@@ -293,11 +326,12 @@ def _largest_line(kernels: Sequence[KernelTime]) -> KernelTime:
 
 
 def _known_function(kernels: Sequence[KernelTime]) -> str | None:
-    """The function of torch.nn.functional that these kernels, of one function, write out; None: none of those known."""
+    """The function of torch that these kernels, of one function, write out; None: none of those known."""
     names = set()
     for one in (forward for forward in kernels if forward.backward_of is None):
         name = (one.operation or "").split(" ")[0].removeprefix("aten::")
         names |= {name, f"{name}/row"} if _WITH_ROWS.search(one.operation or "") else {name}
+        names |= {f"{name}/outer"} if _OUTER.search(one.operation or "") else set()
     return next((known for known, parts in _WRITTEN_OUT if all(part & names for part in parts)), None)
 
 

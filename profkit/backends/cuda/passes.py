@@ -25,8 +25,8 @@ from profkit.backends.cuda.kernels import (
     count_in_program,
     entries_needed,
     read_counters,
-    with_definitions,
 )
+from profkit.backends.cuda.program_source import with_definitions
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.process import status_wrapper
@@ -55,6 +55,7 @@ from profkit.runtime.passes.command import host_command
 NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
 EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
+LEAST_WORK = 0.05  # of the time: what kernels with less could win is not worth a run that counts them
 NCU_SECONDS = 2.0  # start, first launch, end
 
 
@@ -351,10 +352,18 @@ class KernelCountersPass(NcuPass):
             return self._without_trace(state, self.counter_set("gate"))
         if not trace.kernels:
             return self.skip(*_explain_no_kernels(state, trace))
+        if (share := _kernel_share(trace)) < LEAST_WORK and self._may_leave_out(trace):
+            return self.skip(
+                Fact.of("kernels-take-little", share=share), "--depth full", counters=wanted.metrics
+            )
         task = self.choose(state, trace, wanted)
         if not task.counted.kernels:
             return self.skip(Fact("nothing-worth-counting"), notes=task.notes)
         return self.count(state, wanted, task, trace, step)
+
+    def _may_leave_out(self, trace: GpuTrace) -> bool:
+        """Whether nobody asked for the counters of just this work."""
+        return self.context.depth == "standard" and self.context.wanted is None and not trace.marked
 
     def _without_trace(self, state: PlanState, wanted: CounterSet) -> list[PassPlan]:
         """Every launch configuration once, in the region where one is marked."""
@@ -396,6 +405,13 @@ class ExplanationPass(NcuPass):
         if not only:
             return self.skip(Fact("no-kernel-missed"), "--depth full")
         return self.count(state, wanted, self.choose(state, trace, wanted, only), trace, "explain")
+
+
+def _kernel_share(trace: GpuTrace) -> float:
+    """The share of the time in which kernels run, 0..1; 1 where that is not known."""
+    if trace.busy is None or not trace.span:
+        return 1.0
+    return max(0.0, trace.busy - (trace.copying or 0.0)) / trace.span
 
 
 def smaller_may_do(result: PassResult) -> bool:

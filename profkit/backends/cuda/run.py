@@ -94,6 +94,14 @@ class CudaRun(BackendRun):
         plan = super().plan(state)
         return replace(plan, passes=tuple(_tuned_once(planned) for planned in plan.passes))
 
+    def after_failure(self, message: str) -> PassPlan | None:
+        """Once more with the stacks of what is allocated, where the device's memory was full."""
+        if "out of memory" not in message.lower() or "stacks" not in self.wanted or not self._has("torch"):
+            return None
+        (plan,) = StacksPass(self.context).plan(PlanState(marked=False))
+        steps = tuple(replace(step, env={**step.env, VARIABLE: "1"}) for step in plan.steps[:1])
+        return replace(plan, steps=steps) if steps else None
+
     def make_pass(self, name: PassName) -> Pass | None:
         """The trace, the counters of the kernels in it, and what explains those that missed a target."""
         chip = self.gpus[0].chip or self.gpus[0].capability if self.gpus else None
@@ -220,10 +228,36 @@ def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
     )
 
 
+def _held(file: Any, line: Any, function: Any, size: Any, blocks: Any, asked: Any, reserved: Any) -> Hotspot:
+    """A line that held memory of the device when there was no more; without a line the backward pass."""
+    known = {"asked": float(asked), "reserved": float(reserved)}
+    place, number = (str(file), int(line)) if file else (None, None)
+    return Hotspot(str(function), float(size), None, int(blocks), place, number, counters=known)
+
+
+def _check(name: Any, file: Any, line: Any, function: Any) -> Hotspot:
+    """A switch for debugging that is on, and the line that set it."""
+    return Hotspot(str(function), 1.0, None, 1, str(file) or None, int(line) or None, str(name))
+
+
 def _compiled_again(file: Any, line: Any, function: Any, reason: Any, count: Any, *each: Any) -> Hotspot:
-    """A function that torch.compile compiled again, the first reason, and the seconds that it took."""
+    """A function that was compiled again, the first reason, and the seconds that it took."""
     took = float(count * sum(each))
     return Hotspot(str(function), float(count), took, int(count), str(file), int(line), str(reason))
+
+
+def _compiled_by_jax(file: Any, line: Any, function: Any, name: Any, count: Any, each: Any) -> Hotspot:
+    """A function that JAX compiled again, by its name, and the seconds that it took."""
+    took = float(count * each)
+    return Hotspot(
+        str(function), float(count), took, int(count), str(file), int(line), str(name), counters={"jax": 1.0}
+    )
+
+
+def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> Hotspot:
+    """A kernel that Triton tuned for so many keys."""
+    known = {"configurations": float(configurations)}
+    return Hotspot(str(name), float(keys), None, int(keys), str(file), int(line), counters=known)
 
 
 def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
@@ -236,7 +270,11 @@ def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspo
 _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = (
     ("memory", _growing, "lines whose tensors stay on the device", "B", "growing-lines"),
     ("breaks", _broken, "graph breaks", "count", "graph-breaks"),
+    ("full", _held, "lines that held the device's memory when it was full", "B", "held-lines"),
+    ("checks", _check, "switches for debugging", "count", "debug-checks"),
     ("recompiles", _compiled_again, "compiled again", "count", "recompilations"),
+    ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
+    ("jax", _compiled_by_jax, "compiled again by JAX", "count", "recompilations"),
 )
 
 

@@ -38,7 +38,10 @@ ProfileKind = Literal[
     "own-time", "imports",
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
-    "recompilations",  # functions that torch.compile compiles again
+    "held-lines",  # lines that held the device's memory when it was full: bytes
+    "tuned-kernels",  # kernels that Triton tuned for several keys
+    "debug-checks",  # switches for debugging that are on
+    "recompilations",  # functions that a compiler compiles again
     "graph-breaks",  # lines at which torch.compile leaves a function, and why
     # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
     "sampled-functions", "sampled-imports", "sampled-threads",

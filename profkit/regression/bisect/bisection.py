@@ -22,6 +22,7 @@ from profkit.core.errors import (
     writing,
 )
 from profkit.core.files.safe_folder import ensure_folder, write_whole
+from profkit.core.formatting import plural
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import (
     BisectDocument,
@@ -99,7 +100,9 @@ def bisect(
     document = BisectDocument(started, command, setup, place, good, bad, options, search)
     folder = create_run_folder(Path("reports"), "bisect", commits[-1][:SHORT], now)
     tests = log2(len(commits)) + 2  # the ends, one for each halving, and one that confirms
-    progress.note(f"{len(commits)} commits: about {ceil(tests)} tests of {options.budget:.0f} s at most")
+    progress.note(
+        f"{plural(len(commits), 'commit')}: about {ceil(tests)} tests of {options.budget:.0f} s at most"
+    )
     return Bisection(document, root, cwd, folder, progress).run(), folder
 
 
@@ -133,7 +136,7 @@ class Bisection:
                         self._finish(move)
             except (KeyboardInterrupt, Interrupted):
                 told = f"interrupted; the steps so far ({len(self.search.steps)}) are in {self.folder}"
-                raise Interrupted(told, "the same again: what was built is kept") from None
+                raise Interrupted(told, "run the same command again: what was built is kept") from None
         return self.document
 
     def _test_ends(self, stack: contextlib.ExitStack) -> None:

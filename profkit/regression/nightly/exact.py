@@ -128,8 +128,13 @@ class ExactCounts:
         for counts in (self.old[key], self.new[key]):
             apart = max(counts) - min(counts)
             if apart > AGREE * self._floor(key):
-                apart = apart / median(counts) if median(counts) else apart
-                self.uncounted[Fact.of("uncounted scatters", what=key[0], apart=apart)] = None
+                centre = median(counts)
+                scatters = Fact.of(
+                    "uncounted scatters" if centre else "uncounted scatters-at-0",
+                    what=key[0],
+                    apart=apart / (centre or 1.0),
+                )
+                self.uncounted[scatters] = None
                 return False
         return True
 

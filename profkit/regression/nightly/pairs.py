@@ -88,8 +88,9 @@ def base_of(config: NightConfig, history: History, spec: WorkloadSpec, tonight: 
     if commit is not None:
         if commit != here or is_dirty(root):
             return NightPairs(commit, first=first)
-        code = "pairs accepted-tonight" if name == TONIGHT else "pairs same-code"
-        return NightPairs(commit, Fact.of(code, base=commit[:12]), same=True)
+        accepted = name == TONIGHT
+        why = Fact.of("pairs accepted-tonight" if accepted else "pairs same-code", base=commit[:12])
+        return NightPairs(commit, why, same=True)
     shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
     if here is None or (first and not shallow and resolve_commit(root, bare)):
         return NightPairs(why=Fact("pairs no-parent"), first=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.core import statistics
 from profkit.core.statistics import median
-from profkit.core.types import Clock, Directive, SampleSet
+from profkit.core.types import Clock, Directive, SampleSet, message_of
 from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 from profkit.runtime.passes.timing import TimedCalls, time_calls
@@ -110,7 +110,7 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
             f"{samples.throttled} throttled samples left out" if samples.throttled else "throttled all along"
         )
         yield f"{held}: {why}"
-    yield from (remark.code.replace("-", " ") for remark in samples.remarks)
+    yield from (message_of(remark) or remark.code.replace("-", " ") for remark in samples.remarks)
 
 
 def format_duration(seconds: float) -> str:

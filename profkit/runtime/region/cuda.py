@@ -258,7 +258,7 @@ class CudaSwitch:
             with driver.primary(devices[0]):
                 result = driver.call(function)
         if result:
-            self._fail(Fact.of("of", Fact.message(driver.error_name(result)), what=function))
+            self._fail(Fact.of("driver-refused", name=function, said=driver.error_name(result)))
 
     def _fail(self, reason: Fact) -> None:
         self.reason, self._off = reason, True

@@ -181,7 +181,7 @@ def test_a_hostile_name_breaks_nothing(name: str) -> None:
     assert 0 < len(short_name(name, 60)) <= 60  # anything but linear would not come back
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="ab1_<>():,[]{}&* #'lmdoperatorconst\n", max_size=120), st.integers(1, 70))
 def test_any_text_gives_a_name(name: str, width: int) -> None:
     assert 0 < len(short_name(name, width)) <= width

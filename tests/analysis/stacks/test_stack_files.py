@@ -25,59 +25,68 @@ STACKS = Stacks(
 )
 
 # What https://www.speedscope.app/file-format-schema.json asks of a file with sampled profiles.
-RULES = {
-    "type": "object",
-    "required": ["$schema", "shared", "profiles"],
-    "properties": {
-        "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
-        "name": {"type": "string"},
-        "exporter": {"type": "string"},
-        "activeProfileIndex": {"type": "number"},
-        "shared": {
-            "type": "object",
-            "required": ["frames"],
-            "properties": {
-                "frames": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name"],
-                        "properties": {
-                            "name": {"type": "string"},
-                            "file": {"type": "string"},
-                            "line": {"type": "number"},
-                            "col": {"type": "number"},
-                        },
-                    },
-                }
-            },
-        },
-        "profiles": {
-            "type": "array",
-            "items": {
+RULES = jsonschema.Draft202012Validator(
+    {
+        "type": "object",
+        "required": ["$schema", "shared", "profiles"],
+        "properties": {
+            "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
+            "name": {"type": "string"},
+            "exporter": {"type": "string"},
+            "activeProfileIndex": {"type": "number"},
+            "shared": {
                 "type": "object",
-                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
+                "required": ["frames"],
                 "properties": {
-                    "type": {"const": "sampled"},
-                    "name": {"type": "string"},
-                    "unit": {
-                        "enum": ["bytes", "microseconds", "milliseconds", "nanoseconds", "none", "seconds"]
+                    "frames": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["name"],
+                            "properties": {
+                                "name": {"type": "string"},
+                                "file": {"type": "string"},
+                                "line": {"type": "number"},
+                                "col": {"type": "number"},
+                            },
+                        },
+                    }
+                },
+            },
+            "profiles": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
+                    "properties": {
+                        "type": {"const": "sampled"},
+                        "name": {"type": "string"},
+                        "unit": {
+                            "enum": [
+                                "bytes",
+                                "microseconds",
+                                "milliseconds",
+                                "nanoseconds",
+                                "none",
+                                "seconds",
+                            ]
+                        },
+                        "startValue": {"type": "number"},
+                        "endValue": {"type": "number"},
+                        "samples": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+                        "weights": {"type": "array", "items": {"type": "number"}},
                     },
-                    "startValue": {"type": "number"},
-                    "endValue": {"type": "number"},
-                    "samples": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
-                    "weights": {"type": "array", "items": {"type": "number"}},
                 },
             },
         },
-    },
-}
+    }
+)
 
 
 def speedscope(stacks: object, path: Path) -> dict[str, object]:
     write_speedscope(stacks, path, "a name")  # type: ignore[arg-type]
     document = json.loads(path.read_text())
-    jsonschema.validate(document, RULES)
+    RULES.validate(document)
     count = len(document["shared"]["frames"])
     for profile in document["profiles"]:
         assert len(profile["samples"]) == len(profile["weights"])

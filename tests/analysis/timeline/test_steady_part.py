@@ -156,7 +156,7 @@ def test_kernels_that_only_fill_are_known_by_name(name: str, expected: bool) -> 
 words = st.lists(st.integers(1, 40), min_size=10, max_size=60, unique=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     words,
     st.integers(2, 40),

@@ -83,10 +83,10 @@ def _forget_strings(data: sqlite3.Connection, timed: list[str]) -> None:
         data.executemany("UPDATE NVTX_EVENTS SET text = ? WHERE rowid = ?", changed)
 
 
-def shrink_run(text: str) -> dict[str, Any]:
-    """What an answer is made of, out of a run.json."""
+def shrink_run(text: str, *, trace: bool = False) -> dict[str, Any]:
+    """What an answer is made of, out of a run.json; with its `trace` where nsys' own report is not kept."""
     document = json.loads(public_text(text))
-    kept = {name: value for name, value in document.items() if name in RAW}
+    kept = {name: value for name, value in document.items() if name in (*RAW, *(["trace"] if trace else ()))}
     kept["workload"] |= {"folder": "", "python": None}
     kept["facts"] = {}
     for gpu in kept["gpus"]:
@@ -102,7 +102,8 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         artifacts = run.parent / "artifacts"
-        document = json.dumps(shrink_run(run.read_text()))
+        traced = (artifacts / "trace.sqlite").is_file()
+        document = json.dumps(shrink_run(run.read_text(), trace=not traced))
         (folder / "run.json.xz").write_bytes(lzma.compress(document.encode(), preset=9))
         for name in ("trace", "operations"):
             if (artifacts / f"{name}.sqlite").is_file():

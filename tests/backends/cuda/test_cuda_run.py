@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from pathlib import Path
@@ -192,3 +193,25 @@ def test_without_any_trace_every_configuration_is_counted_with_the_smallest_set(
     counters = machine.calls("ncu", "workload.py")[0]
     assert "--kernel-name" not in counters
     assert of(run, "counters")[0].state == "finished"
+
+
+OUT_OF_MEMORY = """
+import json, os, pathlib
+rows = [["/w/net.py", 12, "forward", 60_000_000_000, 200, 1e9, 62e9]]
+if "PROFKIT_OPERATIONS" in os.environ:  # as torch's allocator tells the companion of the process
+    for folder in pathlib.Path(__file__).parent.glob("**/artifacts"):
+        (folder / "stacks.jsonl.operations").write_text(json.dumps({"full": rows}))
+sum(range(10_000_000))
+raise RuntimeError("CUDA out of memory. Tried to allocate 1.00 GiB")
+"""
+
+
+def test_a_workload_that_is_out_of_memory_runs_once_more_and_the_lines_that_hold_it_are_said(
+    machine: Machine,
+) -> None:
+    with pytest.raises(WorkloadError) as failed:
+        machine.profile(OUT_OF_MEMORY)
+    assert "55.9 GiB in 200 blocks by net.py:12" in failed.value.message
+    assert failed.value.run is not None
+    document = json.loads((failed.value.run / "run.json").read_text())
+    assert (document["state"], [one["rule"] for one in document["insights"]]) == ("failed", ["out-of-memory"])

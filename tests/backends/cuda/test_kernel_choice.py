@@ -244,6 +244,22 @@ def test_where_nothing_is_marked_the_launches_of_the_set_up_are_skipped() -> Non
     assert step.directive.switch is None
 
 
+@pytest.mark.parametrize(
+    ("busy", "depth", "counts"),
+    [(0.03, "standard", False), (0.5, "standard", True), (0.03, "full", True), (0.03, "gate", True)],
+)
+def test_kernels_that_run_for_next_to_no_time_are_not_counted_unless_that_was_asked(
+    busy: float, depth: Depth, counts: bool
+) -> None:
+    known = after(PlanState(marked=False), traced("gemm", 0.9, 100), marked=False)
+    assert known.trace is not None
+    known = replace(known, trace=replace(known.trace, span=1.0, busy=busy + 0.2, copying=0.2))
+    plan = plan_of(KernelCountersPass, site(depth), ABLE, known)
+    assert bool(plan.steps) is counts
+    if not counts:
+        assert spoken(plan.skipped).startswith("kernels take 3 % of the time")
+
+
 def counted_by_ncu(step: Step, launches: list[str]) -> list[str]:
     """What ncu counts of a program's launches: it looks at those whose name fits, skips some, and counts the next."""
     names = re.compile((option(step, "--kernel-name") or "").removeprefix("regex:"))

@@ -33,7 +33,7 @@ def test_a_test_that_passed_and_fails_is_a_regression_whatever_became_faster() -
     comparison = compared(timed(), after)
     assert comparison.outcome == "regressed"
     assert spoken(comparison) == (
-        f"op3.default: 1 test passed and failed now: {after.results[3].test.id} (crashed)."
+        f"op3.default: 1 test passed before and failed now: {after.results[3].test.id} (crashed)."
     )
     assert compared(after, timed((2.0,) * 8)).outcome == "improved"
 

@@ -43,7 +43,7 @@ def test_a_quiet_night_passes_with_the_smallest_change_that_it_could_have_seen()
 def test_the_first_night_on_another_machine_is_not_valid_and_the_next_are_new() -> None:
     told = tonight([1.0] * 40 + [1.3], machines="a" * 40 + "b")
     assert (told.outcome, told.code) == ("invalid", "other-machine")
-    assert "another machine (b, before a)" in reason_of(told)
+    assert "another machine (b instead of a)" in reason_of(told)
     following = tonight([1.0] * 40 + [1.3] * 2, machines="a" * 40 + "bb")
     assert (following.outcome, following.code) == ("new", "new")
     assert tonight([1.0] * 40 + [1.3] * 8, machines="a" * 40 + "b" * 8).outcome == "pass"

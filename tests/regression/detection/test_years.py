@@ -42,7 +42,7 @@ def test_by_nights_alone_steps_of_twice_the_floor_are_found_and_hardly_anything_
 
 @pytest.mark.parametrize("sigma", [0.003, 0.01, 0.03])
 def test_a_quiet_gaussian_year_has_no_alarm(sigma: float) -> None:
-    years = [make_year("gaussian", "quiet", seed, sigma) for seed in range(SEED, SEED + 20)]
+    years = [make_year("gaussian", "quiet", seed, sigma) for seed in range(SEED, SEED + 10)]
     assert [year.name for year in years if by_nights(year, RULE)] == []
 
 

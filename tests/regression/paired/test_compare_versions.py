@@ -17,7 +17,7 @@ from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
 
-QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
+QUICK = PairedOptions(budget=20.0, seed=1, counts="never", run=RunOptions(sampling=0.1))
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
 
 

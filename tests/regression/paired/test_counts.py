@@ -54,18 +54,18 @@ def test_counts_decide_what_times_leave_open_and_only_where_both_agree(
     assert [doubt.code for doubt in found.doubts] == ["settled-by-instructions"] * (found is not change)
 
 
-LOOP = "n=$(( 9000 + $$ % 97 * 100 )); i=0; while [ $i -lt {} ]; do i=$((i + 1)); done"
+LOOP = "n=$(( 3600 + $$ % 97 * 40 )); i=0; while [ $i -lt {} ]; do i=$((i + 1)); done"
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 @pytest.mark.parametrize(
     ("old", "new", "seconds", "expected"),
     [
-        ("20000", "20000", 60.0, 1.0),
-        ("20000", "22000", 60.0, 1.1),
-        ("20000", "$n", 60.0, "counts-scatter"),
-        ("20000; exit 3", "20000", 60.0, "counts-failed"),
-        ("20000", "20000", 0.001, "counts-too-long"),
+        ("8000", "8000", 60.0, 1.0),
+        ("8000", "8800", 60.0, 1.1),
+        ("8000", "$n", 60.0, "counts-scatter"),
+        ("8000; exit 3", "8000", 60.0, "counts-failed"),
+        ("8000", "8000", 0.001, "counts-too-long"),
     ],
 )
 def test_instructions_are_counted_twice_where_they_differ_and_are_no_evidence_where_they_scatter(
@@ -114,7 +114,7 @@ def test_versions_whose_loaded_and_read_files_are_equal_are_the_same_at_once(
     (place / changed).write_text("# another\n")
     git(place, "add", "-A")
     git(place, "commit", "-qm", "after")
-    pairs = PairedOptions(budget=2.0, seed=1, counts=False, run=RunOptions(sampling=0.1))
+    pairs = PairedOptions(budget=0.8, seed=1, counts="never", run=RunOptions(sampling=0.1))
     request = VersionsRequest((sys.executable, "work.py"), "HEAD~1", cwd=place, pairs=pairs, causes=False)
     found = compare_versions(request, Silent()).comparison
     assert (found.pairing is None) == same

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import SampleSet
+from profkit.core.types import Fact, SampleSet
 from profkit.runtime.passes import timing
+from profkit.runtime.passes.benchmark import BenchmarkResult
 from profkit.runtime.passes.processor import ProcessorWatch
 from profkit.runtime.passes.read import judge_growth, read_record, read_tracemalloc, region_timings
 from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
@@ -202,6 +204,9 @@ def test_where_the_waiting_never_ends_the_result_says_so_and_is_not_called_preci
     samples = timed(BusyMachine(monkeypatch, lambda _: True), budget=30.0)
     assert samples.seconds
     assert samples.remarks == (timing.ALWAYS_WAITED,)
+    other = replace(samples, remarks=(*samples.remarks, Fact.message("each call is waited for")))
+    said = str(BenchmarkResult("a", other, 0.01))
+    assert "nearly every sample waited for a processor; each call is waited for)" in said
     assert not samples.precise
     assert samples.spent < 10.0  # it does not hope until the budget ends
 

@@ -13,7 +13,8 @@ import pytest
 from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
 from profkit.runtime.passes.host import samples, torch_state
-from profkit.runtime.passes.host.torch_state import CompilerLog, DeviceMemory
+from profkit.runtime.passes.host.compilers import CompilerLog
+from profkit.runtime.passes.host.torch_state import DeviceMemory
 
 MIB = 1 << 20
 
@@ -107,3 +108,17 @@ def test_what_the_companion_does_for_itself_is_no_place_of_the_program() -> None
         exec(compile(text, str(folder / file) if ours or name == "call" else f"/w/{file}", "exec"), space)
         frame = space[name]()
         assert samples._Function(frame.f_code, 2).companion is ours
+
+
+def test_what_held_the_memory_is_known_when_there_is_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch, observers = device([10]), list[Any]()
+    torch._C = SimpleNamespace(_cuda_attach_out_of_memory_observer=observers.append)
+    torch.cuda.memory_reserved = lambda: 12 * MIB
+    memory = DeviceMemory(lambda file: "site-packages" in file)
+    memory.begin(torch)
+    torch.cuda.memory_allocated()  # 10 MiB from here on
+    observers[0](0, 5 * MIB, 80 * MIB, 1)
+    assert memory.when_full == [
+        ["/w/train.py", 7, "step", 10 * MIB, 1, 5 * MIB, 12 * MIB],
+        ["/w/train.py", 9, "step", MIB, 1, 5 * MIB, 12 * MIB],
+    ]

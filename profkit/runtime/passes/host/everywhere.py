@@ -11,7 +11,7 @@ import sys
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -22,13 +22,15 @@ def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
 
     class Finder:
         @staticmethod
-        def find_spec(wanted: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        def find_spec(
+            wanted: str, path: Sequence[str] | None = None, _target: object = None
+        ) -> ModuleSpec | None:
             if wanted != name or finder not in sys.meta_path:
                 return None
             sys.meta_path.remove(finder)
             # importlib's own look would be one more module, and the workload's where it has one of that name
             finders = list(sys.meta_path)
-            spec = next((found for other in finders if (found := other.find_spec(wanted, None))), None)
+            spec = next((found for other in finders if (found := other.find_spec(wanted, path))), None)
             loader: Any = spec.loader if spec is not None else None
             if loader is None or not hasattr(loader, "exec_module"):
                 return spec
@@ -90,7 +92,30 @@ def start(out: str) -> None:
         switches.members.append(lines)
         lines.start()
 
+    def jax_is_there(_: ModuleType) -> None:
+        from .own_library import own_library
+
+        with own_library:
+            from .compilers import JaxCompiler
+            from .operation_lines import is_foreign
+
+        compiler = JaxCompiler(out, is_foreign)
+        switches.members.append(compiler)
+        compiler.start()
+
+    def triton_is_there(module: ModuleType) -> None:
+        from .own_library import own_library
+
+        with own_library:
+            from .compilers import TritonTuner
+
+        tuner = TritonTuner(out)
+        switches.members.append(tuner)
+        tuner.start(module)
+
     call_after_import("torch", torch_is_there)
+    call_after_import("jax", jax_is_there)
+    call_after_import("triton.runtime.autotuner", triton_is_there)
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import os
 import sys
 import threading
@@ -22,11 +21,11 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any
 
+from .compilers import MOST_ROWS, CompilerLog, add_to_file
 from .session import is_own
-from .torch_state import CompilerLog, DeviceMemory
+from .torch_state import DeviceMemory
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
-SCHEMA = "profkit.operations/1"
 PREFIX = "profkit-at "
 MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
 MOST_CALLS = 100_000
@@ -45,11 +44,17 @@ _FOREIGN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _STANDARD = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 
 
+def is_foreign(file: str) -> bool:
+    """Whether a file is of Python, of a package, or our own."""
+    inside = any(folder in file for folder in _FOREIGN)
+    return inside or is_own(file) or file.startswith(("<frozen", _STANDARD))
+
+
 class OperationLines:
     """The companion of a process that uses torch."""
 
     def __init__(self, out: str) -> None:
-        self._out = f"{out}.operations"
+        self._out = out
         self._main = threading.get_ident()
         self._mode: Any = None
         self._emitter: Any = None
@@ -63,7 +68,8 @@ class OperationLines:
         self._said = ""
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
-        self._memory, self._compiler = DeviceMemory(self._is_foreign), CompilerLog()
+        self._memory, self._compiler = DeviceMemory(is_foreign), CompilerLog()
+        self._checks: list[list[object]] = []  # switches for debugging that are on: name and line
 
     # ------------------------------------------------------------ beginning and end
 
@@ -80,19 +86,18 @@ class OperationLines:
         """The process ends: say what was seen."""
         if self._mode is None and self._reason is None:
             return
-        line = {
-            "schema": SCHEMA,
-            "pid": os.getpid(),
-            "calls": self._calls,
-            "lines": len(self._texts),
-            "reason": self._reason,
-            "said": self._said,
-            "memory": self._memory.end(),
-            "breaks": self._compiler.breaks(),
-            "recompiles": self._compiler.compiled_again(),
-        }
-        with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        add_to_file(
+            self._out,
+            calls=self._calls,
+            lines=len(self._texts),
+            reason=self._reason,
+            said=self._said,
+            memory=self._memory.end(),
+            full=self._memory.when_full[:MOST_ROWS],
+            checks=self._checks,
+            breaks=self._compiler.breaks(),
+            recompiles=self._compiler.compiled_again(),
+        )
 
     def _install(self, torch: Any) -> None:
         self._torch_folder = os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "")
@@ -104,6 +109,10 @@ class OperationLines:
             (torch.autograd.profiler.emit_nvtx, "__init__", PROFILED),
         ):
             self._give_way_to(owner, name, reason)
+        for owner in (torch.autograd.set_detect_anomaly, torch.autograd.detect_anomaly):
+            self._hear_of_checks(owner)
+        if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
+            self._checks.append(["CUDA_LAUNCH_BLOCKING", "", 0, ""])
         self._mode = _line_mode(torch, self)
         self._mode.__enter__()
         os.register_at_fork(after_in_child=self._forget)
@@ -149,6 +158,20 @@ class OperationLines:
             return result
 
         setattr(owner, name, wrapper)
+
+    def _hear_of_checks(self, owner: Any) -> None:
+        """Note the line that lets autograd look for NaN in each backward operation."""
+        original = owner.__init__
+
+        @functools.wraps(original)
+        def wrapper(checks: Any, *args: Any, **kwargs: Any) -> None:
+            original(checks, *args, **kwargs)
+            with suppress(Exception):
+                if sys.modules["torch"].is_anomaly_enabled() and not self._checks:
+                    file, line, name = self._line_text(sys._getframe(1))[len(PREFIX) :].rsplit(":", 2)
+                    self._checks.append(["detect_anomaly", file, int(line), name])
+
+        owner.__init__ = wrapper
 
     def _stop(self, reason: str | None) -> None:
         """No range is written from here on; the mode goes as soon as no call is under way."""
@@ -204,7 +227,8 @@ class OperationLines:
         while frame is not None:
             foreign = self._foreign.get(frame.f_code)
             if foreign is None:
-                foreign = self._foreign[frame.f_code] = self._is_foreign(frame.f_code.co_filename)
+                file = frame.f_code.co_filename
+                foreign = self._foreign[frame.f_code] = is_foreign(file) or self._is_hidden(file)
             if not foreign:
                 own = frame
                 break
@@ -225,10 +249,6 @@ class OperationLines:
 
     def _is_hidden(self, file: str) -> bool:
         return file.startswith((self._torch_folder, "<frozen")) or is_own(file)
-
-    def _is_foreign(self, file: str) -> bool:
-        inside = any(folder in file for folder in _FOREIGN)
-        return inside or self._is_hidden(file) or file.startswith(_STANDARD)
 
 
 def _line_mode(torch: Any, lines: OperationLines) -> Any:

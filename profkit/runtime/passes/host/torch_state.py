@@ -1,4 +1,4 @@
-"""What torch itself knows of a program: lines whose tensors stay on the device, and where torch.compile stopped.
+"""What torch knows of the device's memory: lines whose tensors stay there, and what held it when it was full.
 
 The allocator keeps the stack of what is allocated now. While there is more at each look, it is asked for these: in the
 program's own thread, since the answer may import parts of torch.
@@ -7,10 +7,7 @@ program's own thread, since the answer may import parts of torch.
 from __future__ import annotations
 
 import itertools
-import logging
 import os
-import re
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
@@ -22,15 +19,6 @@ LOOKS = 3  # at least, of which each found more
 LEAST_STEP, LEAST_GROWTH = 1 << 20, 16 << 20  # bytes between two looks, and between the first and the last
 MOST_BLOCKS = 200_000  # a look at more takes seconds
 MOST_ROWS = 10
-COMPILE_LOGS = (
-    "torch._dynamo.symbolic_convert.__graph_breaks",
-    "torch._dynamo.convert_frame.__graph_breaks",
-    "torch._dynamo.guards.__recompiles",
-)
-_AGAIN = re.compile(r"Recompiling function (\S+) in (.+):(\d+)\s+triggered by.*\s+- (?:\d+/\d+: )?(.+)")
-_BREAK = re.compile(r"Graph break in user code at (.+):(\d+)\s+Graph Break Reason: (.*(?:\n+.+){0,3})")
-_SKIPPED = "Failed to handle graph break gracefully"
-_SAYS_LITTLE = (_SKIPPED, "Encountered graph break when")
 
 _Line = tuple[str, int, str]
 
@@ -45,10 +33,15 @@ class DeviceMemory:
         self._torch: Any = None
         self._begun = self._pause = 0.0
         self._next = inf
+        self.when_full: list[
+            list[object]
+        ] = []  # lines that held memory when there was no more, most bytes first
 
     def begin(self, torch: Any) -> None:
         """Look from here on; CUDA is in use."""
         torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+        with suppress(Exception):
+            torch._C._cuda_attach_out_of_memory_observer(self._ran_out)
         self._torch, self._begun, self._pause = torch, perf_counter(), FIRST
         self._next = self._begun + FIRST
 
@@ -91,73 +84,32 @@ class DeviceMemory:
         if len(last) < LOOKS or not growing:
             self._looks.clear()
             return True
-        held: dict[_Line, tuple[int, int]] = {}
-        blocks = 0
-        for segment in torch.cuda.memory._snapshot()["segments"]:
-            for block in segment["blocks"]:
-                if not block["state"].startswith("active"):
-                    continue
-                blocks += 1
-                line = self._line_of(block.get("frames", ()))
-                size, count = held.get(line, (0, 0))
-                held[line] = (size + block.get("requested_size", block["size"]), count + 1)
+        held = self._held_by_line()
+        blocks = sum(count for _, count in held.values())
         held.pop(("", 0, ""), None)
         self._looks.append((round(perf_counter() - self._begun, 3), held))
         return blocks < MOST_BLOCKS
+
+    def _held_by_line(self) -> dict[_Line, tuple[int, int]]:
+        """Bytes and blocks that are allocated now, by line; those of no line are the backward pass's."""
+        held: dict[_Line, tuple[int, int]] = {}
+        for segment in self._torch.cuda.memory._snapshot()["segments"]:
+            for block in segment["blocks"]:
+                if block["state"].startswith("active"):
+                    line = self._line_of(block.get("frames", ()))
+                    size, count = held.get(line, (0, 0))
+                    held[line] = (size + block.get("requested_size", block["size"]), count + 1)
+        return held
+
+    def _ran_out(self, _device: int, asked: int, _limit: int, _free: int) -> None:
+        """torch calls it before it raises; a program that frees something and goes on is told of the last time."""
+        with suppress(Exception):
+            reserved = self._torch.cuda.memory_reserved()
+            rows = sorted(self._held_by_line().items(), key=lambda one: -one[1][0])
+            self.when_full = [[*line, *held, asked, reserved] for line, held in rows]
 
     def _line_of(self, frames: Any) -> _Line:
         for frame in frames:
             if not self._is_foreign(frame["filename"]) and frame["filename"] != "??":
                 return os.path.abspath(frame["filename"]), frame["line"], frame["name"]
         return "", 0, ""
-
-
-class CompilerLog(logging.Handler):
-    """Hears where torch.compile leaves a function for Python, and what it compiles again, from torch's own logs."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self._breaks: dict[tuple[str, int, str, bool], int] = {}
-        self._again: dict[tuple[str, int, str], list[object]] = {}  # first reason, and how often
-
-    def listen(self) -> None:
-        """Hear what is said from here on; torch's own handlers are asked nothing more than before."""
-        with suppress(Exception):  # what is not enabled there is not even written
-            sys.modules["torch._logging._internal"].log_state.enable_artifact("recompiles")
-        for name in COMPILE_LOGS:
-            log = logging.getLogger(name)
-            if self not in log.handlers:
-                log.addHandler(self)
-            if log.getEffectiveLevel() > logging.DEBUG or log.level == logging.NOTSET:
-                log.setLevel(logging.DEBUG)
-                log.propagate = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """One message."""
-        with suppress(Exception):
-            message = record.getMessage()
-            if again := _AGAIN.search(message):
-                place = (os.path.abspath(again[2]), int(again[3]), again[1])
-                reason, times = self._again.get(place, (again[4][:200], 0))
-                self._again[place] = [reason, int(str(times)) + 1]
-            found = _BREAK.search(message)
-            if found is None:
-                return
-            lines = [line.strip() for line in found[3].splitlines() if line.strip()]
-            skipped = lines[0].startswith(_SKIPPED)
-            reason = next((line for line in lines if not line.startswith(_SAYS_LITTLE)), lines[0])
-            key = (os.path.abspath(found[1]), int(found[2]), reason[:200], skipped)
-            self._breaks[key] = self._breaks.get(key, 0) + 1
-
-    def compiled_again(self) -> list[list[object]]:
-        """File, line, function, the first reason, how often it was compiled again, and the seconds of a compilation."""
-        each = 0.0
-        with suppress(Exception):  # torch's own list, of all compilations
-            times = sys.modules["torch._dynamo.utils"].compilation_time_metrics["_compile.compile_inner"]
-            each = sum(times) / len(times)
-        return [[*place, *found, each] for place, found in self._again.items()][:MOST_ROWS]
-
-    def breaks(self) -> list[list[object]]:
-        """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
-        ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
-        return [[*key, count] for key, count in ranked][:MOST_ROWS]

@@ -60,7 +60,7 @@ def built(file: str, constants: Mapping[str, int], library: Path) -> Path:
     given = [
         "g++",
         "-std=c++17",
-        "-O1",
+        "-O0",
         "-U_FORTIFY_SOURCE",
         "-w",
         "-shared",

@@ -1,0 +1,151 @@
+"""What compilers did for a program: what torch.compile and JAX compiled again, graph breaks, what Triton tuned."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import linecache
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+SCHEMA = "profkit.operations/1"
+MOST_ROWS = 10
+COMPILE_LOGS = (
+    "torch._dynamo.symbolic_convert.__graph_breaks",
+    "torch._dynamo.convert_frame.__graph_breaks",
+    "torch._dynamo.guards.__recompiles",
+)
+_AGAIN = re.compile(r"Recompiling function (\S+) in (.+):(\d+)\s+triggered by.*\s+- (?:\d+/\d+: )?(.+)")
+_BREAK = re.compile(r"Graph break in user code at (.+):(\d+)\s+Graph Break Reason: (.*(?:\n+.+){0,3})")
+_SKIPPED = "Failed to handle graph break gracefully"
+_SAYS_LITTLE = (_SKIPPED, "Encountered graph break when")
+
+
+def add_to_file(out: str, **found: object) -> None:
+    """Add what this process found to the file of all processes."""
+    line = json.dumps({"schema": SCHEMA, "pid": os.getpid(), **found})
+    with suppress(OSError), open(f"{out}.operations", "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+class CompilerLog(logging.Handler):
+    """Hears where torch.compile leaves a function for Python, and what it compiles again, from torch's own logs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._breaks: dict[tuple[str, int, str, bool], int] = {}
+        self._again: dict[tuple[str, int, str], list[object]] = {}  # first reason, and how often
+
+    def listen(self) -> None:
+        """Hear what is said from here on; torch's own handlers are asked nothing more than before."""
+        with suppress(Exception):  # what is not enabled there is not even written
+            sys.modules["torch._logging._internal"].log_state.enable_artifact("recompiles")
+        for name in COMPILE_LOGS:
+            log = logging.getLogger(name)
+            if self not in log.handlers:
+                log.addHandler(self)
+            if log.getEffectiveLevel() > logging.DEBUG or log.level == logging.NOTSET:
+                log.setLevel(logging.DEBUG)
+                log.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One message."""
+        with suppress(Exception):
+            message = record.getMessage()
+            if again := _AGAIN.search(message):
+                place = (os.path.abspath(again[2]), int(again[3]), again[1])
+                reason, times = self._again.get(place, (again[4][:200], 0))
+                self._again[place] = [reason, int(str(times)) + 1]
+            found = _BREAK.search(message)
+            if found is None:
+                return
+            lines = [line.strip() for line in found[3].splitlines() if line.strip()]
+            skipped = lines[0].startswith(_SKIPPED)
+            reason = next((line for line in lines if not line.startswith(_SAYS_LITTLE)), lines[0])
+            key = (os.path.abspath(found[1]), int(found[2]), reason[:200], skipped)
+            self._breaks[key] = self._breaks.get(key, 0) + 1
+
+    def compiled_again(self) -> list[list[object]]:
+        """File, line, function, the first reason, how often it was compiled again, and the seconds of a compilation."""
+        each = 0.0
+        with suppress(Exception):  # torch's own list, of all compilations
+            times = sys.modules["torch._dynamo.utils"].compilation_time_metrics["_compile.compile_inner"]
+            each = sum(times) / len(times)
+        return [[*place, *found, each] for place, found in self._again.items()][:MOST_ROWS]
+
+    def breaks(self) -> list[list[object]]:
+        """File, line, reason, whether the whole function was left, and how often it was compiled up to there."""
+        ranked = sorted(self._breaks.items(), key=lambda one: -one[1])
+        return [[*key, count] for key, count in ranked][:MOST_ROWS]
+
+
+class JaxCompiler:
+    """Counts what JAX compiles, by the line of the program that asked for it."""
+
+    def __init__(self, out: str, is_foreign: Callable[[str], bool]) -> None:
+        self._out, self._is_foreign = out, is_foreign
+        self._compiled: dict[tuple[str, int, str, str], list[float]] = {}
+
+    def start(self) -> None:
+        """Hear of compilations from here on."""
+        importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
+
+    def _hear(self, event: str, seconds: float, **about: Any) -> None:
+        if event.endswith("/backend_compile_duration"):
+            with suppress(Exception):  # the program comes first
+                self._note(seconds, str(about.get("fun_name", "")), sys._getframe(1))
+
+    def _note(self, seconds: float, name: str, frame: FrameType) -> None:
+        while frame.f_back is not None and self._is_foreign(frame.f_code.co_filename):
+            frame = frame.f_back
+        code = frame.f_code
+        place = (os.path.abspath(code.co_filename), frame.f_lineno, code.co_name, name)
+        self._compiled.setdefault(place, []).append(seconds)
+
+    def finish(self) -> None:
+        """The process ends: lines that had the same function compiled again."""
+        again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
+        again.sort(key=lambda one: -sum(one[1]))
+        rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]
+        if rows:
+            add_to_file(self._out, jax=rows)
+
+
+class TritonTuner:
+    """Notes which kernels `triton.autotune` wraps, and asks them at the end for how many keys they were tuned."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._wrapped: list[Any] = []
+
+    def start(self, module: Any) -> None:
+        """Note each kernel that is wrapped from here on; `module` is triton.runtime.autotuner."""
+        original = module.Autotuner.__init__
+
+        def wrapper(tuner: Any, *args: Any, **kwargs: Any) -> None:
+            original(tuner, *args, **kwargs)
+            self._wrapped.append(tuner)
+
+        module.Autotuner.__init__ = wrapper
+
+    def finish(self) -> None:
+        """The process ends: place and name of a kernel, its keys, and the configurations that are tried for each."""
+        rows: list[list[object]] = []
+        for tuner in self._wrapped:
+            with suppress(Exception):
+                code, keys = tuner.base_fn.__code__, len(tuner.cache)
+                lines = linecache.getlines(code.co_filename)
+                line = code.co_firstlineno  # that of the first decorator
+                while line < len(lines) and not lines[line - 1].lstrip().startswith("def "):
+                    line += 1
+                if keys > 1:
+                    file = os.path.abspath(code.co_filename)
+                    rows.append([file, line, code.co_name, keys, len(tuner.configs)])
+        if rows:
+            add_to_file(self._out, tuned=rows[:MOST_ROWS])

@@ -1,0 +1,102 @@
+"""What JAX compiles again and what Triton tunes, as a process of the workload notes it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profkit.backends import PassFindings
+from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
+from profkit.runtime.passes.host.compilers import JaxCompiler, TritonTuner
+from profkit.runtime.passes.host.everywhere import call_after_import
+from profkit.runtime.passes.host.operation_lines import is_foreign
+
+
+def said(out: Path) -> dict[str, Any]:
+    path = Path(f"{out}.operations")
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def test_what_jax_compiles_again_stands_at_the_line_that_calls_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    monkeypatch.setitem(
+        sys.modules, "jax.monitoring", SimpleNamespace(register_event_duration_secs_listener=heard.append)
+    )
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace())
+    compiler = JaxCompiler(str(tmp_path / "out"), is_foreign)
+    compiler.start()
+    (listener,) = heard
+    for _ in range(3):
+        listener("/jax/core/compile/backend_compile_duration", 0.5, fun_name="step")
+        listener("/jax/core/compile/jaxpr_trace_duration", 9.0, fun_name="step")
+    listener("/jax/core/compile/backend_compile_duration", 0.5, fun_name="other")
+    compiler.finish()
+    ((file, line, function, name, again, each),) = said(tmp_path / "out")["jax"]
+    assert (Path(file).name, function, name, again, each) == (
+        Path(__file__).name,
+        "test_what_jax_compiles_again_stands_at_the_line_that_calls_it",
+        "step",
+        2,
+        0.5,
+    )
+    assert "backend_compile" in Path(__file__).read_text().splitlines()[line - 1]
+
+
+def tuned(keys: int, out: Path) -> None:
+    class Autotuner:
+        def __init__(self, function: Any) -> None:
+            self.base_fn, self.cache, self.configs = function, dict.fromkeys(range(keys)), [1, 2, 3]
+
+    tuner = TritonTuner(str(out))
+    tuner.start(SimpleNamespace(Autotuner=Autotuner))
+
+    @Autotuner
+    def kernel() -> None: ...
+
+    tuner.finish()
+
+
+def test_a_kernel_that_is_tuned_for_several_keys_is_noted_at_its_definition(tmp_path: Path) -> None:
+    tuned(5, tmp_path / "out")
+    ((file, line, name, keys, tried),) = said(tmp_path / "out")["tuned"]
+    assert (Path(file).name, name, keys, tried) == (Path(__file__).name, "kernel", 5, 3)
+    assert Path(__file__).read_text().splitlines()[line - 1].strip().startswith("def kernel()")
+
+
+def test_a_kernel_that_is_tuned_once_is_not(tmp_path: Path) -> None:
+    tuned(1, tmp_path / "out")
+    assert said(tmp_path / "out") == {}
+
+
+def test_a_module_within_a_package_is_heard_of_once_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "outer_of_test" / "inner").mkdir(parents=True)
+    (tmp_path / "outer_of_test" / "inner" / "tuner.py").write_text("VALUE = 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    heard: list[Any] = []
+    call_after_import("outer_of_test.inner.tuner", heard.append)
+    importlib.import_module("outer_of_test.inner.tuner")
+    assert [module.VALUE for module in heard] == [7]
+
+
+def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    lines = (
+        {"jax": [["a.py", 3, "main", "step", 5, 2.0]]},
+        {"tuned": [["a.py", 9, "kernel", 7, 6]], "checks": [["detect_anomaly", "a.py", 2, "<module>"]]},
+        {"full": [["a.py", 4, "forward", 100, 3, 10, 150], ["", 0, "", 20, 1, 10, 150]]},
+    )
+    (tmp_path / SWITCHED_OFF).write_text("\n".join(map(json.dumps, lines)))
+    found = {profile.kind: profile.hotspots for profile in add_launchers(PassFindings(), tmp_path).profiles}
+    assert (found["recompilations"][0].calls, found["recompilations"][0].total) == (5, 10.0)
+    assert (found["tuned-kernels"][0].calls, found["debug-checks"][0].line) == (7, 2)
+    assert [(one.own, one.file) for one in found["held-lines"]] == [(100.0, "a.py"), (20.0, None)]
