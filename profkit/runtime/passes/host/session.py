@@ -23,7 +23,6 @@ KINDS = {
     "cprofile": ("calls", "CallProfiler"),
     "tracemalloc": ("allocations", "AllocationTracer"),
     "torch": ("device_trace", "DeviceTracer"),
-    "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 
 
