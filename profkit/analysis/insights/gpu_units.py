@@ -135,9 +135,12 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
         f"Let FP32 {what}s use the tensor cores (TF32), or use bfloat16",
         f"{plural(len(kernels), what)} in FP32 without tensor cores, {percent_text(100 * share)} of the "
         "GPU time",
-        f"PyTorch: torch.{switch}, or torch.autocast with bfloat16"
-        f"{' and channels_last' if convolves else '; CUDA: CUBLAS_TF32_TENSOR_OP_MATH'}. "
-        "TF32 keeps 10 bits of the mantissa: check the results.",
+        run.in_words(
+            torch=f"torch.{switch}, or torch.autocast with bfloat16{' and channels_last' if convolves else ''}.",
+            jax='jax.config.update("jax_default_matmul_precision", "tensorfloat32"), or arrays in bfloat16.',
+            cuda="CUBLAS_TF32_TENSOR_OP_MATH.",
+        )
+        + " TF32 keeps 10 bits of the mantissa: check the results.",
         Gain(left * run.gpu_share, run.time_name, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
         ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
     )

@@ -168,7 +168,8 @@ def place_text(insight: Insight, folder: str = "") -> Text | None:
     if place.function is not None:
         parts.append(joined("in ", code(place.function)))
     if place.operation is not None:
-        parts.append(joined(", " if parts else "", code(place.operation)))
+        operation = code(place.operation)
+        parts[-1:] = [joined(parts[-1], ", ", operation) if parts else operation]
     if place.kernel is not None and place.line is None and place.label is None:
         parts.append(joined("in the kernel ", code(_kernel_label(insight))))
     return joined(*between(" ", parts)) if parts else None
