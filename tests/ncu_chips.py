@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics import formula_table
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.tables import load_yaml
 from profkit.profilers.ncu.command import _load_sets, metric_alternatives
 

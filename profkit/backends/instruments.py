@@ -89,7 +89,7 @@ class MetalPass(Pass):
         *,
         template: str | None = None,
         instruments: Sequence[str] = (),
-        limit: float | None = None,
+        limit: float,
         finish: float = FINISH,
     ) -> Step:
         """The step `name`: the workload launched by xctrace, nothing in between; those of `schemas` that come, as XML.
@@ -102,7 +102,7 @@ class MetalPass(Pass):
             self.folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status")
         )
         asked, program = self.context.timeout, str(self._xctrace.path)
-        planned = limit is not None and (asked is None or limit < asked)
+        planned = asked is None or limit < asked
         workload = self.context.workload
         return Step(
             name,

@@ -277,7 +277,7 @@ def exit_code(comparison: Comparison, *, strict: bool) -> int:
 
 def _metrics(names: list[str]) -> tuple[str, ...]:
     """The metrics by name; raises UsageError with the nearest known one where there is none of a name."""
-    from profkit.analysis.metrics import metric as known
+    from profkit.analysis.metrics.catalogue import metric as known
 
     return tuple(dict.fromkeys(known(name.strip()).name for name in names))
 

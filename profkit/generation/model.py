@@ -202,7 +202,9 @@ class ProgramModel(Model):
                 return Answer(text, seconds=time.monotonic() - start)
             what = "wrote nothing to {output}" if writes else "printed nothing"
             said = what if outcome.ok else outcome.ending()
-            raise ModelFailed(f"{self.name} {said}{_last_lines(outcome)}", permanent=False)
+            lines = [line.strip() for line in outcome.output_tail.splitlines() if line.strip()]
+            last = shorten(without_keys(" / ".join(lines[-_LAST_LINES:])), _LONGEST)
+            raise ModelFailed(f"{self.name} {said}{': ' if last else ''}{last}", permanent=False)
 
     def close(self) -> None:
         """Ends all its runs, with what they started."""
@@ -239,8 +241,3 @@ def _read(path: Path) -> str:
     if len(content) > MOST_BYTES:
         raise ModelFailed(f"an answer of more than {MOST_BYTES >> 20} MiB is no kernel", permanent=False)
     return content.decode("utf-8", "replace")
-
-
-def _last_lines(outcome: ProcessOutcome) -> str:
-    lines = [line.strip() for line in outcome.output_tail.splitlines() if line.strip()][-_LAST_LINES:]
-    return f": {shorten(without_keys(' / '.join(lines)), _LONGEST)}" if lines else ""

@@ -296,16 +296,12 @@ def field_files(document: GenerationDocument) -> Mapping[str, str]:
     files = {}
     for operation in document.operations:
         name = operation.folder
-        files[f"{name}/{name}_kernel_gen_summary.json"] = _summary_rows(operation)
+        kept = kept_attempt(operation)
+        rows = to_plain_data([_summary_row(attempt, attempt is kept) for attempt in operation.attempts])
+        files[f"{name}/{name}_kernel_gen_summary.json"] = json.dumps(rows, indent=2, allow_nan=False) + "\n"
         files[f"{name}/metadata.txt"] = _metadata(document, operation)
     files[OVERALL_SUMMARY] = _overall_summary(document)
     return files
-
-
-def _summary_rows(operation: OperationAttempts) -> str:
-    kept = kept_attempt(operation)
-    rows = [_summary_row(attempt, attempt is kept) for attempt in operation.attempts]
-    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
 
 
 def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:

@@ -58,7 +58,10 @@ def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_S
 def _wait_for(descriptor: int, busy: str, progress: Progress, patience: float) -> None:
     """Lock the file; `busy` says that another process has it."""
     begun, shown = time.monotonic(), False
-    while not _try_lock(descriptor):
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
         waited = time.monotonic() - begun
         if waited >= patience:
             raise MachineError(
@@ -72,14 +75,6 @@ def _wait_for(descriptor: int, busy: str, progress: Progress, patience: float) -
         time.sleep(min(LOOK_SECONDS, max(0.0, patience - waited)))
     if shown:
         progress.end(f"the GPU is free after {time.monotonic() - begun:.0f} s")
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _open_file(folder: str, name: str) -> int:

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
-from profkit.core.formatting import format_percent, plural
+from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
@@ -226,7 +225,7 @@ class RunCollector:
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
         )
-        self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
+        self._progress.end(f"{plural(len(seconds), 'sample')} in {result.seconds:.0f} s")
         return replace(
             known,
             marked=main.kind != "process",
@@ -273,9 +272,7 @@ class RunCollector:
         return plan, known, self._collect_pass(plan.passes[number], known)
 
     def _collect_pass(self, plan: PassPlan, known: PlanState) -> PassRecord:
-        """One pass under an instrument; what it looks at is said before it runs."""
-        for line in kernel_lines(plan):
-            self._progress.note(line)
+        """One pass under an instrument."""
         plain, expected = known.plain_seconds, ""
         if plan.cost is not None and plain is not None:
             expected = f"about {plan.cost * plain:.0f} s"
@@ -307,7 +304,9 @@ class RunCollector:
             allocations=findings.allocations or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
-        self._progress.end(_ending_text(result))
+        cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
+        word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
+        self._progress.end(f"{word} in {result.seconds:.0f} s{cost}")
         if self.first_answer is None and findings.sampled is None and not self._is_last(findings, plain):
             return
         before, self._answer = self._answer, self._answer_now()
@@ -437,23 +436,3 @@ def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tup
         if place not in merged or reading.value is not None:
             merged[place] = reading
     return tuple(merged.values())
-
-
-def kernel_lines(plan: PassPlan) -> list[str]:
-    """What a pass will count, a line for each launch configuration, as it is said before it runs."""
-    if not plan.kernels:
-        return []
-    share = format_percent(100 * sum(kernel.share for kernel in plan.kernels))
-    lines = [f"{plan.name}: {plural(len(plan.kernels), 'launch configuration')}, {share} % of the GPU time"]
-    names = labels([(planned.kernel.name, planned.kernel.id) for planned in plan.kernels], 48)
-    for planned in plan.kernels:
-        replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
-        name = names[planned.kernel.name, planned.kernel.id]
-        lines.append(f"  {format_percent(100 * planned.share):>5} %  {name}{replays}")
-    return [*lines, *(f"  {fact_text(note)}" for note in plan.notes)]
-
-
-def _ending_text(result: PassResult) -> str:
-    cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
-    word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
-    return f"{word} in {result.seconds:.0f} s{cost}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from profkit.core.errors import (
@@ -20,7 +19,6 @@ from profkit.core.errors import (
 )
 from profkit.core.inference import combine_processes
 from profkit.core.process import ProcessOutcome, read_status
-from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
     RUN,
     Disturbance,
@@ -38,7 +36,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.conditions import DisturbanceWatch
 from profkit.profilers.registry import explain_fault
-from profkit.profiling.run_steps import RunSettings, StepOutcome, run_step
+from profkit.profiling.run_steps import RunSettings, StepOutcome, at_once, run_step
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.passes.read import read_record
 from profkit.runtime.passes.read import region_timings as timings_of
@@ -140,22 +138,12 @@ def _only_tool_ended(recorded: StepOutcome) -> bool:
 def _run_side_by_side(
     steps: tuple[Step, ...], settings: RunSettings
 ) -> tuple[list[StepOutcome], Fault | None]:
-    cancel = threading.Event()  # a Ctrl-C reaches only the main thread
     quiet = replace(settings, tick=None, note=None)
-    with ThreadPoolExecutor(max_workers=len(steps)) as pool:
-        futures = [
-            pool.submit(run_step, step, quiet if number else replace(quiet, tick=settings.tick), cancel)
-            for number, step in enumerate(steps)
-        ]
-        try:
-            return [future.result() for future in futures], None
-        except (UsageError, MachineError) as error:
-            return [], Fault(error.message, error.fix)
-        except BaseException:
-            cancel.set()
-            with defer_interrupts():  # another Ctrl-C must not leave the threads with their processes behind
-                wait(futures)
-            raise
+    tasks = [partial(run_step, step, quiet) for step in steps]
+    try:
+        return at_once(tasks, len(steps), settings.tick or (lambda _: None)), None
+    except (UsageError, MachineError) as error:
+        return [], Fault(error.message, error.fix)
 
 
 def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:

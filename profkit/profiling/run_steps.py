@@ -10,14 +10,17 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from profkit.core import process
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.process import read_status
+from profkit.core.signals import defer_interrupts
 from profkit.core.types import Directive, Step
 from profkit.runtime.passes.secrets import LEAST_ANYWHERE, is_secret_variable
 
@@ -49,6 +52,7 @@ def _may_be_passed_on(name: str, value: str) -> bool:
 
 
 DIRECTIVE = "PROFKIT_DIRECTIVE"
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -208,3 +212,23 @@ def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
     for step in steps:
         for path in (folder / "artifacts").glob(f"{step.name}.*"):
             path.unlink(missing_ok=True)
+
+
+def at_once(
+    tasks: Sequence[Callable[[threading.Event], Result]],
+    workers: int,
+    tick: Callable[[float], None],
+) -> list[Result]:
+    """The results of `tasks`, so many of them side by side. A Ctrl-C sets the event that each has, and goes on."""
+    cancel, began = threading.Event(), time.monotonic()
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(task, cancel) for task in tasks]
+        try:
+            while wait(futures, 0.25).not_done:
+                tick(time.monotonic() - began)
+        except BaseException:
+            cancel.set()
+            with defer_interrupts():  # another one must not leave the threads with their processes behind
+                wait(futures)
+            raise
+    return [future.result() for future in futures]

@@ -11,18 +11,20 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.metrics import derive, formula_table, has_formulas
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.analysis.summaries import compose
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
 from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
-from profkit.analysis.targets import Target, evaluate_run, load_targets
+from profkit.analysis.targets.kernels import evaluate_run
+from profkit.analysis.targets.load import load_targets
+from profkit.analysis.targets.target import Target
 from profkit.backends import backend_named, backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import TemporaryFolder
-from profkit.core.run_folder import FILE_NAME, read_run
+from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
-from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
 
@@ -84,7 +86,7 @@ def refuse_generation(path: Path) -> None:
 def _load(path: Path) -> RunDocument:
     if may_hold_kernels(path):
         refuse_generation(path)
-    if (path / FILE_NAME).is_file() or path.name == FILE_NAME or (path.is_file() and _is_run(path)):
+    if path.name == FILE_NAME or is_run(path):
         return read_run(path)
     if may_hold_kernels(path) and (evaluation := _read_evaluation(path)) is not None:
         return evaluation
@@ -96,11 +98,6 @@ def _read_evaluation(path: Path) -> RunDocument | None:
     from profkit.kernels.evaluation.outputs import evaluation_as_run
 
     return evaluation_as_run(read_evaluation(path)) if is_evaluation(path) else None
-
-
-def _is_run(path: Path) -> bool:
-    head = read_head(path)
-    return head.lstrip()[:1] == b"{" and b'"profkit.run/' in head[:200]
 
 
 def read_report(path: Path) -> Report:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import short_name
-from profkit.analysis.metrics import title_of
+from profkit.analysis.metrics.catalogue import title_of
 from profkit.analysis.summaries.kernels import stalls
 from profkit.core.formatting import (
     format_figures,

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.core.formatting import format_percent, format_quantity, format_threshold
 from profkit.core.types import Reading, Source, Verdict
 from profkit.reporting.facts import fact_text

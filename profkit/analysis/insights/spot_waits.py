@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import percent_text
-from profkit.analysis.insights.spots import SEVERAL, Said, calls_text, count_text, say
+from profkit.analysis.insights.spots import SEVERAL, calls_text, count_text, say
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity
 from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
@@ -38,12 +38,10 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
     asked = code.find("sleep")[0].how
     return say(
         spot,
-        Said(
-            "polling",
-            f"{spot.where.function} sleeps and looks again, until something has happened",
-            f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
-            "wait for the event itself: threading.Event.wait, Thread.join, Condition, queue.get, subprocess.wait",
-        ),
+        "polling",
+        f"{spot.where.function} sleeps and looks again, until something has happened",
+        f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
+        "wait for the event itself: threading.Event.wait, Thread.join, Condition, queue.get, subprocess.wait",
     )
 
 
@@ -55,13 +53,11 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None: 
     name = next((one.name for one in code.find("call")), "the call")
     return say(
         spot,
-        Said(
-            "blocked-event-loop",
-            f"{name} blocks the event loop: no other task runs meanwhile",
-            calls_text(spot),
-            "await what does not block (asyncio.sleep, an asynchronous client), or await "
-            "asyncio.to_thread(function, ...)",
-        ),
+        "blocked-event-loop",
+        f"{name} blocks the event loop: no other task runs meanwhile",
+        calls_text(spot),
+        "await what does not block (asyncio.sleep, an asynchronous client), or await "
+        "asyncio.to_thread(function, ...)",
     )
 
 
@@ -72,26 +68,22 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
     if spot.kind == "await":
         return say(
             spot,
-            Said(
-                "sequential-waits",
-                f"{function.rpartition('.<locals>.')[0] or function} awaits one thing after the other"
-                if function
-                else "One thing is awaited after the other",
-                "the event loop has nothing else to run meanwhile",
-                "start what does not need the result of the other together: asyncio.gather, or a TaskGroup, with a "
-                "semaphore where there are many",
-            ),
+            "sequential-waits",
+            f"{function.rpartition('.<locals>.')[0] or function} awaits one thing after the other"
+            if function
+            else "One thing is awaited after the other",
+            "the event loop has nothing else to run meanwhile",
+            "start what does not need the result of the other together: asyncio.gather, or a TaskGroup, with a "
+            "semaphore where there are many",
         )
     if spot.kind == "network" and calls >= SEVERAL and spot.threads <= 1:
         return say(
             spot,
-            Said(
-                "sequential-waits",
-                f"{spot.where.function} waits for the network {count_text(calls)} times, once after the other",
-                f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
-                "keep several requests under way (ThreadPoolExecutor.map, an asynchronous client), one session for "
-                "all of them, or one request for many",
-            ),
+            "sequential-waits",
+            f"{spot.where.function} waits for the network {count_text(calls)} times, once after the other",
+            f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
+            "keep several requests under way (ThreadPoolExecutor.map, an asynchronous client), one session for "
+            "all of them, or one request for many",
             spot.share * (1 - 1 / calls),
         )
     return None
@@ -108,14 +100,12 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     commit = "commit" in names
     return say(
         spot,
-        Said(
-            "repeated-sync",
-            f"{spot.where.function} waits for the disk {count_text(calls)} times, after each piece",
-            calls_text(spot),
-            "one transaction for many rows: commit once at the end, executemany"
-            if commit
-            else "fsync once at the end, or after a group of pieces; write alone leaves it to the system",
-        ),
+        "repeated-sync",
+        f"{spot.where.function} waits for the disk {count_text(calls)} times, after each piece",
+        calls_text(spot),
+        "one transaction for many rows: commit once at the end, executemany"
+        if commit
+        else "fsync once at the end, or after a group of pieces; write alone leaves it to the system",
         spot.share * (1 - 1 / calls),
     )
 
@@ -139,13 +129,11 @@ def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
     each = format_quantity(spot.seconds / count, "s")
     return say(
         spot,
-        Said(
-            "process-per-item",
-            f"{spot.where.function} starts a process {count_text(count)} times and waits for each",
-            f"{each} for each process",
-            "do it in this process, pass all items to one process (many tools take several files), or keep one worker "
-            "that is given one item after the other",
-        ),
+        "process-per-item",
+        f"{spot.where.function} starts a process {count_text(count)} times and waits for each",
+        f"{each} for each process",
+        "do it in this process, pass all items to one process (many tools take several files), or keep one worker "
+        "that is given one item after the other",
         spot.share * (1 - 1 / count),
     )
 
@@ -166,13 +154,11 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     return say(
         spot,
-        Said(
-            "lock-held",
-            f"{within.name or 'A lock'} is held here, and other threads wait for it",
-            f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
-            f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
-            "result; or give each thread data of its own",
-        ),
+        "lock-held",
+        f"{within.name or 'A lock'} is held here, and other threads wait for it",
+        f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
+        f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
+        "result; or give each thread data of its own",
     )
 
 
@@ -195,13 +181,11 @@ def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
     cores = document.machine.cores if document.machine is not None else count
     return say(
         spot,
-        Said(
-            "interpreter-lock",
-            f"{count} threads compute in Python, and one of them runs at a time",
-            f"{split.threads:.1f} threads ran on average: they wait for the interpreter's lock",
-            "concurrent.futures.ProcessPoolExecutor in place of threads, with large pieces of work; or a library that "
-            "gives up the lock while it computes (numpy, torch), or a free-threaded Python",
-        ),
+        "interpreter-lock",
+        f"{count} threads compute in Python, and one of them runs at a time",
+        f"{split.threads:.1f} threads ran on average: they wait for the interpreter's lock",
+        "concurrent.futures.ProcessPoolExecutor in place of threads, with large pieces of work; or a library that "
+        "gives up the lock while it computes (numpy, torch), or a free-threaded Python",
         spot.share * (1 - 1 / max(1, min(count, cores))),
     )
 
@@ -226,26 +210,22 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     if split is not None and split.io_calls and moved >= MUCH and moved / split.io_calls >= LARGE:
         return say(
             spot,
-            Said(
-                "pickling",
-                "Large objects are pickled and sent to the workers again and again",
-                f"{percent_text(100 * share)} of the processor time of all processes is spent on pickling and pipes; "
-                f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
-                "at a time",
-                "give the workers once what does not change (Pool(initializer=...), a global before the fork, "
-                "multiprocessing.shared_memory), and send keys, indices or names of files",
-            ),
+            "pickling",
+            "Large objects are pickled and sent to the workers again and again",
+            f"{percent_text(100 * share)} of the processor time of all processes is spent on pickling and pipes; "
+            f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
+            "at a time",
+            "give the workers once what does not change (Pool(initializer=...), a global before the fork, "
+            "multiprocessing.shared_memory), and send keys, indices or names of files",
         )
     return say(
         spot,
-        Said(
-            "small-tasks",
-            "The pool hands over more than it computes",
-            f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over work "
-            f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
-            "larger pieces: chunksize=1000 of map and imap; indices or names of files instead of data; below a "
-            "millisecond for each item, no pool",
-        ),
+        "small-tasks",
+        "The pool hands over more than it computes",
+        f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over work "
+        f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
+        "larger pieces: chunksize=1000 of map and imap; indices or names of files instead of data; below a "
+        "millisecond for each item, no pool",
     )
 
 
@@ -291,13 +271,11 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     )
     yield say(
         spot,
-        Said(
-            "rank-behind",
-            f"Rank {slow} works in {line.function}, and the other ranks wait for it",
-            f"rank {slow} computes {format_quantity(work[slow], 's')}, the others "
-            f"{format_quantity(mean, 's')} on average{where}",
-            "give all ranks the same share of this work, do it ahead or in whole arrays, or do it once and broadcast",
-        ),
+        "rank-behind",
+        f"Rank {slow} works in {line.function}, and the other ranks wait for it",
+        f"rank {slow} computes {format_quantity(work[slow], 's')}, the others "
+        f"{format_quantity(mean, 's')} on average{where}",
+        "give all ranks the same share of this work, do it ahead or in whole arrays, or do it once and broadcast",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from profkit.analysis.hot_spots import DOES
@@ -55,32 +55,30 @@ _COSTLY = {
 Find: TypeAlias = Callable[[RunDocument, HotSpot], "Insight | None"]
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a rule says of a spot, without its place and its share."""
-
-    rule: str
-    title: str
-    evidence: str
-    change: str
-
-
 def count_text(number: int, word: str = "") -> str:
     """`1,346,269 calls`."""
     return f"{number:,}" + (f" {word}{'' if number == 1 else 's'}" if word else "")
 
 
-def say(spot: HotSpot, said: Said, share: float | None = None, where: Place | None = None) -> Insight:
+def say(
+    spot: HotSpot,
+    rule: str,
+    title: str,
+    evidence: str,
+    change: str,
+    share: float | None = None,
+    where: Place | None = None,
+) -> Insight:
     """An insight on a spot: its share and its source line come first in the evidence."""
     text = f"{percent_text(100 * spot.share)} of the time"
     if spot.code is not None and where is None:
         text += f" is in `{spot.code.text}`"
     won = spot.share if share is None else share
     return Insight(
-        said.rule,
-        said.title,
-        f"{text}: {said.evidence}" if said.evidence else text,
-        said.change,
+        rule,
+        title,
+        f"{text}: {evidence}" if evidence else text,
+        change,
         where or spot.where,
         Gain(min(1.0, won), "the run's time", ""),
     )
@@ -122,17 +120,15 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             front = one.how in ("pop", "insert")
             return say(
                 spot,
-                Said(
-                    "linear-search",
-                    f"{one.name} is a {held.type} of {size}: "
-                    + ("do not take from its front" if front else "do not search it each time"),
-                    f"{'each moves all that come after' if front else 'each looks at one element after the other'}"
-                    + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
-                    f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
-                    if front
-                    else f"a set beside it (known = set({one.name})), or a dict where a value belongs to each; in "
-                    "sorted order bisect",
-                ),
+                "linear-search",
+                f"{one.name} is a {held.type} of {size}: "
+                + ("do not take from its front" if front else "do not search it each time"),
+                f"{'each moves all that come after' if front else 'each looks at one element after the other'}"
+                + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+                f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+                if front
+                else f"a set beside it (known = set({one.name})), or a dict where a value belongs to each; in "
+                "sorted order bisect",
             )
     return None
 
@@ -143,13 +139,13 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
     if not made:
         return None
     is_list = made[0].name in ("list", "tuple", "sorted")
-    said = Said(
+    return say(
+        spot,
         "linear-search" if is_list else "repeated-work",
         f"{made[0].how} is made for each single search",
         f"all of it is copied{' and then searched' if is_list else ''} each time",
         f"make it once, before the loop{', as a set' if is_list else ''}",
     )
-    return say(spot, said)
 
 
 def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -173,13 +169,11 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         size = f" of {count_text(held.length or 0)} signs" if long and held.type == "str" else ""
         return say(
             spot,
-            Said(
-                "growing-copy",
-                f"{one.name} is copied each time something is added to it",
-                f"it is a {held.type}{size}, and all of it is copied to add to it",
-                f"append the parts to a list, and make {one.name} of it once, at the end: "
-                + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
-            ),
+            "growing-copy",
+            f"{one.name} is copied each time something is added to it",
+            f"it is a {held.type}{size}, and all of it is copied to add to it",
+            f"append the parts to a list, and make {one.name} of it once, at the end: "
+            + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
         )
     return None
 
@@ -200,19 +194,17 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         kind = spot.variables[name].type
         return say(
             spot,
-            Said(
-                "element-wise",
-                f"Work on all of {name} at once, not on one element at a time",
-                f"{name} is a {kind}, and a loop of Python takes single elements of it; each access costs about a "
-                "hundred times what an operation on the whole does for it",
-                {
-                    "pandas": "arithmetic of columns, numpy.where for conditions, groupby for sums; where a loop must "
-                    "be, zip the columns' to_numpy()",
-                    "torch": "one operation on the whole tensor, and .item() once, at the end",
-                }.get(
-                    kind.partition(".")[0],
-                    "one expression on whole arrays: a * b, numpy.where, numpy.minimum, sums along an axis",
-                ),
+            "element-wise",
+            f"Work on all of {name} at once, not on one element at a time",
+            f"{name} is a {kind}, and a loop of Python takes single elements of it; each access costs about a "
+            "hundred times what an operation on the whole does for it",
+            {
+                "pandas": "arithmetic of columns, numpy.where for conditions, groupby for sums; where a loop must "
+                "be, zip the columns' to_numpy()",
+                "torch": "one operation on the whole tensor, and .item() once, at the end",
+            }.get(
+                kind.partition(".")[0],
+                "one expression on whole arrays: a * b, numpy.where, numpy.minimum, sums along an axis",
             ),
         )
     return None
@@ -229,14 +221,12 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         of_itself = count_text(spot.calls, "call") if spot.calls else "many calls"
         return say(
             spot,
-            Said(
-                "repeated-work",
-                f"{spot.where.function} is called with the same arguments again and again",
-                f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
-                "nothing else than they decides what it gives",
-                f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
-                "step needs",
-            ),
+            "repeated-work",
+            f"{spot.where.function} is called with the same arguments again and again",
+            f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
+            "nothing else than they decides what it gives",
+            f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
+            "step needs",
             where=replace(spot.where, line=int(recursion.how)),
         )
     for one in code.find("call"):
@@ -244,12 +234,10 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         if one.how == "constant" and _KEEPABLE.fullmatch(one.name) and calls >= SEVERAL:
             return say(
                 spot,
-                Said(
-                    "repeated-work",
-                    f"{one.name} does the same {count_text(calls)} times",
-                    f"its arguments are the same each time; {calls_text(spot)}",
-                    f"call {one.name} once, outside of {spot.where.function}, and keep what it gives",
-                ),
+                "repeated-work",
+                f"{one.name} does the same {count_text(calls)} times",
+                f"its arguments are the same each time; {calls_text(spot)}",
+                f"call {one.name} once, outside of {spot.where.function}, and keep what it gives",
                 spot.share * (1 - 1 / calls),
             )
     return None
@@ -268,13 +256,11 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         )
         return say(
             spot,
-            Said(
-                "backtracking",
-                "One match of this pattern takes nearly all the time",
-                f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
-                "write it so that a text can match in one way only (no repeated group of repeated parts; (?>...) or "
-                "*+ from Python 3.11 on), or test the parts one after the other",
-            ),
+            "backtracking",
+            "One match of this pattern takes nearly all the time",
+            f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
+            "write it so that a text can match in one way only (no repeated group of repeated parts; (?>...) or "
+            "*+ from Python 3.11 on), or test the parts one after the other",
         )
     return None
 
@@ -291,7 +277,7 @@ def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     ):
         return None
     title = f"{by_key[known]} costs most of the time here"
-    return say(spot, Said("costly-helper", title, calls_text(spot), _COSTLY[known]))
+    return say(spot, "costly-helper", title, calls_text(spot), _COSTLY[known])
 
 
 def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -306,15 +292,13 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     loop = f"; called from {spot.caller}" if spot.caller else ""
     return say(
         spot,
-        Said(
-            "calls-in-loop",
-            f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
-            f"{calls_text(spot)}{loop}",
-            "ask once for all: a join or WHERE ... IN, an index on what is looked up, executemany; one request for "
-            "many; read the file once"
-            if asked.rpartition(".")[2].startswith(("execute", "fetch", "scal"))
-            else "ask once for all items and keep the answers, or keep what is open instead of opening it again",
-        ),
+        "calls-in-loop",
+        f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+        f"{calls_text(spot)}{loop}",
+        "ask once for all: a join or WHERE ... IN, an index on what is looked up, executemany; one request for "
+        "many; read the file once"
+        if asked.rpartition(".")[2].startswith(("execute", "fetch", "scal"))
+        else "ask once for all items and keep the answers, or keep what is open instead of opening it again",
         spot.share * (1 - 1 / calls),
     )
 
@@ -332,13 +316,11 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     used = "nothing else in the file names it" if unused else "no other place takes a tenth of the time"
     return say(
         spot,
-        Said(
-            "heavy-imports",
-            f"Importing {spot.under.name} takes {percent_text(100 * spot.share)} of the time",
-            f"{seconds} in {spot.under.name}; {used}",
-            "import it inside the function that needs it, or the submodule alone; keep one process alive instead of "
-            "starting many",
-        ),
+        "heavy-imports",
+        f"Importing {spot.under.name} takes {percent_text(100 * spot.share)} of the time",
+        f"{seconds} in {spot.under.name}; {used}",
+        "import it inside the function that needs it, or the submodule alone; keep one process alive instead of "
+        "starting many",
     )
 
 
@@ -359,13 +341,11 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     return say(
         spot,
-        Said(
-            "small-transfers",
-            "Read and write larger blocks",
-            f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
-            "a buffered file (open(path, 'rb') instead of os.read, no buffering=0), blocks of 64 KiB, no flush after "
-            "each piece",
-        ),
+        "small-transfers",
+        "Read and write larger blocks",
+        f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
+        "a buffered file (open(path, 'rb') instead of os.read, no buffering=0), blocks of 64 KiB, no flush after "
+        "each piece",
     )
 
 
@@ -377,15 +357,16 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
     if spot.kind not in ("python", "library"):
         return None
     share = min(spot.share, sampled.collecting / sampled.wall)
-    said = Said(
+    return say(
+        spot,
         "garbage-collection",
         "The garbage collector looks through all objects again and again",
         f"it took {percent_text(100 * sampled.collecting / sampled.wall)} of the time, most of it while this place "
         "makes objects",
         "gc.freeze() after the start, gc.set_threshold(100_000, 50, 50), or gc.disable() while many objects are made; "
         "fewer objects (arrays, tuples, __slots__)",
+        share,
     )
-    return say(spot, said, share)
 
 
 def place_alone(spot: HotSpot) -> Insight:
@@ -394,7 +375,8 @@ def place_alone(spot: HotSpot) -> Insight:
     does = DOES.get(spot.kind, "waits")
     left = max(0.0, 1 - spot.share)
     called = f"; called from {spot.caller}" if spot.caller else ""
-    said = Said(
+    return say(
+        spot,
         "hot-spot",
         f"{name.replace('<locals>.', '')} {does}",
         f"{calls_text(spot)}{called}".lstrip("; "),
@@ -402,7 +384,6 @@ def place_alone(spot: HotSpot) -> Insight:
         if spot.share >= 0.5
         else "no other line of the program takes more",
     )
-    return say(spot, said)
 
 
 def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -412,7 +393,8 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     if kept < MANY or asked > USELESS * kept:
         return None
     cached = (spot.where.function or "").partition(".<locals>")[0]
-    said = Said(
+    return say(
+        spot,
         "useless-cache",
         f"The cache of {cached} never has what is asked for"
         if asked == 0
@@ -421,7 +403,6 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         "leave out of its arguments what differs each time (the time, a counter, an object that is made anew), or take "
         "the cache away",
     )
-    return say(spot, said)
 
 
 def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -442,14 +423,16 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     first = here[0]
     kind = first.callee.function if first.callee is not None else "exceptions"
-    said = Said(
+    return say(
+        spot,
         "exceptions",
         f"{spot.where.function} raises {kind} about {count_text(int(count))} times",
         f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
         "one and to catch it costs about as much as ten tests",
         "test first (in, get with a default, isdigit), and leave exceptions for what is rare",
+        share,
+        replace(spot.where, line=first.line),
     )
-    return say(spot, said, share, replace(spot.where, line=first.line))
 
 
 PATTERNS: tuple[Find, ...] = (

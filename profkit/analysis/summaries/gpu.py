@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.metrics.formula import consistency_checks
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
 from profkit.analysis.summaries.kernels import kernel_rows

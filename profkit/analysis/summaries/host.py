@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.analysis.summaries.readings import TOOL, unavailable_reading
 from profkit.core import statistics
 from profkit.core.inference import Centre, combine_processes

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from profkit.analysis.metrics import metal_counter_names
+from profkit.analysis.metrics.catalogue import metal_counter_names
 from profkit.analysis.summaries.metal_readings import (
     COUNTERS,
     INTERVALS,
@@ -134,41 +134,24 @@ def _why_unusable(counter: MetalCounter) -> Fact | None:
 
 
 def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: AppleChip) -> list[Reading]:
-    """Read, written, both and their share of the chip's; of percentages what they are of the specification."""
+    """Read and written together, and their share of the chip's; of percentages what they are of the specification."""
     counters = [_usable_counter(metal, name) for name in RATES]
-    readings = [_rate_reading(metal, name, one, chip) for name, one in zip(RATES, counters, strict=True)]
     known = [one for one in counters if isinstance(one, MetalCounter)]
     units = {counter.unit for counter in known}
-    if len(known) < len(RATES) or not units <= {"B/s", "%"}:
-        why = next((reading.reason for reading in readings if reading.value is None), None)
-        return [*readings, *_declared_bandwidth(document, metal, chip, why)]
+    if len(known) < len(RATES) or units not in ({"B/s"}, {"%"}):
+        why = next((one for one in counters if isinstance(one, Fact)), None) or _other_unit(known[0])
+        return _declared_bandwidth(document, metal, chip, why)
     formula = f"read + write; each: {AT_WORK}"
-    quality: Quality = "measured" if units == {"B/s"} else "estimated"
-    rates = [reading.value for reading in readings if reading.value is not None]
-    if len(rates) == len(RATES):
-        both = _counted_reading(metal, "bandwidth.gpu", sum(rates), known, formula, quality)
-        return [*readings, both, _share_of_peak(metal, both, chip)]
-    why, share = _no_bandwidth(chip), "bandwidth.gpu.share"
-    part = missing_reading(metal, share, why, None)
-    if units == {"%"}:  # of a peak that is not known here
-        whole = sum(counter.active or 0.0 for counter in known)
-        part = _counted_reading(metal, share, whole, known, formula, quality)
-    return [*readings, missing_reading(metal, "bandwidth.gpu", why, None), part]
-
-
-def _rate_reading(metal: MetalTrace, name: str, counter: MetalCounter | Fact, chip: AppleChip) -> Reading:
-    """Bytes per second as counted; of a percentage what it is of the chip's bandwidth, an estimate."""
-    if isinstance(counter, Fact):
-        return _missing_counter(metal, name, counter)
-    amount = counter.active or 0.0
-    if counter.unit == "B/s":
-        return _counted_reading(metal, name, amount, [counter])
-    if counter.unit != "%":
-        return missing_reading(metal, name, _other_unit(counter), None)
-    if not chip.bandwidth:
-        return missing_reading(metal, name, _no_bandwidth(chip), None)
-    formula = f"{AT_WORK}, in % of the {chip.name}'s bandwidth"
-    return _counted_reading(metal, name, amount / 100 * chip.bandwidth, [counter], formula, "estimated")
+    total = sum(counter.active or 0.0 for counter in known)
+    if units == {"B/s"}:
+        both = _counted_reading(metal, "bandwidth.gpu", total, known, formula)
+    elif chip.bandwidth:
+        of_chip, amount = f"{formula}, in % of the {chip.name}'s bandwidth", total / 100 * chip.bandwidth
+        both = _counted_reading(metal, "bandwidth.gpu", amount, known, of_chip, "estimated")
+    else:  # of a peak that is not known here
+        share = _counted_reading(metal, "bandwidth.gpu.share", total, known, formula, "estimated")
+        return [missing_reading(metal, "bandwidth.gpu", _no_bandwidth(chip), None), share]
+    return [both, _share_of_peak(metal, both, chip)]
 
 
 def _share_of_peak(metal: MetalTrace, rate: Reading, chip: AppleChip) -> Reading:
@@ -248,11 +231,11 @@ def _absent(known: MetalTrace, later: MetalTrace, counters: bool) -> tuple[Metal
 # Which concern a metric belongs to, where that is not the GPU's time.
 _ELSEWHERE = {
     "occupancy": OCCUPANCY,
-    "bandwidth": ("bandwidth.gpu", "bandwidth.gpu.share", *RATES),
+    "bandwidth": ("bandwidth.gpu", "bandwidth.gpu.share"),
 }
 # Of a run without a trace these say why; what a trace alone tells, and nobody misses without one, says nothing.
 _WITHOUT: tuple[tuple[str, PassName, tuple[str, ...]], ...] = (
-    ("gpu", "trace", ("gpu.utilization", "gpu.utilization.device", "time.gpu", "gpu.longest")),
+    ("gpu", "trace", ("gpu.utilization", "time.gpu", "gpu.longest")),
     ("occupancy", "counters", ("gpu.occupancy",)),
     ("bandwidth", "counters", ("bandwidth.gpu", "bandwidth.gpu.share")),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import (
     RUN,
@@ -110,8 +110,7 @@ NOTHING_RAN = Fact("nothing-on-gpu")
 def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
     """All readings of the time line, for the run; times in s, shares in %.
 
-    gpu.utilization is the union of the intervals of the process over its window, gpu.utilization.device the union
-    of the device's Active intervals over the whole part that counts, whoever caused them.
+    gpu.utilization is the union of the intervals of the process over its window.
     """
     return (
         *_add_doubts(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
@@ -132,7 +131,6 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     own = (INTERVALS,)
     rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
         ("gpu.utilization", percent_of(busy, window), own, f"100 * union of the process / {where}"),
-        ("gpu.utilization.device", percent_of(metal.device_busy, metal.span), *_device_source(metal)),
         ("gpu.utilization.alone", percent_of(most, window), own, together),
         ("gpu.window", window, own, where),
         ("time.gpu", encoders, (ENCODERS, INTERVALS), "sum of all encoders' times"),
@@ -149,13 +147,6 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     return [metal_reading(metal, *row, otherwise=otherwise.get(row[0], NOT_IN_TRACE)) for row in rows]
 
 
-def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
-    """What the device's own time was taken from: where its states are not told, from everybody's intervals."""
-    if metal.device_busy is not None and any(absent.what == STATES for absent in metal.absent):
-        return (INTERVALS,), "100 * union of the intervals of all processes / span"
-    return (STATES,), "100 * union of Active / span"
-
-
 def _add_doubts(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     """The readings, doubted where it is a guess whose work counts, or the marked region was not found."""
     doubt = metal.lost
@@ -163,9 +154,8 @@ def _add_doubts(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
         doubt = Fact.of("guessed-process", metal.guessed)
     if doubt is None:
         return readings
-    of_device = ("gpu.utilization.device", "gpu.window")
     return [
-        replace(r, doubt=doubt) if r.metric not in of_device and r.value is not None else r for r in readings
+        replace(r, doubt=doubt) if r.metric != "gpu.window" and r.value is not None else r for r in readings
     ]
 
 

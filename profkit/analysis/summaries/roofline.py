@@ -12,7 +12,7 @@ from functools import partial
 from operator import truediv
 from typing import Literal
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.host import scope_of
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.analysis.summaries.readings import (
@@ -206,29 +206,16 @@ TENSOR_UNCOUNTED = 10.0  # %
 # Compilers also load constants by half-precision instructions: so little of the peak is no arithmetic.
 CONSTANTS = 0.01
 TENSOR_PEAK = Fact("tensor-peak")
-PRECISIONS = {"f32": "FP32", "f64": "FP64", "f16": "FP16"}
+PRECISIONS = ("f32", "f64", "f16")
 
 
 @dataclass(frozen=True)
 class RooflinePlace:
-    """One kernel under the roofline of one kind of arithmetic. Rates in FLOP/s, bandwidths in bytes/s."""
+    """The arithmetic that a kernel does most of: of which kind ("f32", "tensor"), and its rate and peak in FLOP/s."""
 
-    kind: str  # "FP32", "tensor"
+    kind: str
     rate: float
     peak: float
-    bandwidth: float
-    peak_bandwidth: float
-    estimated: bool = False
-
-    @property
-    def intensity(self) -> float | None:
-        """FLOP per byte of DRAM traffic; None where there is no traffic."""
-        return self.rate / self.bandwidth if self.bandwidth > 0 else None
-
-    @property
-    def attainable(self) -> float:
-        """The lower ceiling at this intensity, FLOP/s."""
-        return self.peak if self.intensity is None else min(self.peak, self.intensity * self.peak_bandwidth)
 
 
 def has_hidden_tensor_work(row: KernelRow) -> bool:
@@ -244,21 +231,20 @@ def tensor_rate(row: KernelRow) -> float | None:
 
 
 def place_kernel(row: KernelRow) -> RooflinePlace | None:
-    """The kernel under the ceiling of the arithmetic that it does most of; None where that or a peak is not known."""
-    bandwidth, peak_bandwidth = row.value("bandwidth.dram"), row.value("bandwidth.dram.peak")
-    if bandwidth is None or not peak_bandwidth or has_hidden_tensor_work(row):
+    """The arithmetic under whose ceiling a kernel stands; None where that, its traffic or a peak is not known."""
+    if row.value("bandwidth.dram") is None or not row.value("bandwidth.dram.peak"):
+        return None
+    if has_hidden_tensor_work(row):
         return None
     used = row.value("tensor.utilization") or 0.0
     if used > TENSOR and (rate := tensor_rate(row)) is not None:
-        return RooflinePlace("tensor", rate, 100 * rate / used, bandwidth, peak_bandwidth, estimated=True)
+        return RooflinePlace("tensor", rate, 100 * rate / used)
     rates = {kind: row.value(f"flops.rate.{kind}") or 0.0 for kind in PRECISIONS}
     if rates["f16"] < CONSTANTS * (row.value("flops.peak.f16") or 0.0):
         rates["f16"] = 0.0
     kind = max(rates, key=lambda kind: rates[kind])
     peak = row.value(f"flops.peak.{kind}")
-    if not rates[kind] or not peak:
-        return None
-    return RooflinePlace(PRECISIONS[kind], rates[kind], peak, bandwidth, peak_bandwidth)
+    return RooflinePlace(kind, rates[kind], peak) if rates[kind] and peak else None
 
 
 def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
@@ -266,30 +252,30 @@ def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
     place = place_kernel(row)
     if place is None:
         return ()
-    traffic = [row.readings["bandwidth.dram"], row.readings["bandwidth.dram.peak"]]
-    if place.estimated:
-        inputs = [row.readings[name] for name in ("flops.tensor", "time.kernel", "tensor.utilization")]
+    names: tuple[str, ...] = (f"flops.rate.{place.kind}", f"flops.peak.{place.kind}")
+    rate, peak = names
+    if place.kind == "tensor":
+        names = ("flops.tensor", "time.kernel", "tensor.utilization")
         rate, peak = "flops.tensor / time.kernel", "100 * flops.tensor / time.kernel / tensor.utilization"
-    else:
-        kind = next(key for key, word in PRECISIONS.items() if word == place.kind)
-        rate, peak = f"flops.rate.{kind}", f"flops.peak.{kind}"
-        inputs = [row.readings[rate], row.readings[peak]]
-    values = {
-        "roofline.attainable": (
-            place.attainable,
-            f"min({peak}, {rate} / bandwidth.dram * bandwidth.dram.peak)",
-        ),
-        "roofline.share": (100 * place.rate / place.attainable, f"100 * {rate} / roofline.attainable"),
-    }
-    return tuple(
-        derive_reading(
+    inputs = [row.readings[name] for name in (*names, "bandwidth.dram", "bandwidth.dram.peak")]
+    moved, most = row.value("bandwidth.dram"), row.value("bandwidth.dram.peak") or 0.0
+    attainable = min(place.peak, place.rate / moved * most) if moved else place.peak
+
+    def reading(name: str, value: float, formula: str) -> Reading:
+        estimated = place.kind == "tensor"
+        return derive_reading(
             name,
-            [*inputs, *traffic],
-            lambda *_, value=value: value,
+            inputs,
+            lambda *_: value,
             formula,
-            traffic[0].scope,
-            quality="estimated" if place.estimated else None,
-            reason=TENSOR_PEAK if place.estimated else None,
+            row.readings["bandwidth.dram"].scope,
+            quality="estimated" if estimated else None,
+            reason=TENSOR_PEAK if estimated else None,
         )
-        for name, (value, formula) in values.items()
+
+    under = f"min({peak}, {rate} / bandwidth.dram * bandwidth.dram.peak)"
+    share = 100 * place.rate / attainable
+    return (
+        reading("roofline.attainable", attainable, under),
+        reading("roofline.share", share, f"100 * {rate} / roofline.attainable"),
     )

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
-from profkit.analysis.metrics import all_metrics, metric, nearest_metric
+from profkit.analysis.metrics.catalogue import all_metrics, metric, nearest_metric
 from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.tables import load_yaml

@@ -12,8 +12,8 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.timeline.origins import LaunchOrigins, SourceLine, TimeWindows, range_meaning
-from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables
-from profkit.core.types import GpuLine, HostMemory, Kernel, KernelTime, MemoryKind, Transfer
+from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
+from profkit.core.types import GpuLine, HostMemory, Kernel, KernelTime, Transfer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,12 +225,40 @@ def _kernel(configuration: Configuration) -> Kernel:
     )
 
 
+class TransferSums:
+    """Fed with copies: by kind how many, their bytes and their ns."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, tuple[int, int, int]] = {}
+
+    def add(self, moved: Columns) -> None:
+        """Copies (columns ACTIVITY)."""
+        for kind in set(moved["what"].tolist()):
+            rows = moved[moved["what"] == kind]
+            count, size, spent = self._kinds.get(kind, (0, 0, 0))
+            spent += int((rows["end"] - rows["start"]).sum())
+            self._kinds[kind] = count + len(rows), size + int(rows["bytes"].sum()), spent
+
+    def summed(self, kinds: Sequence[TransferKind]) -> tuple[Transfer, ...]:
+        """By name, most time first; of each the kinds of memory on the host's side."""
+        by_name: dict[str, Transfer] = {}
+        for number, (count, size, ns) in sorted(self._kinds.items(), key=lambda item: -item[1][2]):
+            kind, seconds = kinds[number], ns / 1e9
+            known = by_name.get(kind.name, Transfer(kind.name, 0, 0, 0.0))
+            memory = known.memory
+            if kind.memory is not None:
+                memory = (*memory, HostMemory(kind.memory, count, size, seconds))
+            by_name[kind.name] = Transfer(
+                kind.name, known.count + count, known.bytes + size, known.seconds + seconds, memory
+            )
+        return tuple(sorted(by_name.values(), key=lambda transfer: -transfer.seconds))
+
+
 MOST_LINES = 64
 _WAITS = re.compile(
     r"^cu(?:da)?(?:Stream|Event|Device|Ctx)Synchronize|^cu(?:da)?Memcpy(?:DtoH)?(?:_v\d+|_ptds)*$"
 )
 _TO_DEVICE = "host to device"
-_Copied = tuple[str, "MemoryKind | None"]
 
 
 class LineSums:
@@ -241,7 +269,7 @@ class LineSums:
         self.origins = LaunchOrigins(ranges)
         self._kernels: dict[SourceLine, list[float]] = {}
         self._waits = Counter[SourceLine]()
-        self._copies: dict[SourceLine, dict[_Copied, list[float]]] = {}
+        self._copies: dict[SourceLine, TransferSums] = {}
 
     def add_kernels(self, rows: Columns, origin: Any) -> None:
         """Kernels (columns ACTIVITY) and the numbers of their origins."""
@@ -254,14 +282,7 @@ class LineSums:
         """Copies (columns ACTIVITY) and when they were asked for."""
         origin = self.origins.find(when, rows["process"], rows["thread"])
         for line, chosen in self._by_line(rows, origin):
-            kinds = self._copies.setdefault(line, {})
-            for number in set(chosen["what"].tolist()):
-                kind = self._tables.transfers[number]
-                mine = chosen[chosen["what"] == number]
-                sums = kinds.setdefault((kind.name, kind.memory), [0, 0, 0.0])
-                sums[0] += len(mine)
-                sums[1] += int(mine["bytes"].sum())
-                sums[2] += float((mine["end"] - mine["start"]).sum())
+            self._copies.setdefault(line, TransferSums()).add(chosen)
 
     def add_calls(self, rows: Columns) -> None:
         """Calls (columns CALL)."""
@@ -307,28 +328,9 @@ class LineSums:
         return tuple(lines[:MOST_LINES]), (last - first) / 1e9 if last > first else None
 
     def _line(self, line: SourceLine, calls: int, spent: float) -> GpuLine:
-        transfers = _transfers(self._copies.get(line, {}))
+        copies = self._copies.get(line, TransferSums())
+        transfers = copies.summed(self._tables.transfers)
         sent = sum(one.count for one in transfers if one.kind == _TO_DEVICE)
         launches, working = self._kernels.get(line, (0, 0.0))
         alone = max(0, self._waits[line] - sent)
         return GpuLine(*line, calls, spent / 1e9, int(launches), working / 1e9, alone, transfers)
-
-
-def _transfers(kinds: dict[_Copied, list[float]]) -> tuple[Transfer, ...]:
-    by_name: dict[str, list[tuple[MemoryKind | None, list[float]]]] = {}
-    for (name, memory), sums in kinds.items():
-        by_name.setdefault(name, []).append((memory, sums))
-    return tuple(
-        Transfer(
-            name,
-            int(sum(one[0] for _, one in parts)),
-            int(sum(one[1] for _, one in parts)),
-            sum(one[2] for _, one in parts) / 1e9,
-            tuple(
-                HostMemory(memory, int(one[0]), int(one[1]), one[2] / 1e9)
-                for memory, one in parts
-                if memory is not None
-            ),
-        )
-        for name, parts in by_name.items()
-    )

@@ -13,7 +13,7 @@ from profkit.analysis.timeline.device_time import (
     common_windows,
     host_pauses,
 )
-from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, LineSums, Medians
+from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, LineSums, Medians, TransferSums
 from profkit.analysis.timeline.origins import (
     LaunchOrigin,
     RangePaths,
@@ -23,7 +23,7 @@ from profkit.analysis.timeline.origins import (
 )
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
-from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
+from profkit.core.types import ApiCall, GpuRange, GpuTrace
 
 _LATENCY, _CALL = 0, 1  # groups of medians
 
@@ -224,7 +224,7 @@ class Sums:
         self._lines = LineSums(recording.ranges, windows, recording.tables)
         self._ranges = RangeSums(recording.ranges, windows, recording.tables.configurations, self._lines)
         self._host = HostSums()
-        self._transfers: dict[int, list[int]] = {}  # by kind: count, bytes, ns
+        self._transfers = TransferSums()
         self._devices: dict[int, Idle] = {}
         self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
         self._communication = CommunicationSums(recording.tables.configurations, windows)
@@ -252,19 +252,9 @@ class Sums:
             self._ranges.add(rows, when[chosen])
             self._working.update(np.unique(rows["device"]).tolist())
         moved = counts & (block["kind"] == TRANSFER)
-        self._add_transfers(block[moved])
+        self._transfers.add(block[moved])
         self._lines.add_copies(block[moved], when[moved])
         self._add_devices(block[counts], window[counts])
-
-    def _add_transfers(self, moved: Columns) -> None:
-        import numpy as np
-
-        for kind in np.unique(moved["what"]).tolist():
-            rows = moved[moved["what"] == kind]
-            row = self._transfers.setdefault(kind, [0, 0, 0])
-            row[0] += len(rows)
-            row[1] += int(rows["bytes"].sum())
-            row[2] += int((rows["end"] - rows["start"]).sum())
 
     def _add_devices(self, block: Columns, window: Columns) -> None:
         import numpy as np
@@ -309,7 +299,7 @@ class Sums:
             span=span,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
             launches=sum(k.launches for k in kernels.times),
-            transfers=self._summed_transfers(),
+            transfers=self._transfers.summed(self._recording.tables.transfers),
             ranges=self._ranges.ranges(),
             api=self._host.api(self._recording.tables.calls),
             launch_latency=_seconds(latency),
@@ -334,26 +324,6 @@ class Sums:
             line_span=line_span,
             lines_of=span if lines else None,
         )
-
-    def _summed_transfers(self) -> tuple[Transfer, ...]:
-        """By kind, most time first; of each the kinds of memory on the host's side."""
-        kinds: dict[str, list[tuple[MemoryKind | None, int, int, float]]] = {}
-        for number, (count, size, ns) in sorted(self._transfers.items(), key=lambda item: -item[1][2]):
-            kind = self._recording.tables.transfers[number]
-            kinds.setdefault(kind.name, []).append((kind.memory, count, size, ns / 1e9))
-        transfers = (
-            Transfer(
-                name,
-                sum(count for _, count, _, _ in parts),
-                sum(size for _, _, size, _ in parts),
-                sum(seconds for _, _, _, seconds in parts),
-                tuple(
-                    HostMemory(part[0], part[1], part[2], part[3]) for part in parts if part[0] is not None
-                ),
-            )
-            for name, parts in kinds.items()
-        )
-        return tuple(sorted(transfers, key=lambda transfer: -transfer.seconds))
 
 
 def _seconds(nanoseconds: float | None) -> float | None:

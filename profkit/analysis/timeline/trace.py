@@ -230,12 +230,8 @@ def _busiest_lane(activities: Spool) -> tuple[int, bool, int]:
     return max(time, key=lambda lane: time[lane], default=-1), graphs, len(time)
 
 
-def is_of_lane(rows: Columns, lane: int) -> Any:
-    """Which of `rows` (columns ACTIVITY) are of the process and device of an `Order`."""
-    return _lanes(rows) == lane
-
-
 def _lanes(kernels: Columns) -> Any:
+    """The process and device of each, as one number."""
     return (kernels["process"].astype("i8") << 16) | kernels["device"]
 
 
@@ -294,8 +290,7 @@ def _transfers_between(
 
     transfers: list[list[_Moved]] = [[], [], []]
     for block in activities:
-        moved = block[(block["kind"] == TRANSFER)]
-        moved = moved[is_of_lane(moved, lane)]
+        moved = block[(block["kind"] == TRANSFER) & (_lanes(block) == lane)]
         when = np.where(moved["launch"] >= 0, moved["launch"], moved["start"])
         for number, (begin, end) in enumerate(bounds):
             inside = (when > begin) & (when < end)

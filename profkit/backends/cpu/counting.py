@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics import derive, formula_table
-from profkit.analysis.metrics.formulas import FormulaTable
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import FormulaTable, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, RegionWork, divide_counters, read_region_work
 from profkit.core.errors import Fault, UnreadableReport

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, divide_counters, divide_profile, read_region_work
 from profkit.backends.source_lines import address_of, program_file

@@ -18,7 +18,8 @@ from math import inf
 from pathlib import Path
 
 from profkit.analysis.kernel_names import same_name
-from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings, RunContext
 from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport

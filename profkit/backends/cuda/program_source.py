@@ -69,6 +69,7 @@ def _defined(time: KernelTime, texts: list[tuple[Path, str]]) -> KernelTime:
 _CALL = re.compile(r"\b(cuda(?:Memcpy|Malloc|Free|DeviceSynchronize|StreamSynchronize)\w*)\s*(\([^;]*)")
 _NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\\n])*\"", re.DOTALL)
 _LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\b")
+_SIGN, _FIRST = re.compile(r"[(){}]"), re.compile(r"\S")
 _WAYS = {
     "HostToDevice": "host to device",
     "DeviceToHost": "device to host",
@@ -101,20 +102,24 @@ def _calling_lines(trace: GpuTrace, texts: list[tuple[Path, str]]) -> Iterator[G
 
 def _loops(code: str) -> Iterator[tuple[int, int]]:
     """Where the body of each loop begins and ends."""
+    behind = _pairs(code)
     for found in _LOOP.finditer(code):
-        at = _closing(code, found.end() - 1, "()") if code[found.end() - 1] == "(" else found.end()
-        brace, statement = code.find("{", at), code.find(";", at)
-        if brace >= 0 and not code[at:brace].strip():
-            yield brace, _closing(code, brace, "{}")
+        at = behind.get(found.end() - 1, len(code)) if code[found.end() - 1] == "(" else found.end()
+        first = _FIRST.search(code, at)
+        if first is not None and first[0] == "{":
+            yield first.start(), behind.get(first.start(), len(code))
         else:
+            statement = code.find(";", at)
             yield at, statement if statement >= 0 else len(code)
 
 
-def _closing(code: str, at: int, pair: str) -> int:
-    """Behind the sign that closes what is opened at a place."""
-    depth = 0
-    for place in range(at, len(code)):
-        depth += (code[place] == pair[0]) - (code[place] == pair[1])
-        if depth == 0:
-            return place + 1
-    return len(code)
+def _pairs(code: str) -> dict[int, int]:
+    """Of each sign that opens something the place behind the one that closes it."""
+    behind: dict[int, int] = {}
+    opened: list[int] = []
+    for found in _SIGN.finditer(code):
+        if found[0] in "({":
+            opened.append(found.start())
+        elif opened:
+            behind[opened.pop()] = found.end()
+    return behind

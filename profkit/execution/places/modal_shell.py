@@ -56,7 +56,8 @@ def main(words: Sequence[str]) -> int:
         try:
             return _rent(modal, request, command)
         except Exception as error:
-            raise _explain(error) from error
+            words = " ".join(str(error).split())  # who has no token is told what makes one
+            raise _Fault(f"Modal says {type(error).__name__}: {words}") from error
     except _Fault as fault:
         print(fault, file=sys.stderr, flush=True)
         return 3
@@ -152,15 +153,6 @@ def _beat(container: Any, over: threading.Event) -> None:
             container.stdin.drain()
         if over.wait(BEAT_SECONDS):
             return
-
-
-def _explain(error: Exception) -> _Fault:
-    """Modal's own faults; of who has no token with what makes one."""
-    words = " ".join(str(error).split()) or type(error).__name__
-    kinds = {kind.__name__ for kind in type(error).__mro__}  # not all versions have all of them
-    if "AuthError" in kinds:
-        return _Fault(f"Modal does not know you: {words} ({sys.executable} -m modal setup)")
-    return _Fault(f"Modal says {type(error).__name__}: {words}")
 
 
 if __name__ == "__main__":

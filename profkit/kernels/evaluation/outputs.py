@@ -265,7 +265,7 @@ def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
     correctness = [row for row in rows if row["test_type"] == "correctness"]
     performance = [row for row in rows if row["test_type"] == "performance"]
     right, ran = sum(map(is_right, correctness)), sum(map(is_right, performance))
-    speedups = [row["speedup"] for row in performance if _is_finite(row["speedup"])]
+    speedups = [s for row in performance if (s := row["speedup"]) is not None and isfinite(s)]
     return {
         "operator": name,
         "total_tests": len(rows),
@@ -286,10 +286,6 @@ def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
 def _largest(errors: Iterable[float | None]) -> float | None:
     """Of those that are known; -inf is a record's word for what was not compared."""
     return max((each for each in errors if each is not None and each > -inf), default=None)
-
-
-def _is_finite(value: float | None) -> bool:
-    return value is not None and isfinite(value)
 
 
 def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:

@@ -227,13 +227,11 @@ def reference_result(problem: Problem) -> tuple[Tensor, ...]:
         leaves = [t.requires_grad_() for t in own[: operation.gradients]]
         value = operation.apply(*leaves, *own[operation.gradients :])
         parts.append(torch.autograd.grad(value, leaves, above))
-    places = range(len(parts[0]))
-    return tuple(_join_parts(problem, place, [part[place] for part in parts]) for place in places)
-
-
-def _join_parts(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
-    """Parts of the batch one after the other; what belongs to all of it is added up."""
-    return torch.cat(list(parts)) if _has_batches(problem, place) else torch.stack(list(parts)).sum(0)
+    # Parts of the batch one after the other; what belongs to all of it is added up.
+    return tuple(
+        torch.cat(same) if _has_batches(problem, place) else torch.stack(same).sum(0)
+        for place, same in enumerate(map(list, zip(*parts, strict=True)))
+    )
 
 
 def _has_batches(problem: Problem, place: int) -> bool:

@@ -189,7 +189,10 @@ def time_cold(
     reasons: dict[str, None] = {}
 
     def take(_: int) -> Sequence[float]:
-        seconds = group_means(calls.time_singly(), each)
+        block = calls.time_singly()
+        # Means of `each` calls that followed one another; of a block that is shorter, its own.
+        parts = [block[first : first + each] for first in range(0, max(1, len(block) - each + 1), each)]
+        seconds = [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
         state = watch.look()
         if state.clock is not None:
             clocks.append(state.clock)
@@ -219,9 +222,3 @@ def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
     left, event_seconds = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * event_seconds):
         raise FactError(Fact.of("work-elsewhere", share=event_seconds / (event_seconds + left)))
-
-
-def group_means(block: Sequence[float], each: int) -> list[float]:
-    """Means of `each` calls that followed one another; of a block that is shorter, its own."""
-    parts = [block[first : first + each] for first in range(0, max(1, len(block) - each + 1), each)]
-    return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]

@@ -113,7 +113,17 @@ def sweep_as_run(
         readings=(
             _fault_reading(document),
             *_mean_readings(measured),
-            *(_median_reading(result) for result in measured),
+            *(
+                Reading(
+                    "time.median",
+                    result.median,
+                    "s",
+                    "measured",
+                    Scope("region", _case_name(result)),
+                    Source("profkit", "seconds", formula=f"median of {result.samples} samples"),
+                )
+                for result in measured
+            ),
         ),
         packages=dict(document.versions),
     )
@@ -168,8 +178,3 @@ def _timing(result: CaseResult, precision: float) -> Timing:
     # What the work is stands in the command. Declared for each case it would be part of what must be alike in two runs:
     # one case that is missing in one of them, and nothing could be compared.
     return Timing(_case_name(result), "benchmark", (samples,), precision, group=_series_name(result))
-
-
-def _median_reading(result: CaseResult) -> Reading:
-    source = Source("profkit", "seconds", formula=f"median of {result.samples} samples")
-    return Reading("time.median", result.median, "s", "measured", Scope("region", _case_name(result)), source)

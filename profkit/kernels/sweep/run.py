@@ -163,7 +163,9 @@ def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseR
 
 def measuring_workers(request: SweepRequest) -> list[WorkerClient]:
     """A worker for each device; each sees that device alone."""
-    return [WorkerClient(command) for command in _commands(request)]
+    arguments, log = (_device(request), *request.files), request.folder / LOG
+    commands = (WorkerCommand(MEASURES, arguments, env=env, log=log) for env in _environments(request))
+    return [WorkerClient(command) for command in commands]
 
 
 def slot_work(request: SweepRequest) -> SlotWork:
@@ -189,11 +191,6 @@ class _About:
 def _check_about(about: Json, title: str) -> Json:  # noqa: ARG001
     from_plain_data(_About, about)
     return about
-
-
-def _commands(request: SweepRequest) -> list[WorkerCommand]:
-    arguments, log = (_device(request), *request.files), request.folder / LOG
-    return [WorkerCommand(MEASURES, arguments, env=env, log=log) for env in _environments(request)]
 
 
 def _device(request: SweepRequest) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
-from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.formula import checked_counters
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.tables import load_yaml
 from profkit.core.types import Counter, Fact, Kernel, KernelTime, Scope, together
 

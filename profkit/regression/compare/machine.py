@@ -103,7 +103,9 @@ def _without_distance_effects(change: Change, baseline: RunDocument, candidate: 
 def _allowance_of_speed(speed: Interval) -> Allowance:
     """How much of it the program has is not known: from nothing to MOST_SENSITIVE times as much."""
     down, up = (max(0.0, MOST_SENSITIVE * size) for size in (-log(speed.low), log(speed.high)))
-    return Allowance(down, up, (speed_fact(speed),))
+    slower = max(speed.middle, 1 / speed.middle) - 1
+    side = "candidate" if speed.middle >= 1 else "baseline"
+    return Allowance(down, up, (Fact.of("reference-loop", share=slower, side=side),))
 
 
 def _allows(allowance: Allowance, change: Change) -> bool:
@@ -144,16 +146,18 @@ def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | N
 
     None where that is nothing.
     """
-    between = _guest_allowance(baseline, candidate)
+    virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
     lost = lost_share(baseline), lost_share(candidate)
-    if between is None and max(lost) == 0:
+    if virtual is None and max(lost) == 0:
         return None
-    down, up = (-MARGIN * log(1 - share) for share in lost)
-    told = lost_fact(candidate, "candidate") if lost[1] >= lost[0] else lost_fact(baseline, "baseline")
-    if between is None:
-        return Allowance(down, up, (told,))
-    reasons = (*between.reasons, told) if max(lost) >= TOLD_LOSS else between.reasons
-    return Allowance(between.down + down, between.up + up, reasons)
+    size = log(GUEST_FACTOR) if virtual is not None else 0.0
+    down, up = (size - MARGIN * log(1 - share) for share in lost)
+    reasons = [Fact.of("guest", virtual=virtual, factor=GUEST_FACTOR)] if virtual is not None else []
+    if virtual is None or max(lost) >= TOLD_LOSS:
+        side, more = ("candidate", candidate) if lost[1] >= lost[0] else ("baseline", baseline)
+        stolen, waited = lost_shares(more.disturbances)
+        reasons.append(Fact.of("lost", side=side, stolen=stolen, waited=waited))
+    return Allowance(down, up, tuple(reasons))
 
 
 def lost_share(document: RunDocument) -> float:
@@ -162,21 +166,6 @@ def lost_share(document: RunDocument) -> float:
     Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
     """
     return min(MOST_LOST, sum(lost_shares(document.disturbances)))
-
-
-def lost_fact(document: RunDocument, side: str) -> Fact:
-    """What a run lost to others, and of which side of the comparison."""
-    stolen, waited = lost_shares(document.disturbances)
-    return Fact.of("lost", side=side, stolen=stolen, waited=waited)
-
-
-def _guest_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
-    """What is assumed of a guest; None where the machine is none."""
-    virtual = next((d.machine.virtual for d in (candidate, baseline) if d.machine is not None), None)
-    if virtual is None:
-        return None
-    size = log(GUEST_FACTOR)
-    return Allowance(size, size, (Fact.of("guest", virtual=virtual, factor=GUEST_FACTOR),))
 
 
 # ---------------------------------------------------------------- the processor's speed, by the reference loop
@@ -201,13 +190,6 @@ def _interval_of(turns: Sequence[float]) -> Interval:
     bounds = median_interval(turns)
     low, high = (min(turns), max(turns)) if bounds is None else (bounds.low, bounds.high)
     return Interval(low, median(turns), high)
-
-
-def speed_fact(speed: Interval) -> Fact:
-    """Which side the loop took longer in, and by how much."""
-    if speed.middle >= 1:
-        return Fact.of("reference-loop", share=speed.middle - 1, side="candidate")
-    return Fact.of("reference-loop", share=1 / speed.middle - 1, side="baseline")
 
 
 # ---------------------------------------------------------------- clocks and states

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from profkit.analysis.metrics import direction_of
+from profkit.analysis.metrics.catalogue import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference import (
     BETWEEN,

@@ -118,7 +118,9 @@ def accept_change(
         raise UsageError(
             f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
         )
-    change = AcceptedChange(workload, _start_of_change(runs, since), word.strip(), metric, by)
+    matches = runs[-1:] if since is None else [entry for entry in runs if entry.id.startswith(since)]
+    begin = matches[0].started if len(matches) == 1 else iso_time(microseconds(since or ""))
+    change = AcceptedChange(workload, begin, word.strip(), metric, by)
     return change, history.accept(change)
 
 
@@ -139,13 +141,6 @@ def entries_to_prune(
         recent = {name for names in last.values() for name in names[-keep:]}
     chosen = history.entries(HistoryFilter(workload, until=older_than))
     return tuple(entry for entry in chosen if entry.id not in recent)
-
-
-def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
-    if since is None:
-        return runs[-1].started
-    matches = [entry for entry in runs if entry.id.startswith(since)]
-    return matches[0].started if len(matches) == 1 else iso_time(microseconds(since))
 
 
 # ---------------------------------------------------------------- a table

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
 from profkit.analysis.comparability import fingerprint_id, fingerprint_of
-from profkit.analysis.metrics import direction_of
+from profkit.analysis.metrics.catalogue import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import from_plain_data, to_plain_data, valid_text
 from profkit.core.errors import UsageError

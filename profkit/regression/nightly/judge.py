@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded_text
@@ -84,7 +84,9 @@ def judge_workload(
     bare = replace(bare, reason=entry.reason)
     if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(bare, outcome="invalid", code="not-valid")
-    everything = [*outcomes, *_missing_gates(spec, outcomes)]
+    measured = {one.metric for one in outcomes}
+    missing = (name for name in spec.declared if name not in measured)  # never green
+    everything = [*outcomes, *(MetricOutcome(name, "missing", "not-measured") for name in missing)]
     metrics = sorted(everything, key=lambda one: (not one.gates, OUTCOME_ORDER.index(one.outcome)))
     if not metrics or not metrics[0].gates:
         return replace(bare, code="nothing-gates", metrics=tuple(metrics))
@@ -93,12 +95,6 @@ def judge_workload(
     if first.outcome != "regressed" and any(v.verdict == "fail" for v in verdicts):
         return replace(whole, outcome="regressed", code=MISSED_TARGET)
     return whole
-
-
-def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
-    """What was declared and is not there: never green."""
-    measured = {m.metric for m in outcomes}
-    return [MetricOutcome(name, "missing", "not-measured") for name in spec.declared if name not in measured]
 
 
 def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tuple[Verdict, ...]:

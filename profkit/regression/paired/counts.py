@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from profkit.backends.cpu.counting import InstructionCounter, instruction_counter
 from profkit.core import process
@@ -21,10 +19,8 @@ from profkit.core.files.safe_folder import make_parents
 from profkit.core.statistics import median
 from profkit.core.types import Change, Course, Fact
 from profkit.hardware.machine import usable_cores
-from profkit.profiling.run_steps import DIRECTIVE, directive_json
+from profkit.profiling.run_steps import DIRECTIVE, at_once, directive_json
 from profkit.regression.paired.checkout import Version
-
-Result = TypeVar("Result")
 
 EQUAL = 0.001  # of the instructions: equal runs that lie further apart are no evidence
 # Of the floor: counts that lie closer say the same by one run of each version, since both repeat one number.
@@ -53,24 +49,6 @@ class Counts:
         """How far equal runs lie apart, relative, of the version whose runs scatter more."""
         sides = [old for old, _ in self.runs], [new for _, new in self.runs]
         return max(max(side) / min(side) - 1 for side in sides)
-
-
-def at_once(
-    tasks: Sequence[Callable[[threading.Event], Result]],
-    workers: int,
-    tick: Callable[[float], None],
-) -> list[Result]:
-    """The results of `tasks`, so many of them side by side. A Ctrl-C sets the event that each has, and goes on."""
-    cancel, began = threading.Event(), time.monotonic()
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(task, cancel) for task in tasks]
-        try:
-            while wait(futures, 0.25).not_done:
-                tick(time.monotonic() - began)
-        except BaseException:
-            cancel.set()
-            raise
-    return [future.result() for future in futures]
 
 
 @dataclass

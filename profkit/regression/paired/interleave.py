@@ -228,6 +228,10 @@ class PairedRuns:
             interrupted, changes = True, self._look()
         if isinstance(self.counted, Counts):
             changes = self._with_counts(changes, deadline)
+        runs = [run for pair in self.pairs for run in pair]
+        waited = None  # the share of the wall time that was taken out
+        if runs and self._waiting_is_known():
+            waited = sum(run.waited or 0.0 for run in runs) / sum(run.wall for run in runs)
         others = [c for c in (self._memory_change(), self._instructions()) if c is not None]
         return PairedResult(
             (*changes.values(), *others),
@@ -235,7 +239,7 @@ class PairedRuns:
                 len(self.pairs),
                 time.monotonic() - began,
                 self.options.budget,
-                self._share_waited(),
+                waited,
             ),
             interrupted,
             tuple(self._notes()),
@@ -331,13 +335,6 @@ class PairedRuns:
 
     def _waiting_is_known(self) -> bool:
         return all(run.waited is not None for pair in self.pairs for run in pair)
-
-    def _share_waited(self) -> float | None:
-        """The share of the wall time that was taken out; None where nothing could be."""
-        if not self.pairs or not self._waiting_is_known():
-            return None
-        runs = [run for pair in self.pairs for run in pair]
-        return sum(run.waited or 0.0 for run in runs) / sum(run.wall for run in runs)
 
     def _memory_change(self) -> Change | None:
         """Of the peak memory, where it is known of all runs: below profkit's own size the kernel does not tell it."""

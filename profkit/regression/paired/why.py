@@ -34,8 +34,8 @@ from profkit.core.types import (
     RunDocument,
 )
 from profkit.hardware.machine import usable_cores
+from profkit.profiling.run_steps import at_once
 from profkit.regression.paired.checkout import Version
-from profkit.regression.paired.counts import at_once
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 LEAST_SHARE = 0.01  # of the profiled time: what could explain a change that counts
@@ -385,8 +385,12 @@ def exact_functions(
     Where the simulation saw only a part of the program, the parts of both versions are not the same, and nothing of it
     is shown.
     """
-    if not all(is_counted(document) for document in documents):
-        return ()
+    for document in documents:  # of a simulation that was cut off the number of instructions is not known
+        totals = [
+            one for one in document.readings if one.metric == "instructions" and one.scope.kind == "run"
+        ]
+        if all(one.value is None for one in totals):
+            return ()
     words = {"regressed": ("slower", "appeared"), "improved": ("faster", "vanished")}.get(outcome)
     return tuple(
         function
@@ -426,12 +430,4 @@ def fitting_causes(
         cause
         for cause in causes
         if against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against
-    )
-
-
-def is_counted(document: RunDocument) -> bool:
-    """Whether all instructions were counted: of a simulation that was cut off their number is not known."""
-    return any(
-        reading.metric == "instructions" and reading.scope.kind == "run" and reading.value is not None
-        for reading in document.readings
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from profkit.analysis.metrics import title_of
+from profkit.analysis.metrics.catalogue import title_of
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import ChangePoint, Segment, Series, Trend
 from profkit.core.types import HistoryPoint as Value

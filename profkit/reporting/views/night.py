@@ -51,7 +51,8 @@ OUTCOMES: dict[Outcome, Status] = {
     "new": Status.NEW,
     "pass": Status.PASS,
 }
-BESIDE_BASE = (PAIRED, EXACTLY)  # codes whose reason begins with the size of the change
+# Codes whose reason begins with the size of the change.
+_WITH_SIZE = (PAIRED, EXACTLY, "nights", "change-point", "standing", "improved")
 # Codes whose reason begins with the value, and with what it is compared with.
 _WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
@@ -121,7 +122,7 @@ def change_of(metric: MetricOutcome) -> str:
     if metric.expected is None:
         return now
     text = f"{format_quantity(metric.expected, metric.unit)} → {now}"
-    if not metric.expected or metric.code in BESIDE_BASE:
+    if not metric.expected or metric.code in _WITH_SIZE:
         return text
     return f"{text} ({signed(100 * (metric.value / metric.expected - 1), 2)} %)"
 

@@ -99,7 +99,7 @@ def workload_reason(workload: WorkloadOutcome, *, interrupted: bool = False) -> 
         more = sum(m.gates and m.outcome == deciding.outcome for m in workload.metrics) - 1
         others = f" (and {more} more)" if more and deciding.outcome != "pass" else ""
         return f"{name_of(deciding)}: {reason_of(deciding, workload.pairs)}{others}"
-    if workload.ending == "absent" and interrupted:
+    if workload.ending == "absent" and interrupted and workload.reason is None:
         return "the night was interrupted before it was measured"
     if deciding is not None and deciding.code == "not-measured":
         return f"{deciding.metric}: listed under gates, but not measured tonight"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
+from profkit.analysis.insights.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
 from profkit.backends import backend_named
@@ -309,10 +310,11 @@ def spots_section(document: RunDocument) -> Section | None:
         [*known, HotSpot(rest, rest * known[0].seconds / known[0].share, "rest")] if rest >= LEAST else known
     )
     folder = document.workload.folder
+    waiting = waiting_lines(document.trace) if document.trace is not None else ()
     columns: list[Column[HotSpot]] = [
         Column("share", _share, meaning="of the wall time"),
         Column("place", lambda spot: f"{_function(spot)} {_place(spot, folder)}".strip()),
-        Column("what it does", _does),
+        Column("what it does", lambda spot: _does(spot, waiting)),
     ]
     return Section(
         "Where the time goes", (data_table(columns, rows, brief=_BRIEF_SPOTS),), anchor="hot-spots"
@@ -343,9 +345,11 @@ def _place(spot: HotSpot, folder: str) -> str:
     )
 
 
-def _does(spot: HotSpot) -> str:
-    """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`."""
+def _does(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
+    """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`; `waits for the GPU`."""
     under = spot.under
+    if (spot.where.file, spot.where.line) in waiting:
+        return "waits for the GPU"
     text = DOES.get(spot.kind, "")
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:

@@ -1,6 +1,6 @@
 import pytest
 
-from profkit.analysis.metrics import all_metrics, metric, nearest_metric
+from profkit.analysis.metrics.catalogue import all_metrics, metric, nearest_metric
 from profkit.core.errors import UsageError
 
 CONTRACT = (

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formula import Formula
-from profkit.analysis.metrics.formulas import FormulaTable, _files
+from profkit.analysis.metrics.formulas import FormulaTable, _files, formula_table
 from profkit.core.types import Counter, Reading
 
 TABLES = [

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.types import Counter, Kernel, Reading
 from profkit.profilers.ncu.rep import read_ncu_rep
 from tests.conftest import ROOT

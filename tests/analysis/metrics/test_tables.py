@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 import profkit.analysis.metrics
-from profkit.analysis.metrics import formula_table, metric
+from profkit.analysis.metrics.catalogue import metric
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.tables import load_yaml
 
 CHIPS = [("perf", chip) for chip in (None, "intel", "amd", "arm", "generic")] + [("valgrind", None)]

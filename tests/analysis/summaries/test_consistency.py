@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.analysis.metrics.formula import checked_counters, consistency_checks
 from profkit.analysis.summaries.gpu import check_consistency
 from profkit.core.types import Counter, RunDocument

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.metrics import all_metrics, metal_counter_names
+from profkit.analysis.metrics.catalogue import all_metrics, metal_counter_names
 from profkit.analysis.summaries.metal_readings import metal_trace_readings
 from profkit.core.types import (
     RUN,
@@ -24,7 +24,7 @@ from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.summarize import summarize_document as summarize
 from tests import metal_documents as metal
 from tests.reporting.shown import texts_of
-from tests.spoken import message, spoken
+from tests.spoken import spoken
 
 
 def told(document: RunDocument) -> dict[str, Reading]:
@@ -35,17 +35,15 @@ def values(trace: MetalTrace, **changes: object) -> dict[str, float | None]:
     return {name: r.value for name, r in told(metal.run(trace, **changes)).items()}
 
 
-def test_process_and_device_are_told_side_by_side() -> None:
+def test_the_process_is_told_with_and_without_what_it_waited_for() -> None:
     found = values(metal.metal())
     assert found["gpu.utilization"] == pytest.approx(70.0)
-    assert found["gpu.utilization.device"] == pytest.approx(75.0)
     assert found["gpu.utilization.alone"] == pytest.approx(72.5)  # 50 ms its work waited for others
 
 
-def test_an_unmarked_process_is_held_against_its_own_window_and_the_device_against_the_whole_trace() -> None:
+def test_an_unmarked_process_is_held_against_its_own_window() -> None:
     found = values(metal.metal(marked=False, entries=0, span=10.0, window=2.0))
     assert found["gpu.utilization"] == pytest.approx(70.0)
-    assert found["gpu.utilization.device"] == pytest.approx(15.0)
     assert found["gpu.window"] == 2.0
     assert "gpu.entries" not in found
     assert values(metal.metal(marked=False, window=None, span=10.0))["gpu.utilization"] == pytest.approx(14.0)
@@ -67,14 +65,6 @@ def test_the_starved_share_of_the_generic_trace_stands_in() -> None:
 
 def test_command_buffers_are_counted() -> None:
     assert values(metal.metal())["buffer.count"] == 300
-
-
-def test_a_device_whose_states_are_not_told_names_the_table_that_told_it() -> None:
-    absent = (MetalAbsent("metal-gpu-state-intervals", message("the table was not exported")),)
-    device = told(metal.report(metal.metal(absent=absent)))["gpu.utilization.device"]
-    assert device.value == pytest.approx(75.0)
-    assert device.source.counter == "metal-gpu-intervals"
-    assert "all processes" in (device.source.formula or "")
 
 
 def test_a_run_that_was_not_asked_to_count_says_that_and_not_how_to_set_up_a_trace() -> None:
@@ -162,7 +152,7 @@ def test_samples_that_are_longer_than_the_work_in_them_decide_nothing() -> None:
 def test_percentages_are_of_the_chips_bandwidth_and_estimates() -> None:
     counters = metal.counters(read=32.0, unit="%")
     found = told(metal.run(metal.metal(counters=counters)))
-    assert found["bandwidth.gpu.read"].value == pytest.approx(0.32 * 273e9)
+    assert found["bandwidth.gpu"].value == pytest.approx(0.40 * 273e9)
     assert found["bandwidth.gpu.share"].value == pytest.approx(40.0)
     assert found["bandwidth.gpu.share"].quality == "estimated"
     assert "(estimated)" in texts_of(metal.run(metal.metal(counters=counters)))["bandwidth"].headline
@@ -176,12 +166,11 @@ def test_a_counter_in_a_unit_of_its_own_is_no_bandwidth(unit: str) -> None:
     found = told(metal.run(metal.metal(counters=metal.counters(unit=unit))))
     assert found["bandwidth.gpu"].value is None
     assert found["bandwidth.gpu.share"].value is None
-    assert "is counted in" in (spoken(found["bandwidth.gpu.read"].reason) or "")
+    assert "is counted in" in (spoken(found["bandwidth.gpu"].reason) or "")
 
 
 def test_half_of_the_traffic_is_no_bandwidth() -> None:
     found = told(metal.run(metal.metal(counters=(metal.counter("GPU Read Bandwidth", 1e9, "B/s"),))))
-    assert found["bandwidth.gpu.read"].value == 1e9
     assert found["bandwidth.gpu"].value is None
     assert "none of the recorded counters tells it (GPU write bandwidth)" in (
         spoken(found["bandwidth.gpu"].reason) or ""
@@ -198,7 +187,6 @@ def test_declared_work_stands_in_for_a_counter_of_no_use() -> None:
 def test_tables_that_differ_by_a_hair_make_no_more_than_the_whole() -> None:
     found = values(metal.metal(process_busy=2.0000001, device_busy=2.0000002))
     assert found["gpu.utilization"] == 100.0
-    assert found["gpu.utilization.device"] == 100.0
     assert found["time.gpu.idle"] == 0.0
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets import TargetContext, evaluate_run, evaluate_targets
-from profkit.analysis.targets.target import is_met
+from profkit.analysis.targets.judge import evaluate_targets
+from profkit.analysis.targets.kernels import evaluate_run
+from profkit.analysis.targets.target import TargetContext, is_met
 from profkit.core.formatting import format_threshold
 from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Threshold, Verdict, VerdictWord
 from profkit.profiling.summarize import targets_for

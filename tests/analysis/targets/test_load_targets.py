@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.targets import Target
+from profkit.analysis.targets.target import Target
 from profkit.core.errors import UsageError
 from profkit.profiling.summarize import targets_for
 

@@ -12,6 +12,7 @@ import pytest
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.insights.evidence import MEMORY_UNITS, PIPES, evidence_of, unit_utilization
+from profkit.analysis.insights.gpu_lines import waiting_lines
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.types import Kernel, RunDocument
 from tests import kernel_documents
@@ -45,6 +46,16 @@ def test_a_recording_holds_nothing_of_the_machine(name: str) -> None:
     for path in (RECORDINGS / name).iterdir():
         content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
         assert [word for word in SECRET if word in content] == [], path.name
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [("item_each", {15}), ("graph_heat", {38}), ("palette", {28}), ("dqn", set()), ("decoder", set())],
+)
+def test_a_line_that_mostly_waits_for_the_gpu_is_no_line_that_computes(name: str, lines: set[int]) -> None:
+    trace = recorded_document(truth_set(gpu=True), name, RECORDINGS / name).trace
+    assert trace is not None
+    assert {line for _, line in waiting_lines(trace)} == lines
 
 
 # Units whose work the advice of a rule leaves as it is: it wins no more than the busiest of them leaves.

@@ -57,7 +57,7 @@ def test_trace_then_counters_then_verdicts_then_what_explains_them(machine: Mach
     assert any(v.scope.kind == "kernel" for v in run.verdicts)
 
 
-def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_kernels_before(
+def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_kernels(
     machine: Machine,
 ) -> None:
     run = machine.profile(depth="gate")
@@ -77,10 +77,6 @@ def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_k
         "l2_loop",
     ]
     assert 0.95 <= sum(k.share for k in counters.kernels) < 1
-    begun = next(i for i, line in enumerate(machine.said) if line.startswith("counters ncu"))
-    told = machine.said[begun - 10 : begun]
-    assert told[0].startswith("counters: 8 launch configurations, 96.7 % of the GPU time")
-    assert "histogram" in told[1]
 
 
 # ---------------------------------------------------------------- what goes wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.metrics import formula_table
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.profilers.ncu.command import (
     chip_table,
     counter_set,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from profkit.analysis.metrics import formula_table
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.types import Machine
 from profkit.profilers.perf.events import all_tables, is_system_wide, plan_groups, table_for
 from profkit.profilers.perf.stat_counters import split_name

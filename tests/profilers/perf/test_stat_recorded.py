@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from profkit.analysis.metrics import derive, formula_table
+from profkit.analysis.metrics.derive import derive
+from profkit.analysis.metrics.formulas import formula_table
 from profkit.core.types import RUN
 from profkit.profilers.perf import stat_csv
 from tests.spoken import spoken_lines

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.core.types import Change, Comparison, Disturbance, Reading, RunDocument, SampleSet, Timing
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.metrics import all_rules

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.core.errors import UsageError
 from profkit.regression.detection.rules import _default_rules, rule_for
 

@@ -97,7 +97,7 @@ def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_no
     counted(place, "1041 1049 1030 1020")
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"]) == (0, "new")
-    assert any("of one commit differs by" in note for note in notes_of(workload))
+    assert any("runs of one commit differ by" in note for note in notes_of(workload))
 
 
 def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(

@@ -103,6 +103,15 @@ def test_the_exit_code_is_that_of_the_gravest(
     assert exit_code(night(*workloads, interrupted=True)) == 130
 
 
+def test_what_vanished_is_told_so_also_where_the_night_was_interrupted() -> None:
+    reason = Fact.of("workload vanished", share=0.082)
+    gone = workload("gone", "regressed", code="vanished", metrics=(), reason=reason, ending="absent")
+    later = workload("later", "missing", ending="absent")
+    text = night_text(night(gone, later, interrupted=True))
+    assert "it was worse by +8.2 % and is no longer declared" in text
+    assert "the night was interrupted before it was measured" in text
+
+
 def test_annotations_are_escaped_as_githubs_runner_reads_them() -> None:
     one = night(
         workload("a: b, 100 %\r\n", "missing", reason=Fact.message("50 %\nof it"), fix="do: this, now")

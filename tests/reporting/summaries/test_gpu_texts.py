@@ -162,11 +162,11 @@ def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() 
 @pytest.mark.parametrize(
     ("utilization", "tensor", "f16", "kind"),
     [
-        (2.9, 0.0, 0.0, "FP32"),  # the pipe is touched, its FLOPs are counted as none
+        (2.9, 0.0, 0.0, "f32"),  # the pipe is touched, its FLOPs are counted as none
         (2.9, None, 0.0, None),  # nobody counted them
         (60.0, 0.0, 0.0, None),  # types that the counter does not know
-        (0.0, None, 5e11, "FP32"),  # constants that a compiler loads by half-precision instructions
-        (0.0, None, 6e13, "FP16"),
+        (0.0, None, 5e11, "f32"),  # constants that a compiler loads by half-precision instructions
+        (0.0, None, 6e13, "f16"),
     ],
 )
 def test_the_roof_is_that_of_the_arithmetic_that_is_done(

@@ -169,7 +169,11 @@ def choose_values(
             first, second = (run(_written(values, encoder)) for _ in range(2))
         except Exception:  # PyTorch's own, for values that it does not take
             continue
-        changed = [each for each in zip(first, second, strict=False) if not _is_same(*each)]
+        changed = [
+            (one, other)
+            for one, other in zip(first, second, strict=False)
+            if one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num())
+        ]
         if len(changed) > most:
             best, most = values, len(changed)
         if most == len(first):
@@ -181,10 +185,6 @@ def _written(values: FreshValues, encoder: Encoder) -> list[Tensor]:
     storages = [torch.empty_like(content) for content in encoder.contents]
     values.write(storages)
     return storages
-
-
-def _is_same(first: Tensor, second: Tensor) -> bool:
-    return bool(first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num()))
 
 
 def _is_inexact(dtype: torch.dtype) -> bool:

@@ -201,7 +201,8 @@ def _value_of(node: ast.expr) -> Any:
         case ast.Name(id=name) if name in DTYPES:
             return Symbol("dtype", DTYPES[name])
         case ast.Attribute(value=ast.Name(id="th" | "torch"), attr=name):
-            return _symbol(name)
+            layout = "memory_format" if name.endswith("_format") else "layout"
+            return Symbol("dtype" if name in SHORT_DTYPES else layout, name)
         case ast.Call(func=ast.Name(id="T"), args=args, keywords=keywords):
             return _tensor_form(
                 [_value_of(each) for each in args], {each.arg: _value_of(each.value) for each in keywords}
@@ -209,12 +210,6 @@ def _value_of(node: ast.expr) -> Any:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="th" | "torch"), attr="device"), args=[name]):
             return Symbol("device", str(_value_of(name)))
     raise NotationError(f"neither a literal nor a tensor: {ast.unparse(node)[:80]}")
-
-
-def _symbol(name: str) -> Symbol:
-    if name in SHORT_DTYPES:
-        return Symbol("dtype", name)
-    return Symbol("memory_format" if name.endswith("_format") else "layout", name)
 
 
 def _tensor_form(args: list[Any], keywords: dict[str | None, Any]) -> TensorForm:

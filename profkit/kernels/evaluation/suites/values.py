@@ -69,25 +69,17 @@ def _classes(named: Named) -> Values:
     return Values("index", shape[1] if len(shape) > 1 else shape[0])
 
 
-def _of_argument(name: str) -> _Rule:
-    return lambda named: Values("index", int(named[name]))
-
-
-def _elements(named: Named) -> Values:
-    return Values("index", named["self"].elements)
-
-
 # Argument, rule, and the operations (without overload and trailing underscore) that have it.
 _TABLE: tuple[tuple[str, _Rule | Values, str], ...] = (
     ("index", _along_dim(), "gather gather_backward scatter_add scatter_reduce index_select index_add"),
     ("index", _along_dim(), "index_reduce index_fill"),
     ("index", _along_dim("distinct"), "scatter index_copy"),  # of two values for one place either may win
-    ("index", _elements, "take"),
+    ("index", lambda named: Values("index", named["self"].elements), "take"),
     ("index", lambda named: Values("distinct", named["self"].elements), "put"),
     ("indices", _size("weight", 0), "embedding _embedding_bag"),
     ("offsets", lambda named: Values("sorted", named["indices"].elements + 1), "_embedding_bag"),
     ("indices", _size("self", 0), "embedding_renorm"),
-    ("indices", _of_argument("num_weights"), "embedding_dense_backward"),
+    ("indices", lambda named: Values("index", int(named["num_weights"])), "embedding_dense_backward"),
     ("target", _classes, "nll_loss nll_loss_forward nll_loss_backward nll_loss2d_forward"),
     ("target", _classes, "nll_loss2d_backward multi_margin_loss multi_margin_loss_backward"),
     ("indices", _last_dimensions("self", 2), "max_pool2d_with_indices_backward adaptive_max_pool2d_backward"),

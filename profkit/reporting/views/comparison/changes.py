@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import labels, short_name
-from profkit.analysis.metrics import title_of
+from profkit.analysis.metrics.catalogue import title_of
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import RUN, BlamedLine, Change, Comparison, Difference, FunctionChange, Pairing

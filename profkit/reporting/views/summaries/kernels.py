@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from math import prod
 from pathlib import Path, PurePath
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.gpu import lacks_timeline
 from profkit.analysis.summaries.kernels import (
     FULL,

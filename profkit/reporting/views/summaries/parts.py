@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_percent, format_quantity, joined, shorten
 from profkit.core.types import Hotspot, Reading, RunDocument

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 SCHEMA = "profkit.operations/1"
@@ -96,18 +97,15 @@ class JaxCompiler:
         importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
 
     def _hear(self, event: str, seconds: float, **about: Any) -> None:
-        if not event.endswith("/backend_compile_duration"):
-            return
-        frame = sys._getframe(1)
+        if event.endswith("/backend_compile_duration"):
+            with suppress(Exception):  # the program comes first
+                self._note(seconds, str(about.get("fun_name", "")), sys._getframe(1))
+
+    def _note(self, seconds: float, name: str, frame: FrameType) -> None:
         while frame.f_back is not None and self._is_foreign(frame.f_code.co_filename):
             frame = frame.f_back
         code = frame.f_code
-        place = (
-            os.path.abspath(code.co_filename),
-            frame.f_lineno,
-            code.co_name,
-            str(about.get("fun_name", "")),
-        )
+        place = (os.path.abspath(code.co_filename), frame.f_lineno, code.co_name, name)
         self._compiled.setdefault(place, []).append(seconds)
 
     def finish(self) -> None:
