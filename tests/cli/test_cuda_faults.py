@@ -37,6 +37,7 @@ REPORT, TRACE = DATA / "ncu" / "truths.gate.ncu-rep", DATA / "nsys" / "truths.sq
 QUICK = (
     "--backend", "cuda", "--depth", "gate", "--sampling", "0.1", "--precision", "0.4", "--format", "json",
 )  # fmt: skip
+PROFILED = ("--passes", "trace,counters")  # where times tell nothing
 MARKED = """
 import json, os, sys, time
 import profkit
@@ -150,7 +151,7 @@ NCU: dict[str, tuple[Callable[[Bench], None], str]] = {
 def test_where_ncu_fails_the_trace_is_told_and_no_target_is_kept(bench: Bench, fault: str) -> None:
     prepare, reason = NCU[fault]
     prepare(bench)
-    said = bench.profile("--strict")
+    said = bench.profile("--strict", *PROFILED)
     run = said.json()
     assert (said.code, run["state"]) == (5, "complete")
     assert _of(run, "trace")["state"] == "finished"
@@ -161,7 +162,7 @@ def test_where_ncu_fails_the_trace_is_told_and_no_target_is_kept(bench: Bench, f
 def test_an_ncu_that_hangs_is_ended_in_time(bench: Bench) -> None:
     bench.tool("ncu", "signal.signal(15, signal.SIG_IGN)\ntime.sleep(60)")
     begin = time.monotonic()
-    run = bench.profile("--timeout", "4").json()
+    run = bench.profile("--timeout", "4", *PROFILED).json()
     assert time.monotonic() - begin < 30
     assert "ran past its time" in str(_of(run, "counters")["reason"])
     assert _counted(run) == {"unknown"}
@@ -169,7 +170,7 @@ def test_an_ncu_that_hangs_is_ended_in_time(bench: Bench) -> None:
 
 def test_kernels_that_were_not_counted_are_not_said_to_pass(bench: Bench) -> None:
     bench.tool("ncu", CUT.format(0.75))  # the file holds some of the planned kernels, and ends in the next
-    run = bench.profile().json()
+    run = bench.profile(*PROFILED).json()
     assert any("cut off" in note for note in spoken_notes(run))
     assert any("did not come up under ncu" in note for note in spoken_notes(run))
     whole = {v["target"]: v["verdict"] for v in run["verdicts"] if v["scope"]["kind"] == "run"}
@@ -197,7 +198,7 @@ def test_where_nsys_fails_the_reason_is_told_and_every_kernel_is_counted(bench: 
         other.execute("CREATE TABLE a(b)")
     prepare, reason = NSYS[fault]
     prepare(bench)
-    said = bench.profile()
+    said = bench.profile(*PROFILED)
     run = said.json()
     traces = [done for done in run["passes"] if done["name"] == "trace"]
     assert said.code == 0

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from tests import schemas
 
-QUICK = ("--passes", "timing", "--sampling", "0.5", "--depth", "gate", "--precision", "0.2", "--quiet")
+QUICK = ("--passes", "timing", "--sampling", "0.1", "--depth", "gate", "--precision", "0.3", "--quiet")
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_an_ended_run_keeps_what_was_finished_and_can_be_read(
     tmp_path: Path, marked: Path, number: int, code: int, state: str
 ) -> None:
     """It gets the signal as soon as its first timing process is written."""
-    options = ("--passes", "timing", "--depth", "full", "--sampling", "2")
+    options = ("--passes", "timing", "--depth", "full", "--sampling", "1.2")
     process = subprocess.Popen(
         [*PROFKIT, "profile", *options, "--", sys.executable, str(marked)],
         cwd=tmp_path,

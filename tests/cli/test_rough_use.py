@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli_runner import ENVIRONMENT, MARKED, PROFKIT, profkit, runs
 
-QUICK = ("--passes", "timing", "--sampling", "0.2", "--depth", "gate", "--precision", "0.4", "--quiet")
+QUICK = ("--passes", "timing", "--sampling", "0.1", "--depth", "gate", "--precision", "0.4", "--quiet")
 GOOD = "1000,,cycles,100,100.00,,\n3000,,instructions,100,100.00,,\n"
 
 

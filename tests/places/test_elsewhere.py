@@ -20,7 +20,7 @@ from tests.sshd import HOST, Server
 from tests.sshd import sshd as sshd
 
 ON = ("--on", f"ssh:{HOST}", "--on-python", sys.executable)
-QUICK = ("--backend", "cpu", "--passes", "timing", "--budget", "0.2", "--precision", "0.5")
+QUICK = ("--backend", "cpu", "--passes", "timing", "--sampling", "0.1", "--precision", "0.5")
 
 
 @pytest.fixture

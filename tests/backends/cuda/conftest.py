@@ -71,7 +71,13 @@ class Machine:
         script.write_text(program)
         request = ProfileOptions(
             (sys.executable, str(script)),
-            **{"backend": "cuda", "output": self.folder / "runs", "sampling": 0.2, "precision": 0.2, **asked},
+            **{
+                "backend": "cuda",
+                "output": self.folder / "runs",
+                "sampling": 0.05,
+                "precision": 0.4,
+                **asked,
+            },
         )
         document, _ = profile_workload(request, self)
         return document

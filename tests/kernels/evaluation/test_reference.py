@@ -101,7 +101,7 @@ def test_a_result_that_is_cut_off_instead_of_rounded_leans() -> None:
     ("operation", "args", "output"),
     [
         (aten.floor.default, (torch.tensor([1.0, 2.0, 2.5]),), torch.tensor([1.0, 1.0, 2.0])),  # a jump
-        (aten._softmax.default, (randn(64, 30522, dtype=F16), -1, False), torch.zeros(64, 30522, dtype=F16)),
+        (aten._softmax.default, (randn(8, 30522, dtype=F16), -1, False), torch.zeros(8, 30522, dtype=F16)),
     ],
     ids=["jump", "zeros"],
 )
