@@ -73,14 +73,14 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
     """How memory limits the kernel: in words, the share of its time that follows the traffic, and
     how that is known."""
     busy = unit_utilization(kernel)
-    for title in ("DRAM", "L2", "L1", "shared memory", "the load/store pipe"):
-        if kernel.bound in _BOUND_OF.get(title, ()):
-            value = busy.get(title, kernel.busiest or 0.0)
-            return (
-                f"{title} limits it, at {percent_text(value)} of its peak",
-                1.0,
-                "the time shrinks with the sectors at most as much as these do",
-            )
+    title = _LEVELS.get(kernel.bound)
+    if title is not None:
+        value = busy.get(title, kernel.busiest or 0.0)
+        return (
+            f"{title} limits it, at {percent_text(value)} of its peak",
+            1.0,
+            "the time shrinks with the sectors at most as much as these do",
+        )
     reasons = ("long_scoreboard", "lg_throttle", *(("drain",) if scatters_stores(kernel) else ()))
     waiting = sum(kernel.stall_share(reason) or 0.0 for reason in reasons)
     if kernel.bound == "latency" and waiting >= 0.3:
@@ -92,13 +92,7 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
     return None
 
 
-_BOUND_OF = {
-    "DRAM": ("dram",),
-    "L2": ("l2",),
-    "L1": ("l1",),
-    "shared memory": ("shared",),
-    "the load/store pipe": ("l1",),
-}
+_LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
 
 
 def _wasted_share(kernel: KernelEvidence, used: float, excess: float) -> float:

@@ -257,13 +257,12 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     if work[slow] < AHEAD * mean:
         return
     waits = _waiting_line(sampled, others)
-    line = max(
-        sampled.lines,
-        key=lambda one: (
-            one.ranks.get(slow, 0.0) - sum(one.ranks.get(rank, 0.0) for rank in others) / len(others)
-        ),
-    )
-    more = line.ranks.get(slow, 0.0) - sum(line.ranks.get(rank, 0.0) for rank in others) / len(others)
+
+    def ahead(line: LineSamples) -> float:
+        return line.ranks.get(slow, 0.0) - sum(line.ranks.get(rank, 0.0) for rank in others) / len(others)
+
+    line = max(sampled.lines, key=ahead)
+    more = ahead(line)
     share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
     where = f", while the others wait in line {waits.line}, {waits.function}" if waits is not None else ""
     spot = HotSpot(

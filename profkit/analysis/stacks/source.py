@@ -114,10 +114,9 @@ class _Source:
         for node in self._statement(line):
             yield from self._of_node(node, function, in_loop)
         for node in around:
-            if isinstance(node, (ast.With, ast.AsyncWith)):
+            if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno != line:
                 name = _dotted(node.items[0].context_expr) or self.name_of(node.items[0].context_expr)
-                inside = node.lineno != line
-                yield Construct("within" if inside else "with", name, str(node.lineno) if inside else "")
+                yield Construct("within", name, str(node.lineno))
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
         if function is not None and (at := _pure_recursion(function, self)) is not None:
@@ -168,10 +167,6 @@ class _Source:
             yield Construct("grow", _dotted(node.target), "+=")
         elif isinstance(node, ast.Assign):
             yield from self._growth(node)
-        elif isinstance(node, ast.Await):
-            yield Construct(
-                "await", self.name_of(node.value.func) if isinstance(node.value, ast.Call) else ""
-            )
         elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
             base = node.value
             key = "['']" if isinstance(node.slice, ast.Constant) else "[]"

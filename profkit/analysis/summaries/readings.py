@@ -10,14 +10,12 @@ from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
     Fact,
-    MetalTrace,
     PassName,
     Quality,
     Reading,
     RunDocument,
     Scope,
     Source,
-    Timing,
 )
 
 TOOL = "profkit"  # source of what is computed here from the readings of tools
@@ -178,22 +176,15 @@ def traced_iterations(document: RunDocument) -> int:
     if not trace.marked:
         return trace.repeats or 1
     asked = _asked_iterations(document)
-    if document.metal is not None:
-        return _metal_iterations(document.metal, document.timings, asked)
+    if (
+        document.metal is not None
+    ):  # how many calls one encoder holds is torch's to say: launches check nothing
+        told = asked is not None and any(timing.kind == "benchmark" for timing in document.timings)
+        return (asked if told else document.metal.entries) or 1
     if asked is not None and _ran_as_asked(document, asked):
         return asked
     entries = [entry.entries for entry in trace.ranges if entry.domain == "profkit"]
     return max(entries, default=0) or 1
-
-
-def _metal_iterations(metal: MetalTrace, timings: Sequence[Timing], asked: int | None) -> int:
-    """What a benchmark was told to run, else the entries of the region that were found in the trace.
-
-    That the benchmark followed cannot be checked by launches: how many calls one encoder holds is torch's to say.
-    """
-    if asked is not None and any(timing.kind == "benchmark" for timing in timings):
-        return asked
-    return metal.entries or 1
 
 
 def _ran_as_asked(document: RunDocument, asked: int) -> bool:

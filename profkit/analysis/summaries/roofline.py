@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import truediv
-from typing import Literal
 
 from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.host import scope_of
@@ -24,8 +23,6 @@ from profkit.analysis.summaries.readings import (
     unavailable_reading,
 )
 from profkit.core.types import RUN, Fact, Peaks, Reading, RunDocument, Scope, Source
-
-CeilingKind = Literal["memory", "compute"]
 
 # A workload on one thread never keeps more than 100 % of one core busy; a tenth is left for helper threads.
 ONE_THREAD = 110.0
@@ -100,14 +97,6 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
     bandwidth = max((peak for peak in bandwidths if peak is not None), default=None)
     flops = max((peak for peak in rates if peak is not None), default=None)
     return Ceilings(ceiling("bandwidth.dram", bandwidth), ceiling("flops.rate", flops), threads, single, busy)
-
-
-def lower_ceiling(intensity: Reading | None, limit: Ceilings) -> CeilingKind | None:
-    """Which ceiling is lower at this intensity; None where intensity or a peak is unknown."""
-    bandwidth, flops = limit.bandwidth.value, limit.flops.value
-    if intensity is None or intensity.value is None or not bandwidth or flops is None:
-        return None
-    return "memory" if intensity.value < flops / bandwidth else "compute"
 
 
 def work_of(document: RunDocument) -> tuple[Work, Ceilings]:
@@ -185,9 +174,9 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
     of_peak = derive("flops.share", (rate, limit.flops), _percentage, formula)
     formula = "100 * flops.rate / roofline.attainable"
     of_ceiling = derive("roofline.share", (rate, attainable), _percentage, formula)
-    causes = (
-        traffic_warnings(work.dram) if lower_ceiling(intensity, limit) == "memory" else (BUSY_PEAK, NARROW)
-    )
+    peak = limit.flops.value
+    by_memory = peak is not None and attainable.value is not None and attainable.value < peak
+    causes = traffic_warnings(work.dram) if by_memory else (BUSY_PEAK, NARROW)
     return (
         intensity,
         rate,

@@ -28,7 +28,7 @@ def test_by_hand_it_prints_one_line_with_what_the_work_says_of_itself(tmp_path: 
     done = run(tmp_path, SLEEP + "r = profkit.benchmark(fn, name='nap', flops=2e6, bytes=4e6, budget=1)")
     assert done.err == ""
     (line,) = done.out.splitlines()
-    assert line.startswith("nap: 2 ms ± ")
+    assert line.startswith("nap: 2.00 ms ± ")
     for word in (" ms ± ", " samples", " GFLOP/s", " GB/s"):
         assert word in line
 
