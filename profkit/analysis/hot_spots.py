@@ -134,7 +134,7 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
         known += seconds
         spots.append(_spot(document, group, seconds / sampled.wall, seconds * scale))
     on_lines = sum(line.main_wall for line in sampled.lines)
-    imports = _importing(document)  # lines beyond the first hundred are no imports
+    imports = _profile(document, "sampled-imports")  # lines beyond the first hundred are no imports
     left = max(0.0, sampled.wall - on_lines - sampled.rest_wall)
     importing = min(left, imports.total) if imports is not None else 0.0
     if importing >= LEAST * sampled.wall:
@@ -223,8 +223,8 @@ def _groups(rows: Sequence[_Row]) -> list[list[_Row]]:
     groups: dict[object, list[_Row]] = {}
     for row in rows:
         line = row.line
-        place = (line.file, line.function)
-        key: object = place if row.kind in ("python", "native") else (*place, line.line)
+        joined = line.own >= MOSTLY * line.main_cpu if row.kind == "native" else row.kind == "python"
+        key = (line.file, line.function, None if joined else line.line)
         groups.setdefault(key, []).append(row)
     ordered = [_by_importance(group) for group in groups.values()]
     return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
@@ -406,13 +406,9 @@ def brief_name(function: str) -> str:
     return function
 
 
-def _importing(document: RunDocument) -> Profile | None:
-    return _profile(document, "sampled-imports")
-
-
 def _import_spot(document: RunDocument, share: float, seconds: float) -> HotSpot:
     """The time of imports, at the line that imports most."""
-    profile = _importing(document)
+    profile = _profile(document, "sampled-imports")
     modules = sorted(
         profile.hotspots if profile is not None else (), key=lambda one: -one.counters.get("outermost", 0.0)
     )
@@ -448,7 +444,7 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
     wall = split.wall if split is not None else sampled.wall
     rows = [_Row(line, {"native": line.main_cpu}) for line in sampled.lines]
     spots: list[HotSpot] = []
-    for group in _native_groups(rows):
+    for group in _groups(rows):
         share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
         if share >= LEAST and len(spots) < MOST_SPOTS:
             spot = _spot(document, group, share, share * wall)
@@ -464,13 +460,3 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
     rest = max(0.0, 1 - sum(spot.share for spot in spots))
     spots.append(HotSpot(rest, rest * wall, "rest"))
     return spots
-
-
-def _native_groups(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
-    """Lines of one function that work by themselves; each line that leads into a library alone."""
-    groups: dict[object, list[_Row]] = {}
-    for row in rows:
-        own = row.line.own >= MOSTLY * row.line.main_cpu
-        key = (row.line.function, row.line.file, None if own else row.line.line)
-        groups.setdefault(key, []).append(row)
-    yield from sorted(groups.values(), key=lambda group: -sum(row.seconds for row in group))

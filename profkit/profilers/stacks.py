@@ -23,7 +23,6 @@ _SIGN = b'{"schema": "profkit.stacks/1"'
 MOST_BYTES = 512 << 20
 MOST_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
-TEXT = "<string>"  # the file of code that is given as a text
 DEEPEST = 5000  # frames of one stack
 # processes, and mean seconds: one for each item, whose lines are not the program's
 MANY_CHILDREN, SHORT = 10, 0.5
@@ -43,7 +42,6 @@ class _Process:
     begun: int  # ms; the first one to begin is that of the command itself
     pid: int = 0
     program: str = ""
-    code: int = 0  # length of the text of `python -c`
     python: str = ""
     own_clocks: bool = True
     entries: int = 0
@@ -199,21 +197,7 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
                     torn += 1
     if not processes:
         raise UnreadableReport(f"{path} holds no sampled stacks: none of its lines says {SCHEMA}")
-    _number_texts(processes.values())
     return list(processes.values()), torn
-
-
-def _number_texts(processes: Iterable[_Process]) -> None:
-    """Tell the texts of several `python -c` apart, in the order of their start: `<string>`, `<string 2>`."""
-    texts: dict[int, str] = {}
-    for process in sorted(processes, key=lambda process: process.pid):
-        if not process.code:
-            continue
-        name = texts.setdefault(process.code, f"<string {len(texts) + 1}>" if texts else TEXT)
-        process.functions = {
-            number: replace(frame, file=name) if frame.file == TEXT else frame
-            for number, frame in process.functions.items()
-        }
 
 
 def _add_line(processes: dict[str, _Process], text: str) -> bool:
@@ -253,7 +237,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         str(line.get("program", process.program)),
         str(line.get("python", process.python)),
     )
-    process.pid, process.code = int(line.get("pid", process.pid)), int(line.get("code", process.code))
+    process.pid = int(line.get("pid", process.pid))
     process.own_clocks = process.own_clocks and line.get("cpu", "thread") == "thread"
     process.failed = str(line.get("failed", process.failed))
     process.ended = process.ended or bool(line.get("end"))

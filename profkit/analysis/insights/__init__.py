@@ -28,28 +28,28 @@ from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence
 from profkit.core.types import Gain, HotSpot, Insight, Place, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
-    Rule("spinning-threads", host_native.spinning_threads),
-    Rule("lock-contention", host_native.native_locks),
-    Rule("unoptimised-build", host_memory.unoptimised_build),
-    Rule("memory-latency", host_memory.memory_latency),
-    Rule("strided-access", host_memory.wasted_lines),
-    Rule("memory-bandwidth", host_memory.memory_bandwidth),
-    Rule("mispredicted-branches", host_memory.mispredicted_branches),
-    Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
-    Rule("out-of-memory", gpu_lines.memory_is_full),
-    Rule("debug-checks", gpu_lines.debug_checks),
-    Rule("device-allocations", gpu_calls.device_allocations),
-    Rule("small-copies", gpu_calls.small_copies),
-    Rule("not-compiled", gpu_calls.operations_one_by_one),
-    Rule("device-sync", gpu_lines.device_sync),
+    Rule("spinning-threads", host_native.spinning_threads, of_host=True),
+    Rule("lock-contention", host_native.native_locks, of_host=True),
+    Rule("unoptimised-build", host_memory.unoptimised_build, of_host=True),
+    Rule("memory-latency", host_memory.memory_latency, of_host=True),
+    Rule("strided-access", host_memory.wasted_lines, of_host=True),
+    Rule("memory-bandwidth", host_memory.memory_bandwidth, of_host=True),
+    Rule("mispredicted-branches", host_memory.mispredicted_branches, of_host=True),
+    Rule("scalar-arithmetic", host_memory.scalar_arithmetic, of_host=True),
+    Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True),
+    Rule("debug-checks", gpu_lines.debug_checks, of_host=True),
+    Rule("device-allocations", gpu_calls.device_allocations, of_host=True),
+    Rule("small-copies", gpu_calls.small_copies, of_host=True),
+    Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True),
+    Rule("device-sync", gpu_lines.device_sync, of_host=True),
     Rule("graph-breaks", gpu_lines.graph_breaks),
     Rule("recompilations", gpu_lines.recompilations),
     Rule("autotuned-again", gpu_lines.autotuned_again),
-    Rule("growing-memory", gpu_lines.growing_device_memory),
+    Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True),
     Rule("written-out-attention", gpu_lines.written_out_attention),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
-    Rule("late-launches", gpu_timeline.late_launches),
-    Rule("host-pauses", gpu_timeline.host_pauses),
+    Rule("late-launches", gpu_timeline.late_launches, of_host=True),
+    Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
     Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("contended-sums", gpu_calls.contended_sums),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
@@ -74,36 +74,15 @@ RULES: tuple[Rule, ...] = (
     Rule("divergent-warps", gpu_latency.divergent_warps),
     Rule("small-grid", gpu_launch.small_grid),
     Rule("last-wave", gpu_launch.last_wave),
-    Rule("small-kernels", gpu_launch.small_kernels),
+    Rule("small-kernels", gpu_launch.small_kernels, of_host=True),
 )
-GPU_RULES = frozenset(
-    rule.name
-    for rule in RULES
-    if not rule.find.__module__.rpartition(".")[2].startswith("host")
-    and rule.find
-    not in (
-        gpu_calls.device_allocations,
-        gpu_calls.small_copies,
-        gpu_calls.operations_one_by_one,
-        gpu_lines.debug_checks,
-        gpu_lines.memory_is_full,
-        gpu_lines.device_sync,
-        gpu_lines.growing_device_memory,
-        gpu_timeline.late_launches,
-        gpu_timeline.host_pauses,
-        gpu_launch.small_kernels,
-    )
-)
+GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.endswith("host_memory"))
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
-_CAUSES = (
-    "debug-checks",
-    "device-allocations",
-    "small-copies",
-    "not-compiled",
-)  # rules that say why a device waits
+# rules that say why a device waits
+_CAUSES = ("debug-checks", "device-allocations", "small-copies", "not-compiled")
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")

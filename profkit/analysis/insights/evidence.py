@@ -316,10 +316,11 @@ FindInsights: TypeAlias = Callable[[RunEvidence], Iterable[Insight]]
 @dataclass(frozen=True)
 class Rule:
     """A rule by name. `find` yields an insight for each place where it applies, and nothing where
-    it knows too little."""
+    it knows too little. `of_host`: it does not speak of the work of a GPU alone."""
 
     name: str
     find: FindInsights
+    of_host: bool = False
 
 
 def insight_on(

@@ -52,18 +52,12 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
         lost = min(1 - waves / ceil(waves), idle)
         if lost < LEAST_LOST or (kernel.bound in ("dram", "l2") and (kernel.busiest or 0.0) > 80):
             continue
-        known = kernel.values.get("balance.multiprocessors")
-        beside = (
-            f"; the average multiprocessor works for {percent_text(known)} of the busiest one's time"
-            if known is not None
-            else ""
-        )
         yield insight_on(
             "last-wave",
             kernel,
             "Choose the grid so that the last wave is full",
             f"the blocks run in {waves:.2f} waves: the last one fills "
-            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device{beside}",
+            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device",
             "A grid that is a multiple of the blocks that run at once, smaller blocks of work, or a persistent kernel "
             "in which each block takes the next piece of work by itself.",
             bounded_gain(run, kernel, lost, "as if the waves were full"),

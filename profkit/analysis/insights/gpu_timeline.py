@@ -43,7 +43,6 @@ _OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
 BOTH = 0.3  # of the copies of the other direction: both can run at once
-LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
 _PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
 _PIN = {
     "torch": "tensor.pin_memory(), DataLoader(pin_memory=True).",
@@ -94,7 +93,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     evidence = (
         f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} between "
         f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
-        f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
+        f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(memory, seconds)}"
     )
     pin = f"First pin the memory: {_PAGEABLE} {run.in_words(**_PIN)} Then " if pageable else ""
     if hidden >= exposed / 2:
@@ -141,26 +140,11 @@ def _memory_seconds(copies: Sequence[Transfer]) -> dict[MemoryKind, float]:
     return seconds
 
 
-def _memory_text(copies: Sequence[Transfer], seconds: dict[MemoryKind, float], total: float) -> str:
-    """Which memory that was. The rate of large copies of pinned memory is what the link gave, whatever it can give."""
+def _memory_text(seconds: dict[MemoryKind, float], total: float) -> str:
+    """Which memory most of that was."""
     if seconds["pageable"] > 0.5 * total:
-        pinned = [part for copy in copies for part in copy.memory if part.kind == "pinned"]
-        moved, spent = sum(part.bytes for part in pinned), sum(part.seconds for part in pinned)
-        large = pinned and moved >= LARGE_COPY * sum(part.count for part in pinned) and spent > 0
-        beside = (
-            f"; pinned memory gave {format_quantity(moved / spent, 'B/s')} in the same run" if large else ""
-        )
-        return (
-            f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory{beside}"
-        )
-    if seconds["pinned"] <= 0.5 * total:
-        return ""
-    moved, count = sum(copy.bytes for copy in copies), sum(copy.count for copy in copies)
-    return (
-        ", with pinned memory: that is what the link gave"
-        if moved >= LARGE_COPY * count
-        else ", with pinned memory"
-    )
+        return f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory"
+    return ", with pinned memory" if seconds["pinned"] > 0.5 * total else ""
 
 
 def late_launches(run: RunEvidence) -> Iterator[Insight]:

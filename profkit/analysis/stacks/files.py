@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -30,13 +30,19 @@ def write_speedscope(stacks: Stacks | Iterable[Stacks], path: Path, name: str) -
     groups = (stacks,) if isinstance(stacks, Stacks) else tuple(stacks)
     frames: dict[Frame, int] = {}
     profiles = [_profile(group, frames) for group in groups]
-    with path.open("w", encoding="ascii") as file:
-        for piece in _document(profiles, frames, name):
-            file.write(piece)
+    document = {
+        "$schema": SCHEMA,
+        "name": name,
+        "exporter": "profkit",
+        "activeProfileIndex": 0,
+        "shared": {"frames": list(map(_frame_entry, frames))},
+        "profiles": profiles,
+    }
+    path.write_text(json.dumps(document, separators=(",", ":")) + "\n", encoding="ascii")
 
 
-def _profile(stacks: Stacks, frames: dict[Frame, int]) -> tuple[str, str, list[tuple[list[int], float]]]:
-    """Title, unit and (frame numbers, weight) of every stack; new frames are numbered into `frames`."""
+def _profile(stacks: Stacks, frames: dict[Frame, int]) -> dict[str, Any]:
+    """The profile of every stack with its weight; new frames are numbered into `frames`."""
     numbered: dict[int, int] = {}  # id(frame) -> number: hashing a Frame for each slot would dominate
     samples = []
     for stack, weight in stacks.weights.items():
@@ -49,31 +55,16 @@ def _profile(stacks: Stacks, frames: dict[Frame, int]) -> tuple[str, str, list[t
         samples.append((numbers, weight))
     samples.sort(key=lambda sample: sample[0])
     unit = _UNITS.get(stacks.unit, "none")
-    title = (
-        stacks.title if unit != "none" or stacks.unit == stacks.title else f"{stacks.title} ({stacks.unit})"
-    )
-    return title, unit, samples
-
-
-def _document(
-    profiles: list[tuple[str, str, list[tuple[list[int], float]]]], frames: dict[Frame, int], name: str
-) -> Iterator[str]:
-    """The JSON text in pieces, so that a large profile is never held twice."""
-    yield f'{{"$schema": {json.dumps(SCHEMA)}, "name": {json.dumps(name)}, "exporter": "profkit",\n'
-    yield '"activeProfileIndex": 0,\n"shared": {"frames": ['
-    for number, frame in enumerate(frames):
-        yield (",\n" if number else "\n") + json.dumps(_frame_entry(frame))
-    yield "]},\n"
-    yield '"profiles": ['
-    for index, (title, unit, samples) in enumerate(profiles):
-        yield ",\n" if index else "\n"
-        end = sum(weight for _, weight in samples)
-        yield f'{{"type": "sampled", "name": {json.dumps(title)}, "unit": "{unit}", "startValue": 0, '
-        yield f'"endValue": {json.dumps(end)},\n"samples": ['
-        for number, (stack, _) in enumerate(samples):
-            yield (",\n" if number else "\n") + json.dumps(stack, separators=(",", ":"))
-        yield '],\n"weights": ' + json.dumps([weight for _, weight in samples]) + "}"
-    yield "]}\n"
+    told = unit != "none" or stacks.unit == stacks.title
+    return {
+        "type": "sampled",
+        "name": stacks.title if told else f"{stacks.title} ({stacks.unit})",
+        "unit": unit,
+        "startValue": 0,
+        "endValue": sum(weight for _, weight in samples),
+        "samples": [numbers for numbers, _ in samples],
+        "weights": [weight for _, weight in samples],
+    }
 
 
 def _frame_entry(frame: Frame) -> dict[str, str | int]:

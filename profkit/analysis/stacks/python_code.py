@@ -18,7 +18,7 @@ TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
-_TEXT = re.compile(r"<string( \d+)?>")  # numbered where several programs are texts of `python -c`
+_TEXT = "<string>"  # `python -c`, and the methods that dataclasses and namedtuples make
 _CELL = re.compile(r"cell \[\d+\]")  # of a notebook
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
 # in the name of a function that another one made: of a decorator, whose name says nothing
@@ -31,7 +31,7 @@ _PACKAGE_ROOT = re.compile(
 
 def is_users_code(file: str | None, function: str = "") -> bool:
     """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
-    if file and _TEXT.fullmatch(file):  # python -c, and the methods that dataclasses and namedtuples make
+    if file == _TEXT:
         return not _GENERATED.search(function)
     if file and _CELL.fullmatch(file):
         return True
@@ -175,7 +175,7 @@ def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     file = places[at][0].file
     inner = places[at + 1][0].file if at + 1 < len(places) else None
     return is_users_code(file, places[at][0].function) and not (
-        file is not None and _TEXT.fullmatch(file) and inner is not None and _WORKERS in inner
+        file == _TEXT and inner is not None and _WORKERS in inner
     )
 
 

@@ -55,16 +55,7 @@ SAMPLED = ("functions", "python-functions", "libraries", "threads")
 
 def counted_profile(profiles: Sequence[Profile]) -> Profile | None:
     """The profile whose functions carry instruction counts, or None."""
-    for profile in profiles:
-        if any("Ir" in spot.counters for spot in profile.hotspots):
-            return profile
-    return None
-
-
-def hottest_functions(profile: Profile) -> tuple[Hotspot, ...]:
-    """The functions that are worth a verdict: at most five, each at least 5 % of the whole."""
-    ordered = sorted(profile.hotspots, key=lambda spot: -spot.own)
-    return tuple(s for s in ordered[:HOTTEST] if profile.total > 0 and s.own >= WORTH * profile.total)
+    return next((one for one in profiles if any("Ir" in spot.counters for spot in one.hotspots)), None)
 
 
 def function_scope(spot: Hotspot) -> Scope:
@@ -77,9 +68,11 @@ def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, 
     profile = counted_profile(profiles)
     if profile is None:
         return ()
+    hottest = sorted(profile.hotspots, key=lambda spot: -spot.own)[:HOTTEST]
     counters = [
         Counter(name, value, "measured", scope=function_scope(spot))
-        for spot in hottest_functions(profile)
+        for spot in hottest
+        if profile.total > 0 and spot.own >= WORTH * profile.total
         for name, value in spot.counters.items()
     ]
     return derive(counters, formula_table(tool), tool) if counters else ()

@@ -221,16 +221,12 @@ def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Readin
 def _advice(
     target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[str, ...]:
-    lines: list[str] = []
-    for advice in target.advice:
-        if advice.quality is not None and advice.quality != reading.quality:
-            continue
-        if (
-            advice.when is None
-            or evaluate_condition(advice.when, reading.scope, readings, context)[0] is True
-        ):
-            lines.append(advice.text)
-    return tuple(lines)
+    return tuple(
+        one.text
+        for one in target.advice
+        if one.quality in (None, reading.quality)
+        and (one.when is None or evaluate_condition(one.when, reading.scope, readings, context)[0] is True)
+    )
 
 
 def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:

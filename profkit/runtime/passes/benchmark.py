@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from profkit.core import statistics
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.statistics import median
 from profkit.core.types import Clock, Directive, SampleSet, message_of
 from profkit.runtime.passes.host.own_library import own_library
@@ -48,13 +49,11 @@ def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup:
     driver, on_mps, first = _find_device(calls)
     least = CUDA_SECONDS if driver is not None else MPS_SECONDS if on_mps is not None else 0.0
     clock: Clock = "cuda-synchronized" if driver is not None else "mps-synchronized" if least else "wall"
-    if driver is not None:
-        calls.wait = driver.synchronize
-        calls.device = _device_watch(driver)
-    elif on_mps is not None:
-        calls.wait = on_mps.synchronize
+    if (device := driver or on_mps) is not None:
+        calls.wait = device.synchronize
     else:
         calls.reference = ReferenceLoop()
+    calls.device = _device_watch(driver) if driver is not None else None
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
         return SampleSet((first,), precise=False, warm=False, spent=first, clock=clock)
     before = () if first is None else (first,)
@@ -113,14 +112,6 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
     yield from (message_of(remark) or remark.code.replace("-", " ") for remark in samples.remarks)
 
 
-def format_duration(seconds: float) -> str:
-    """Seconds in the unit people read: 1.234 ms."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.4g} {unit}"
-    return f"{seconds / 1e-9:.4g} ns"
-
-
 @dataclass(frozen=True)
 class BenchmarkResult:
     """What was measured. Under an instrument the times are not the workload's own."""
@@ -152,7 +143,7 @@ class BenchmarkResult:
         return self.bytes / self.median if self.bytes is not None and self.median > 0 else None
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {format_duration(self.median)}{self._plus_minus()}", self._taken()]
+        parts = [f"{self.name}: {format_quantity(self.median, 's')}{self._plus_minus()}", self._taken()]
         if self.flops_per_second is not None:
             parts.append(f"{self.flops_per_second / 1e9:.4g} GFLOP/s")
         if self.bytes_per_second is not None:
@@ -170,9 +161,8 @@ class BenchmarkResult:
         return f" ± {100 * half:.2g} %" if half is not None else " (no interval: too few samples)"
 
     def _taken(self) -> str:
-        count, loops = len(self.samples.seconds), self.samples.loops
-        each = f" of {loops} calls" if loops > 1 else ""
-        return f"{count} sample{'s' if count != 1 else ''}{each}"
+        loops = self.samples.loops
+        return plural(len(self.samples.seconds), "sample") + (f" of {loops} calls" if loops > 1 else "")
 
 
 def benchmark(

@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core import statistics
-from profkit.core.statistics import MedianInterval
 from profkit.core.types import Fact, SampleSet
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 
@@ -200,13 +199,11 @@ DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision a
 
 
 class SampleAssessment(NamedTuple):
-    """What the samples so far say. The first `warmup` of them are warm-up; `interval` is of the rest."""
+    """What the samples so far say. The first `warmup` of them are warm-up."""
 
     warmup: int
     warm: bool
-    interval: MedianInterval | None
-    half_width: float | None  # relative to the median
-    precise: bool  # the half-width is as small as asked
+    precise: bool  # the interval of the median of the rest is as small as asked
     done: bool  # and there is enough behind it to believe so
 
 
@@ -224,9 +221,7 @@ def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = 
     precise = half is not None and half <= precision
     believable = len(steady) >= LEAST_SAMPLES and bounds is not None and bounds.effective >= LEAST_INDEPENDENT
     settled = start is not None and not (doubt and _may_hide_drift(steady, precision))
-    return SampleAssessment(
-        warmup, start is not None, bounds, half, precise, precise and believable and settled
-    )
+    return SampleAssessment(warmup, start is not None, precise, precise and believable and settled)
 
 
 def sample_until(

@@ -113,10 +113,6 @@ class CudaDriver:
         finally:
             self.call("cuDevicePrimaryCtxRelease_v2", device)
 
-    def keep(self, device: int) -> None:
-        """Make the device's primary context, as its first use would; it stays. Raises DriverError."""
-        self.check("cuDevicePrimaryCtxRetain", ctypes.byref(ctypes.c_void_p()), device)
-
     def synchronize(self) -> None:
         """Wait for all work of this process on all of its devices. Raises DriverError, as for a kernel that failed."""
         if self.current is not None:
@@ -254,7 +250,8 @@ class CudaSwitch:
         else:
             if not (devices := driver.active_devices()):
                 devices = [_expected_device(driver)]
-                driver.keep(devices[0])  # the start holds as long as its context lives
+                # the start holds as long as its context lives
+                driver.check("cuDevicePrimaryCtxRetain", ctypes.byref(ctypes.c_void_p()), devices[0])
             with driver.primary(devices[0]):
                 result = driver.call(function)
         if result:

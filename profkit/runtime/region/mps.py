@@ -22,30 +22,29 @@ from collections.abc import Callable
 from typing import Any
 
 
-def mps_in_use() -> Any:
-    """The module `torch.mps` where this process uses the device, else None."""
-    torch = sys.modules.get("torch")
-    try:
-        if torch is None or not torch.backends.mps.is_available():
-            return None
-        mps = torch.mps
-        bad_fork = getattr(mps, "_is_in_bad_fork", None)
-        if bad_fork is not None and bad_fork():
-            return None
-        # the second also counts what torch keeps of tensors that are gone, of which work may still be under way
-        used = mps.current_allocated_memory() > 0 or mps.driver_allocated_memory() > 0
-    except Exception:  # a torch without MPS, one half imported, or something else of that name
-        return None
-    return mps if used else None
-
-
 def mps_is_available() -> bool:
     """Whether torch is loaded and could use the device, though it may not have begun to."""
     torch = sys.modules.get("torch")
     try:
         return bool(torch is not None and torch.backends.mps.is_available())
-    except Exception:
+    except Exception:  # a torch without MPS, one half imported, or something else of that name
         return False
+
+
+def mps_in_use() -> Any:
+    """The module `torch.mps` where this process uses the device, else None."""
+    if not mps_is_available():
+        return None
+    try:
+        mps: Any = sys.modules["torch"].mps
+        bad_fork = getattr(mps, "_is_in_bad_fork", None)
+        if bad_fork is not None and bad_fork():
+            return None
+        # the second also counts what torch keeps of tensors that are gone, of which work may still be under way
+        used = mps.current_allocated_memory() > 0 or mps.driver_allocated_memory() > 0
+    except Exception:
+        return None
+    return mps if used else None
 
 
 MOST_SPANS = 20_000  # of one process, some 40 bytes each in its record; later entries are counted, not kept

@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from .session import ThreadCounter, fact, is_own, write_atomically, write_json
+from .session import fact, is_own, write_atomically, write_json
 
 SCHEMA = "profkit.cprofile/2"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
@@ -37,11 +37,17 @@ class CallProfiler:
         self._inside = False
         self._ended = self._entered = self._partial = False
         self._notes: list[dict[str, object]] = []
+        self._threads = 0  # that the `threading` module started
 
     def start(self) -> None:
         """Profile from here; the imports come next."""
-        self._threads = ThreadCounter()
+        threading.setprofile(self._begin_thread)
         self._setup.enable()
+
+    def _begin_thread(self, *_: object) -> None:
+        """The first event of a thread, which is all that is asked of it."""
+        sys.setprofile(None)
+        self._threads += 1
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Count in the region's profile."""
@@ -84,9 +90,9 @@ class CallProfiler:
             write_atomically(f"{self._stem}.setup.prof", marshal.dumps(setup))
         else:
             write_atomically(self._out, marshal.dumps(setup))
-        if self._threads.started:
-            seen = self._threads.started
-            self._notes.append(fact("threads-not-profiled" if PER_THREAD else "threads-mixed", count=seen))
+        if self._threads:
+            code = "threads-not-profiled" if PER_THREAD else "threads-mixed"
+            self._notes.append(fact(code, count=self._threads))
         write_json(
             f"{self._stem}.json",
             {"schema": SCHEMA, "notes": self._notes, "partial": self._partial},

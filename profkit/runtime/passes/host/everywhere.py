@@ -82,40 +82,33 @@ def start(out: str) -> None:
     sampler = StackSampler(out)
     switches.members.append(sampler)
 
-    def torch_is_there(_: ModuleType) -> None:
+    def join(make: Callable[[], Any], *given: ModuleType) -> None:
         from .own_library import own_library
 
         with own_library:
-            from .operation_lines import OperationLines
+            member = make()
+        switches.members.append(member)
+        member.start(*given)
 
-            lines = OperationLines(out)
-        switches.members.append(lines)
-        lines.start()
+    def of_torch() -> Any:
+        from .operation_lines import OperationLines
 
-    def jax_is_there(_: ModuleType) -> None:
-        from .own_library import own_library
+        return OperationLines(out)
 
-        with own_library:
-            from .compilers import JaxCompiler
-            from .operation_lines import is_foreign
+    def of_jax() -> Any:
+        from .compilers import JaxCompiler
+        from .operation_lines import is_foreign
 
-        compiler = JaxCompiler(out, is_foreign)
-        switches.members.append(compiler)
-        compiler.start()
+        return JaxCompiler(out, is_foreign)
 
-    def triton_is_there(module: ModuleType) -> None:
-        from .own_library import own_library
+    def of_triton() -> Any:
+        from .compilers import TritonTuner
 
-        with own_library:
-            from .compilers import TritonTuner
+        return TritonTuner(out)
 
-        tuner = TritonTuner(out)
-        switches.members.append(tuner)
-        tuner.start(module)
-
-    call_after_import("torch", torch_is_there)
-    call_after_import("jax", jax_is_there)
-    call_after_import("triton.runtime.autotuner", triton_is_there)
+    call_after_import("torch", lambda _: join(of_torch))
+    call_after_import("jax", lambda _: join(of_jax))
+    call_after_import("triton.runtime.autotuner", lambda module: join(of_triton, module))
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()

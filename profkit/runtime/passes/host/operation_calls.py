@@ -21,21 +21,11 @@ from .session import write_atomically
 
 VARIABLE = "PROFKIT_OPERATION_CALLS"  # the folder of the files
 MOST_FORMS = 200_000  # of calls; more are not counted
-_SHORT = {
-    "bfloat16": "bf16",
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "complex32": "c32",
-    "complex64": "c64",
-    "complex128": "c128",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "bool": "b8",
-    "uint8": "u8",
-}
+# Types that the notation has words for.
+_DTYPES = {
+    "bfloat16", "float64", "float32", "float16", "complex32", "complex64", "complex128",
+    "int8", "int16", "int32", "int64", "bool", "uint8",
+}  # fmt: skip
 
 
 class OperationCalls:
@@ -130,7 +120,7 @@ def _format_call(args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], num
     try:
         words = [_format(value, offsets, numbers) for value in args]
         keywords = ", ".join(f"{name!r}: {_format(value, offsets, numbers)}" for name, value in kwargs)
-    except (KeyError, ValueError):
+    except ValueError:
         return ""
     text = f"(({', '.join(words)}{',' if len(words) == 1 else ''}), {{{keywords}}})"
     return f"{text}  # offsets {offsets}" if any(offsets) else text
@@ -142,9 +132,11 @@ def _format(key: Any, offsets: list[int], numbers: Iterator[float]) -> str:
     kind, *rest = key
     if kind is _Tensor:
         shape, dtype, stride, offset = rest
+        if str(dtype).removeprefix("torch.") not in _DTYPES:
+            raise ValueError
         offsets.append(offset)
         strides = "" if stride is None else f", stride={tuple(stride)}"
-        return f"T({list(shape)}, {_SHORT[_last_word(dtype)]}{strides})"
+        return f"T({list(shape)}, {dtype}{strides})"
     if kind is list:
         return f"[{', '.join(_format(each, offsets, numbers) for each in rest)}]"
     if kind is tuple:
@@ -154,17 +146,11 @@ def _format(key: Any, offsets: list[int], numbers: Iterator[float]) -> str:
     (value,) = rest
     if kind in (bool, int, complex, str, type(None)):
         return repr(value)
-    if kind.__module__ == "torch" and kind.__name__ == "dtype":
-        return _SHORT.get(_last_word(value), str(value))
     if kind.__module__ == "torch" and kind.__name__ == "device":
         return f"torch.device({str(value)!r})"
-    if kind.__module__ == "torch" and kind.__name__ in ("layout", "memory_format"):
+    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "layout", "memory_format"):
         return str(value)
     raise ValueError
-
-
-def _last_word(value: object) -> str:
-    return str(value).rpartition(".")[2]
 
 
 def start(folder: str) -> None:

@@ -412,7 +412,6 @@ class StackSampler:
                 "pid": os.getpid(),
                 "parent": os.getppid(),
                 "program": os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""),
-                "code": _code_length(),
                 "rank": os.environ.get("RANK", ""),
                 "python": ".".join(map(str, sys.version_info[:3])),
                 "cpu": "thread" if self._clocks else "process",
@@ -475,12 +474,6 @@ def _follow_collector(call: Callable[[str, object], None]) -> None:
 
     gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
     gc.callbacks.append(call)
-
-
-def _code_length() -> int:
-    """The length of the text of `python -c TEXT`, the longest word: it tells two of them apart. 0 for others."""
-    is_text = getattr(sys, "argv", ())[:1] == ["-c"]
-    return max(map(len, getattr(sys, "orig_argv", ())), default=0) if is_text else 0
 
 
 def _line_of_jump(code: CodeType, at: int) -> int:

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from types import ModuleType
@@ -23,7 +22,6 @@ KINDS = {
     "cprofile": ("calls", "CallProfiler"),
     "tracemalloc": ("allocations", "AllocationTracer"),
     "torch": ("device_trace", "DeviceTracer"),
-    "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 
 
@@ -121,18 +119,6 @@ class HostSession:
     def _die(self, number: int) -> None:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-
-
-class ThreadCounter:
-    """Counts the threads that the `threading` module starts, at the cost of one event in each."""
-
-    def __init__(self) -> None:
-        self.started = 0
-        threading.setprofile(self._first_event)
-
-    def _first_event(self, *_: object) -> None:
-        sys.setprofile(None)
-        self.started += 1
 
 
 def write_atomically(path: str, data: bytes) -> None:
