@@ -142,7 +142,9 @@ def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path, in
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""
     watched = ["dram.bytes", "cache.l1.miss_rate"]
     text = HEAD.replace("budget: 10,", "budget: 4,").replace("python, work.py", "sh, work.sh")
-    (place / "night.yaml").write_text(text.replace("budget: 120", f"budget: 120, watches: {watched}"))
+    (place / "night.yaml").write_text(
+        text.replace("budget: 120", f"budget: 120, passes: [timing, counters], watches: {watched}")
+    )
     (place / "work.sh").write_text(COUNTING)
     commit(place, 104)
     base = git(place, "rev-parse", "HEAD")
