@@ -16,7 +16,6 @@ from profkit.core.types import (
     AttemptStatus,
     GenerationDocument,
     OperationAttempts,
-    Speedup,
     SpeedWord,
     StopReason,
 )
@@ -41,13 +40,10 @@ def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
     """
     kept: Attempt | None = None
     for attempt in sorted(filter(is_correct, attempts), key=lambda each: each.number):
-        if kept is None or (attempt.speedup is not None and _is_better(attempt.speedup, kept.speedup)):
+        new, old = attempt.speedup, kept.speedup if kept is not None else None
+        if kept is None or (new is not None and (old is None or new.median > old.median * (1 + LEAST_GAIN))):
             kept = attempt
     return kept
-
-
-def _is_better(speedup: Speedup, kept: Speedup | None) -> bool:
-    return kept is None or speedup.median > kept.median * (1 + LEAST_GAIN)
 
 
 def kept_attempt(operation: OperationAttempts) -> Attempt | None:

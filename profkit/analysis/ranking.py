@@ -8,9 +8,9 @@ benchmarking guide, each computed as its name says; what makes them believable s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from profkit.core.codec import to_plain_data
 from profkit.core.inference import Interval, decide, ratio_interval
@@ -235,8 +235,6 @@ def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:
 
 ALIKE = 1.005  # means of medians that are known to 1 % each and are nearer than this tell nobody apart
 
-T = TypeVar("T")
-
 
 def whole_sweep(document: SweepDocument) -> ComparisonGroup:
     """All of a sweep as one group, in which each shape counts once."""
@@ -257,13 +255,8 @@ def leaders(
     }
     if not any(score.speedup is not None for score in scores):
         return ()
-    return _fastest_alike(speeds)
-
-
-def _fastest_alike(speeds: Mapping[T, float]) -> tuple[T, ...]:
-    """Those with the largest speed, and those that are alike."""
-    order = sorted(speeds, key=lambda key: -speeds[key])
-    return tuple(key for key in order if speeds[key] * ALIKE >= speeds[order[0]])
+    order = sorted(speeds, key=lambda score: -speeds[score])
+    return tuple(score for score in order if speeds[score] * ALIKE >= speeds[order[0]])
 
 
 BAD: tuple[CaseState, ...] = ("wrong", "failed", "crashed", "timed out")

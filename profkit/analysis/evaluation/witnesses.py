@@ -117,19 +117,18 @@ MORE_THREADS = 1.5  # times as many, and at least
 WHOLE_THREAD = 0.7  # more
 
 
-def impossible_rate(bytes_written: float, seconds: float, cores: int = os.cpu_count() or 1) -> Fact | None:
-    """Why no processor can have written so many bytes in these wall seconds; None where one could."""
-    if bytes_written <= seconds * STORED_PER_SECOND * cores:
-        return None
-    return Fact.of("too-fast", rate=bytes_written / seconds, cores=cores, limit=STORED_PER_SECOND * cores)
+def impossible_rate(
+    bytes_written: float, seconds: float, cores: int = os.cpu_count() or 1, *, on_gpu: bool = False
+) -> Fact | None:
+    """Why no processor can have written so many bytes in these wall seconds, or no GPU of so many multiprocessors.
 
-
-def impossible_device_rate(bytes_written: float, seconds: float, multiprocessors: int) -> Fact | None:
-    """Why no GPU of so many multiprocessors can have written so many bytes in these seconds; None where one could."""
-    if bytes_written <= seconds * DEVICE_STORED_PER_SECOND * multiprocessors:
+    None where one could.
+    """
+    limit = cores * (DEVICE_STORED_PER_SECOND if on_gpu else STORED_PER_SECOND)
+    if bytes_written <= seconds * limit:
         return None
-    limit = DEVICE_STORED_PER_SECOND * multiprocessors
-    return Fact.of("too-fast-on-gpu", rate=bytes_written / seconds, cores=multiprocessors, limit=limit)
+    code = "too-fast-on-gpu" if on_gpu else "too-fast"
+    return Fact.of(code, rate=bytes_written / seconds, cores=cores, limit=limit)
 
 
 def describe_host_time(seconds: float, launch_seconds: float) -> Fact | None:

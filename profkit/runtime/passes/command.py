@@ -220,18 +220,12 @@ def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | N
     if os.environ.get(START_NOTHING):
         return sys.version_info[:3]
     words = [interpreter] if isinstance(interpreter, str) else list(interpreter)
-    try:
-        done = subprocess.run(
-            [*words, "-I", "-S", "-c", _VERSION_CODE],
-            capture_output=True,
-            text=True,
-            timeout=_ASK_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-        word, major, minor, micro = done.stdout.split()[-4:]
-        return (int(major), int(minor), int(micro)) if word == "profkit" else None
-    except (OSError, ValueError, subprocess.SubprocessError):
+    done = _ask([*words, "-I", "-S", "-c", _VERSION_CODE])
+    said = done.stdout.split()[-4:] if done is not None else []
+    if len(said) < 4 or said[0] != "profkit":
         return None
+    major, minor, micro = map(int, said[1:])
+    return major, minor, micro
 
 
 def has_module(interpreter: str, name: str, folder: str) -> bool:
@@ -242,14 +236,14 @@ def has_module(interpreter: str, name: str, folder: str) -> bool:
     if os.environ.get(START_NOTHING):
         return True
     ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    done = _ask([interpreter, "-c", ask, name], folder)
+    return done is not None and done.returncode == 0
+
+
+def _ask(words: Sequence[str], folder: str | None = None) -> subprocess.CompletedProcess[str] | None:
+    """What an interpreter answers; None where it does not start, or not to its end."""
+    stdin, wait = subprocess.DEVNULL, _ASK_SECONDS
     try:
-        done = subprocess.run(
-            [interpreter, "-c", ask, name],
-            cwd=folder,
-            capture_output=True,
-            timeout=_ASK_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=wait, stdin=stdin)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None

@@ -20,7 +20,6 @@ import torch
 from profkit.analysis.evaluation.witnesses import (
     STORED_PER_SECOND,
     describe_witnesses,
-    impossible_device_rate,
     impossible_rate,
 )
 from profkit.core.types import Fact, Speedup, SpeedWord
@@ -333,8 +332,9 @@ def test_only_what_no_processor_can_write_is_impossible() -> None:
     )
     assert impossible_rate(0, 1e-9, 1) is None  # a view
     h100 = 132
-    assert impossible_device_rate(4 << 20, 2e-6, h100) is None  # 2 TB/s
-    assert "before their results can have been written" in spoken(impossible_device_rate(4 << 20, 5e-8, h100))
+    assert impossible_rate(4 << 20, 2e-6, h100, on_gpu=True) is None  # 2 TB/s
+    too_fast = impossible_rate(4 << 20, 5e-8, h100, on_gpu=True)
+    assert "before their results can have been written" in spoken(too_fast)
     old, new = torch.ones(8), torch.ones(16)
     known = {old.untyped_storage().data_ptr()}
     assert count_written([old[2:], new, new[1:], torch.ones(1).expand(1000), torch.zeros(9)], known) == 64 + 4

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import torch
 
-from profkit.analysis.evaluation.witnesses import impossible_device_rate, impossible_rate
+from profkit.analysis.evaluation.witnesses import impossible_rate
 from profkit.core.errors import MachineError, Silent, UsageError
 from profkit.core.types import Fact, MeasuredCeilings
 from profkit.execution.worker import DeviceError
@@ -138,7 +138,7 @@ class CudaDevice(JudgedDevice):
 
     def impossible_rate(self, bytes_written: float, seconds: float) -> Fact | None:
         """By the stores of its multiprocessors."""
-        return impossible_device_rate(bytes_written, seconds, self._properties.multi_processor_count)
+        return impossible_rate(bytes_written, seconds, self._properties.multi_processor_count, on_gpu=True)
 
     def cached_bytes(self) -> int:
         """Twice its L2, which was flushed before."""

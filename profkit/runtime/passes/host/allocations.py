@@ -102,14 +102,11 @@ class AllocationTracer:
         self._raises.stop()
         tracemalloc.stop()
 
-    def end_early(self, seconds: float) -> None:
-        """Write what was seen until now, and trace no more."""
-        self.notes.append(fact("ended-early", "tracemalloc", seconds=seconds))
-        self.finish()
+    def finish(self, early: float | None = None) -> None:
+        """Write what was seen, and trace no more; raises RuntimeError where the workload stopped the tracing."""
+        if early is not None:
+            self.notes.append(fact("ended-early", "tracemalloc", seconds=early))
         self._ended = True
-
-    def finish(self) -> None:
-        """Write what was seen; raises RuntimeError where the workload stopped the tracing."""
         self._raises.stop()
         if not tracemalloc.is_tracing():
             raise RuntimeError("the workload stopped tracemalloc")

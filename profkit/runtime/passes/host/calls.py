@@ -35,7 +35,7 @@ class CallProfiler:
         self._setup, self._region = cProfile.Profile(), cProfile.Profile()
         self._thread = threading.get_ident()
         self._inside = False
-        self._ended = self._entered = self._partial = False
+        self._ended = self._entered = False
         self._notes: list[dict[str, object]] = []
         self._threads = 0  # that the `threading` module started
 
@@ -74,15 +74,11 @@ class CallProfiler:
             return
         (self._region if self._inside else self._setup).disable()
 
-    def end_early(self, seconds: float) -> None:
-        """Write what was seen until now, and profile no more."""
-        self._notes.append(fact("ended-early", "cProfile", seconds=seconds))
-        self._partial = True
-        self.finish()
+    def finish(self, early: float | None = None) -> None:
+        """Write both profiles and the notes, and profile no more."""
+        if early is not None:
+            self._notes.append(fact("ended-early", "cProfile", seconds=early))
         self._ended = True
-
-    def finish(self) -> None:
-        """Write both profiles and the notes."""
         (self._region if self._inside else self._setup).disable()
         setup, region = _read_stats(self._setup), _read_stats(self._region)
         if self._entered:
@@ -95,7 +91,7 @@ class CallProfiler:
             self._notes.append(fact(code, count=self._threads))
         write_json(
             f"{self._stem}.json",
-            {"schema": SCHEMA, "notes": self._notes, "partial": self._partial},
+            {"schema": SCHEMA, "notes": self._notes, "partial": early is not None},
         )
 
 

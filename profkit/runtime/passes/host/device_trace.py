@@ -59,11 +59,7 @@ class DeviceTracer:
         """In a forked child: trace nothing."""
         self._profile, self._is_child = None, True
 
-    def end_early(self, seconds: float) -> None:  # noqa: ARG002
-        """Write what was traced until now."""
-        self.finish()
-
-    def finish(self) -> None:
+    def finish(self, early: float | None = None) -> None:  # noqa: ARG002
         """Write the trace, whole or not at all, and say on stderr why there is none."""
         profile, self._profile = self._profile, None
         try:

@@ -137,12 +137,9 @@ def _format(key: Any, offsets: list[int], numbers: Iterator[float]) -> str:
         offsets.append(offset)
         strides = "" if stride is None else f", stride={tuple(stride)}"
         return f"T({list(shape)}, {dtype}{strides})"
-    if kind is list:
-        return f"[{', '.join(_format(each, offsets, numbers) for each in rest)}]"
-    if kind is tuple:
-        return (
-            f"({', '.join(_format(each, offsets, numbers) for each in rest)}{',' if len(rest) == 1 else ''})"
-        )
+    if kind in (list, tuple):
+        inner = ", ".join(_format(each, offsets, numbers) for each in rest)
+        return f"[{inner}]" if kind is list else f"({inner}{',' if len(rest) == 1 else ''})"
     (value,) = rest
     if kind in (bool, int, complex, str, type(None)):
         return repr(value)

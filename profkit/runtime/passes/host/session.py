@@ -31,14 +31,11 @@ class Instrument(Protocol):
     def start(self) -> None:
         """Measure from here; the workload's imports come next."""
 
-    def finish(self) -> None:
-        """Stop and write the result."""
+    def finish(self, early: float | None = None) -> None:
+        """Stop and write the result. `early`: after so long, which the result notes; the program goes on."""
 
     def forget(self) -> None:
         """In a forked child: stop, write nothing."""
-
-    def end_early(self, seconds: float) -> None:
-        """Stop after so long and write the result, which notes it. Only of one whose plan has a time limit."""
 
 
 def fact(code: str, name: str = "", **numbers: float) -> dict[str, Any]:
@@ -91,10 +88,7 @@ class HostSession:
             return
         self._state = "finishing"
         try:
-            if early is not None:
-                self._instrument.end_early(early)
-            else:
-                self._instrument.finish()
+            self._instrument.finish(early)
         except Exception as error:  # the workload's own result and exit code come first
             print(f"profkit: the result of this pass is lost: {error}", file=sys.stderr)
         self._state = "finished"
