@@ -154,7 +154,7 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             f"Use each value that comes from {where} more than once",
             f"{where} is at {percent_text(top)} of its peak, and DRAM and all arithmetic are below "
-            f"{percent_text(max(rest, 1.0))} ({nearest}): {_again_text(kernel, loads)}",
+            f"{percent_text(max(rest, 1.0))} ({nearest}): {_again_text(loads)}",
             _REUSE[kernel.bound if kernel.bound in _REUSE else "l1"],
             bounded_gain(
                 run,
@@ -174,15 +174,11 @@ def _loads_per_byte(kernel: KernelEvidence) -> float | None:
     return 32 * sectors / read if sectors and read else None
 
 
-def _again_text(kernel: KernelEvidence, loads: float | None) -> str:
-    """That data is loaded again, how often, and for l2 how little of it L1 holds."""
+def _again_text(loads: float | None) -> str:
+    """That data is loaded again, and how often."""
     if loads is None:
         return "the same data is loaded again and again"
-    text = f"each byte from DRAM is loaded {loads:.0f} times"
-    missed = kernel.values.get("cache.l1.miss_rate")
-    if kernel.bound == "l2" and missed is not None:
-        text += f", and L1 holds {percent_text(100 - missed)} of what is loaded"
-    return text
+    return f"each byte from DRAM is loaded {loads:.0f} times"
 
 
 _REUSE = {
@@ -245,11 +241,6 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
         else:
             part = max(share, min(waiting * (1.0 if local is None else local), 0.9)) if waiting else 0.0
             why = "the time that warps wait for memory, as much of it as is local memory"
-        moved = (
-            f"; {percent_text(100 * local)} of the sectors that go through L1 are of local memory"
-            if local is not None
-            else ""
-        )
         indexed = kernel.below("launch.registers", MANY_REGISTERS)  # nothing had to leave them
         title = (
             "An array of this kernel lives in local memory"
@@ -261,7 +252,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             title,
             f"{percent_text(100 * share)} of its instructions load or store local memory "
-            f"({format_quantity(loads, 'count')} loads){moved}",
+            f"({format_quantity(loads, 'count')} loads)",
             "Arrays in a kernel stay in registers only where every index is known when it is compiled: unroll the loop "
             "(#pragma unroll)"
             + (

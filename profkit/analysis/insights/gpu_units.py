@@ -247,16 +247,11 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
             continue
         time = kernel.row.time
         reached = product_share(time, kernel.gpu) if time is not None else None
-        far = (
-            f"; it reaches {percent_text(100 * reached)} of the tensor cores' peak"
-            if reached is not None
-            else ""
-        )
         yield insight_on(
             "old-attention",
             kernel,
             "Use an attention kernel made for this GPU (cuDNN, FlashAttention-3)",
-            f"attention runs in FlashAttention-2, made for GPUs before Hopper{far}",
+            "attention runs in FlashAttention-2, made for GPUs before Hopper",
             "PyTorch: torch.nn.attention.sdpa_kernel(SDPBackend.CUDNN_ATTENTION) around the call, or the package "
             "flash_attn_interface (FlashAttention-3): both use asynchronous tensor cores. Compare the results.",
             bounded_gain(

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, HotSpot, Insight, LineCode, Place, RunDocument, Variable
+from profkit.core.types import Gain, HotSpot, Insight, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
@@ -307,7 +307,7 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     """The import that takes most of the time, where nothing of it is used, or where it is nearly all."""
     if spot.kind != "import" or spot.under is None:
         return None
-    unused = spot.code is not None and _is_unused(spot.code)
+    unused = _is_unused(spot)
     if spot.share < IMPORTS:
         return None
     seconds = (
@@ -324,8 +324,8 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     )
 
 
-def _is_unused(code: LineCode) -> bool:
-    return any(one.how == "unused" for one in code.find("import"))
+def _is_unused(spot: HotSpot) -> bool:
+    return spot.code is not None and any(one.how == "unused" for one in spot.code.find("import"))
 
 
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -463,7 +463,7 @@ def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator
     first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
     imports = next((spot for spot in spots if spot.kind == "import"), None)
     loads = unused_import(document, imports) if imports is not None else None
-    unused = imports is not None and imports.code is not None and _is_unused(imports.code)
+    unused = imports is not None and _is_unused(imports)
     if (
         imports is not None
         and loads is not None

@@ -72,8 +72,6 @@ def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]
 PLAIN = 4.0
 LOW = 80.0  # %, the target's threshold
 
-_Kernel = tuple[Scope, "str | None"]
-
 
 def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
     """The document's readings, those of coalescing held against the sectors per request of the same artifact.
@@ -81,7 +79,7 @@ def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
     A low one that was not counted against the fewest sectors that each access needs is doubted where few sectors moved
     per request.
     """
-    kernels: dict[_Kernel, dict[str, float]] = {}
+    kernels: dict[tuple[Scope, str | None], dict[str, float]] = {}
     for reading in document.readings:
         if reading.scope.kind == "kernel" and reading.value is not None and reading.doubt is None:
             key = (reading.scope, reading.source.artifact)

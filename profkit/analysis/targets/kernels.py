@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu import NO_KERNEL
-from profkit.analysis.summaries.readings import absent_reading, unavailable_reading
+from profkit.analysis.summaries.readings import absent_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, TargetContext, surest_reading, threshold_of
 from profkit.core.types import (
@@ -109,9 +109,10 @@ def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) 
 
 
 def _unknown(target: Target, reason: Fact) -> Verdict:
-    known = unavailable_reading(target.metric, RUN, reason)
-    told = known.value, known.unit, known.scope, known.quality
-    return Verdict(target.name, target.metric, "unknown", reason, threshold_of(target), *told)
+    limit = threshold_of(target)
+    return Verdict(
+        target.name, target.metric, "unknown", reason, limit, None, target.unit, RUN, "unavailable"
+    )
 
 
 def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,18 +44,12 @@ def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
 def read_packages(plan: PassPlan) -> dict[str, str]:
     """Versions of what the processes of a pass had loaded, as far as their records can be read."""
     packages: dict[str, str] = {}
-    for record in _find_records(plan):
-        packages |= record.packages
+    for directive in (step.directive for step in plan.steps if step.directive is not None):
+        prefix = Path(directive.record)
+        for path in sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.*.json"))[:MOST_RECORDS]:
+            with suppress(UnreadableReport):
+                packages |= read_record(path).packages
     return packages
-
-
-def _find_records(plan: PassPlan) -> Iterator[RegionRecord]:
-    for step in plan.steps:
-        if step.directive is not None:
-            prefix = Path(step.directive.record)
-            for path in sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.*.json"))[:MOST_RECORDS]:
-                with suppress(UnreadableReport):
-                    yield read_record(path)
 
 
 def region_timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:

@@ -306,7 +306,7 @@ class RegionSession:
             precision=directive.precision if directive else 0.01,
             notes=tuple(self._notes),
             packages=loaded_packages(),
-            spans=noted.spans if noted is not None else (),
+            spans=tuple(noted.spans) if noted is not None else (),
             spans_left_out=noted.left_out if noted is not None else 0,
             reference_loop=tuple(self._reference.seconds),
         )

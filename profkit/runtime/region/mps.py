@@ -62,16 +62,12 @@ class SignpostSwitch:
     def __init__(self, device: Any) -> None:
         """`device` is waited for at both ends."""
         self.left_out = 0
-        self._spans: list[tuple[int, int]] = []
+        # begin and end of each entry that has ended, in ns of mach absolute time
+        self.spans: list[tuple[int, int]] = []
         self._wait = device
         self._entry = 0
         self._begin: int | None = None
         self._start, self._end = _load_signposts()
-
-    @property
-    def spans(self) -> tuple[tuple[int, int], ...]:
-        """Begin and end of each entry that has ended, in ns of mach absolute time."""
-        return tuple(self._spans)
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Wait for the device, note the time, and set the signpost."""
@@ -89,14 +85,14 @@ class SignpostSwitch:
         begin, self._begin = self._begin, None
         if self._end is not None:
             self._end(CODE, self._entry, MARK, 0, COLOUR)
-        if len(self._spans) < MOST_SPANS:
-            self._spans.append((begin, time.clock_gettime_ns(CLOCK)))
+        if len(self.spans) < MOST_SPANS:
+            self.spans.append((begin, time.clock_gettime_ns(CLOCK)))
         else:
             self.left_out += 1
 
     def forget(self) -> None:
         """In a forked child: the spans are the parent's, and so is Metal."""
-        self._spans, self.left_out, self._begin = [], 0, None
+        self.spans, self.left_out, self._begin = [], 0, None
         self._wait.forget()
 
 
