@@ -27,7 +27,7 @@ _GOOGLE = re.compile(r"target_link_libraries\(\s*([\w.-]+)[^)]*\bbenchmark(?:_ma
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j2"
 # As many calls in both versions: by default it makes as many as fill half a second.
 _CALLS = "--benchmark_min_time=1000x"
-_PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "profkit.runtime.suites")
+_PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "profkit.fronts.suites")
 _SIZE = 1 << 20  # bytes of a file that are looked at
 
 
@@ -144,7 +144,7 @@ def _of_python(root: Path, names: Sequence[str]) -> Iterator[FoundBenchmark]:
         if _FIXTURE.search(text):
             yield FoundBenchmark(path.stem, (*_PYTEST, "--benchmark-only", name), "pytest-benchmark")
         elif asv and inside and _TIMED.search(text):
-            yield FoundBenchmark(path.stem, ("python", "-m", "profkit.runtime.suites", name), "asv")
+            yield FoundBenchmark(path.stem, ("python", "-m", "profkit.fronts.suites", name), "asv")
         elif asv and "__main__" not in text:
             continue  # what its benchmarks import
         elif len(path.parts) <= 2 and not path.name.startswith("test") and (inside or "bench" in path.name):

@@ -268,7 +268,7 @@ def test_an_asv_suite_is_timed_as_asv_calls_it(tmp_path: Path) -> None:
         "    def time_it(self, n, kind):\n        del self.n\n"
         "    def track_it(self, n, kind):\n        raise SystemExit(3)\n"
     )
-    line = (sys.executable, "-m", "profkit.runtime.suites", "benchmarks/a.py")
+    line = (sys.executable, "-m", "profkit.fronts.suites", "benchmarks/a.py")
     directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
     done = run(tmp_path, *line, PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 0, done.stderr
@@ -289,7 +289,7 @@ def test_the_fixture_of_pytest_benchmark_times_by_profkit(tmp_path: Path) -> Non
         "    benchmark.pedantic(made.append, setup=lambda: ((1,), {}), rounds=5, warmup_rounds=2)\n"
         "    assert len(made) == 7\n"
     )
-    line = ("-m", "pytest", "-q", "-p", "profkit.runtime.suites", "--benchmark-only", "test_x.py")
+    line = ("-m", "pytest", "-q", "-p", "profkit.fronts.suites", "--benchmark-only", "test_x.py")
     directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
     done = run(tmp_path, sys.executable, *line, PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 0, done.stdout

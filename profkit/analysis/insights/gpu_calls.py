@@ -1,5 +1,5 @@
 """Rules on what a program asks of the driver or of a library again and again: memory, small copies, copies on the
-device, sums into few places, factorisations, transforms of an unlucky length."""
+device, sums into few places, factorisations, lengths of FFTs."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _by_operation(run: RunEvidence, is_one: Callable[[KernelTime], bool]) -> tup
     return (max(own, key=lambda one: one.total), share) if own and share >= MUCH else None
 
 
-def contended_sums(run: RunEvidence) -> Iterator[Insight]:
+def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
     """Sums of many rows into few: the additions to one address wait for each other."""
     found = _by_operation(run, _adds_into_few)
     if found is None:
@@ -234,7 +234,7 @@ def contended_sums(run: RunEvidence) -> Iterator[Insight]:
     largest, share = found
     shapes = _shapes(largest.operation)
     yield Insight(
-        "contended-sums",
+        "atomic-contention",
         "Sum without atomics: many rows are added into few",
         f"{(largest.operation or '').split(' ')[0]} adds {max(shapes):,} numbers into {shapes[0]:,} places, in "
         f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
@@ -275,7 +275,7 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def unlucky_transforms(run: RunEvidence) -> Iterator[Insight]:
+def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
     """FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
     found = _by_operation(run, lambda one: "bluestein" in one.kernel.name)
     if found is None or run.trace is None:
@@ -288,7 +288,7 @@ def unlucky_transforms(run: RunEvidence) -> Iterator[Insight]:
     bad = next((length for length in lengths if next_fast_length(length) != length), None)
     padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
     yield Insight(
-        "unlucky-transform",
+        "fft-length",
         "Pad the length of the FFT: it has a large prime factor",
         f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
         "length has a prime factor above 127, and computes several longer transforms instead",

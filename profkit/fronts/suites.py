@@ -1,7 +1,7 @@
 """Benchmarks that are there already, timed by `profkit.benchmark`: what times itself takes as long when it is slower.
 
-python -m pytest -p profkit.runtime.suites FILE...   tests that use pytest-benchmark's fixture
-python -m profkit.runtime.suites FILE...             the `time_*` of an asv suite
+python -m pytest -p profkit.fronts.suites FILE...   tests that use pytest-benchmark's fixture
+python -m profkit.fronts.suites FILE...             the `time_*` of an asv suite
 """
 
 from __future__ import annotations
@@ -100,4 +100,4 @@ def _time_all(name: str, kind: Any, inner: str) -> int:
 
 if __name__ == "__main__":
     if sum(run_asv(Path(word)) for word in sys.argv[1:]) == 0:
-        sys.exit("no time_* in these files; python -m profkit.runtime.suites benchmarks/FILE.py")
+        sys.exit("no time_* in these files; python -m profkit.fronts.suites benchmarks/FILE.py")
