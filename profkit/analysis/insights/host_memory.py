@@ -42,20 +42,16 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
         return
     if split is not None and split.waiting is not None and split.waiting > 0.5 * split.wall:
         return
+    command = run.document.workload.command
+    name = re.split(r"[/\\]", command[0])[-1] if command else "the program"
     yield Insight(
         "unoptimised-build",
         "Compile with optimisation",
-        f"the debug information of {_program_name(run)} says how it was compiled: {options}",
+        f"the debug information of {name} says how it was compiled: {options}",
         "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
         "changed: values of an unoptimised build say little.",
         hottest_place(run),
     )
-
-
-def _program_name(run: RunEvidence) -> str:
-    """The workload's program, without its folder."""
-    command = run.document.workload.command
-    return re.split(r"[/\\]", command[0])[-1] if command else "the program"
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:

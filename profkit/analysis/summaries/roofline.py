@@ -50,8 +50,7 @@ def traffic_warnings(dram: Reading) -> tuple[Fact, ...]:
 class Work:
     """What one iteration does and takes, each as a reading that may be unavailable.
 
-    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration, as the declared ones are; `busy` is
-    CPU time over wall time in %, None where unknown.
+    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration, as the declared ones are.
     """
 
     scope: Scope
@@ -60,7 +59,6 @@ class Work:
     flops: Reading
     declared_flops: float | None = None
     declared_bytes: float | None = None
-    busy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,9 @@ def work_of(document: RunDocument) -> tuple[Work, Ceilings]:
         _count_of_one_region(document, find_reading(document, "flops")),
         timing.flops if timing is not None else None,
         timing.bytes if timing is not None else None,
-        busy.value if busy is not None else None,
     )
-    return work, choose_ceilings(document.peaks, work.busy, scope)
+    used = busy.value if busy is not None else None
+    return work, choose_ceilings(document.peaks, used, scope)
 
 
 def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:

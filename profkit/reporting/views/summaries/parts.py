@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.metrics.catalogue import metric
+from profkit.analysis.metrics.catalogue import title_of
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_percent, format_quantity, joined, shorten
 from profkit.core.types import Hotspot, Reading, RunDocument
@@ -78,7 +78,7 @@ def readings_text(
 
 def _told(reading: Reading, concern: str) -> str:
     """`L1 data cache misses 9.0 % (simulated)`; without its title where the concern is called so."""
-    title = metric(reading.metric).title
+    title = title_of(reading.metric)
     name = "" if title.lower() == concern else f"{title} "
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
     return f"{name}{format_quantity(reading.value, reading.unit)}{quality}"
@@ -86,7 +86,7 @@ def _told(reading: Reading, concern: str) -> str:
 
 def readings_table(title: str, readings: Sequence[Reading], note: str = "") -> DataTable | None:
     """One row for each reading with a value, which leads to its source."""
-    rows = [(metric(r.metric).title, reading_span(r)) for r in readings if r.value is not None]
+    rows = [(title_of(r.metric), reading_span(r)) for r in readings if r.value is not None]
     return named_table(title, ("what", "value"), rows, note) if rows else None
 
 
@@ -94,7 +94,7 @@ def timeline_table(
     readings: Sequence[Reading], further: Iterable[tuple[str, float | None]]
 ) -> DataTable | None:
     """What is known of a GPU's time: the readings, then times in seconds that are none."""
-    known = [(metric(r.metric).title, reading_span(r)) for r in readings if r.value is not None]
+    known = [(title_of(r.metric), reading_span(r)) for r in readings if r.value is not None]
     times = [(what, format_quantity(value, "s")) for what, value in further if value is not None]
     return named_table("Timeline", ("what", "value"), [*known, *times])
 
@@ -141,9 +141,7 @@ def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for reading in readings:
         if reading.value is None and reading.reason:
-            reasons.setdefault((fact_text(reading.reason), reading.fix), []).append(
-                metric(reading.metric).title
-            )
+            reasons.setdefault((fact_text(reading.reason), reading.fix), []).append(title_of(reading.metric))
     return tuple(
         f"{', '.join(dict.fromkeys(titles))}: unavailable, {reason}" + (f" ({fix})" if fix else "")
         for (reason, fix), titles in reasons.items()
