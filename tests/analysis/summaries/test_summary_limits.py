@@ -34,7 +34,7 @@ def told(readings: tuple[Reading, ...]) -> dict[str, Reading]:
 
 
 def test_bandwidth_is_bytes_per_iteration_over_the_median_against_the_measured_peak() -> None:
-    found = told(bandwidth_readings(work(busy=100.0), choose_ceilings(peaks(), 100.0, RUN)))
+    found = told(bandwidth_readings(work(), choose_ceilings(peaks(), 100.0, RUN)))
     assert found["bandwidth.dram"].value == pytest.approx(1e8)
     assert found["bandwidth.dram.share"].value == pytest.approx(100 * 1e8 / 15.2e9)
 
