@@ -69,6 +69,7 @@ class PlanState:
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
     own_seconds: float | None = None  # the same without waiting for a processor
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
+    import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     hottest: str | None = None  # the address of a program of machine code that has most samples
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices

@@ -53,35 +53,40 @@ WORKS = ValgrindAbility(Path("/usr/bin/valgrind"), "3.19", True)
 PYTHON, COMPILED = (sys.executable, "work.py"), ("./work",)
 
 
-def planned(tmp_path, command, seconds, *, depth="standard", marked=False):
+def planned(tmp_path, command, seconds, *, depth="standard", imports=None, marked=False):
     """The plan for a program whose plain run takes `seconds`."""
     python = sys.executable if command is PYTHON else None
     workload = Workload(command, str(tmp_path), "work", python=python)
     context = RunContext(workload, read_machine(), tmp_path, depth, None, 0.5, 1.0)
-    state = PlanState(marked, plain_seconds=seconds, start_seconds=seconds / 2)
+    state = PlanState(marked, plain_seconds=seconds, start_seconds=seconds / 2, import_seconds=imports)
     (plan,) = Simulation(context, WORKS).plan(state)
     return plan
 
 
 @pytest.mark.parametrize(
-    ("command", "seconds", "limit"),
+    ("command", "seconds", "imports", "limit", "delay"),
     [
-        (PYTHON, 0.08, 5.32),  # all of it fits
-        (COMPILED, 60.0, 20.0),  # the beginning
+        (PYTHON, 0.08, None, 5.32, None),  # all of it fits
+        (PYTHON, 1.0, 0.2, 9.5, 4.5),  # a window, past the imports
+        (PYTHON, 60.0, 0.2, 20.0, 15.0),
+        (PYTHON, 60.0, 1.5, 21.5, 16.5),
+        (COMPILED, 60.0, None, 20.0, None),  # nothing could begin it later: the beginning
     ],
 )
-def test_a_simulation_has_its_time(tmp_path, command, seconds, limit):
-    plan = planned(tmp_path, command, seconds)
+def test_a_simulation_has_its_time_and_a_long_python_program_a_window_past_its_imports(
+    tmp_path, command, seconds, imports, limit, delay
+):
+    plan = planned(tmp_path, command, seconds, imports=imports)
     assert plan.limit == pytest.approx(limit)
+    assert all(step.directive.delay == pytest.approx(delay) for step in plan.steps)
     assert plan.cost * seconds <= limit + 1e-9
 
 
-def test_a_python_program_that_is_too_long_is_simulated_where_it_marks_what_counts_or_at_full_depth(tmp_path):
-    alone = planned(tmp_path, PYTHON, 9.0)
-    assert alone.skipped is not None
-    assert "its beginning says nothing" in spoken(alone.skipped)
-    assert planned(tmp_path, PYTHON, 9.0, marked=True).skipped is None
-    assert planned(tmp_path, PYTHON, 9.0, depth="full").limit is None
+def test_a_program_that_is_mostly_imports_is_not_simulated_and_full_depth_simulates_all(tmp_path):
+    heavy = planned(tmp_path, PYTHON, 9.0, imports=4.0)
+    assert heavy.skipped is not None
+    assert "loading modules takes 4.0 s" in spoken(heavy.skipped)
+    assert planned(tmp_path, PYTHON, 9.0, imports=4.0, depth="full").limit is None
 
 
 def test_of_a_part_of_the_program_rates_are_estimates_and_totals_are_not_known(tmp_path):
@@ -111,16 +116,18 @@ while time.time() - begin < 60:
 
 
 @pytest.mark.valgrind
-def test_a_real_simulation_ends_in_time_and_leaves_its_counts(tmp_path):
+def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_path):
     (tmp_path / "work.py").write_text(PROGRAM)
     workload = Workload(
         (sys.executable, str(tmp_path / "work.py")), str(tmp_path), "w", python=sys.executable
     )
     context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
-    (plan,) = Simulation(context, probe_valgrind()).plan(PlanState(False, plain_seconds=0.08))
-    done = run_step(plan.steps[0], RunSettings(tmp_path, timeout=5.5))
+    (plan,) = Simulation(context, probe_valgrind()).plan(PlanState(False, plain_seconds=60.0))
+    step = plan.steps[0]
+    quick = Step(**{**vars(step), "directive": Directive("counters", step.directive.record, delay=2.0)})
+    done = run_step(quick, RunSettings(tmp_path, timeout=5.5))
     assert done.ran_out
     assert done.outcome.seconds < 20
-    counts = read_simulation(context, PassPlan("counters", "valgrind", plan.steps[:1], limit=5.5), 5.6)
+    counts = read_simulation(context, PassPlan("counters", "valgrind", (quick,), limit=5.5), 5.6)
     assert next(c.value for c in counts.counters if c.name == "Ir") > 1e6
     assert any("genexpr" in h.function or "eval" in h.function.lower() for h in counts.profiles[0].hotspots)

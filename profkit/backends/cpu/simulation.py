@@ -41,6 +41,7 @@ from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
 from profkit.profilers.valgrind.window import is_window, window_argv
+from profkit.runtime.passes.command import host_command
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
@@ -52,6 +53,10 @@ SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
 # Of a region, whose iterations are few by plan, the limit is there for what goes wrong. The start is not simulated, but
 # runs about ten times slower.
 MARKED_SECONDS, START_FACTOR = 120.0, 12.0
+# An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
+# valgrind, then runs at least three times slower. Never before its imports are over.
+START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
+LATEST, WINDOW = 25.0, 5.0
 FINISH = 10.0  # to write the report once the time is over
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
@@ -77,14 +82,13 @@ class Simulation(Pass):
             return self.skip(Fact("unknown-caches"), simulated=True)
         inner = instruction_cache(machine)
         levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
-        limit = self._limit(state)
-        whole = limit is None or state.marked or COST * (state.plain_seconds or 0.0) <= limit
-        if not whole and self.context.workload.python is not None:
-            reason = Fact.of("too-long-to-simulate", seconds=COST * (state.plain_seconds or 0.0))
+        limit, delay = self._simulated_time(state)
+        address = self._hot_address(state, limit)
+        if delay is not None and delay > LATEST:
+            reason = Fact.of("mostly-imports", seconds=state.import_seconds or 0.0, factor=IMPORT_FACTOR)
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
-        address = None if whole else self._hot_address(state)
-        steps = tuple(self._step(state, name, inner, first, last, address) for name, last in levels)
+        steps = tuple(self._step(state, name, inner, first, last, delay, address) for name, last in levels)
         cost = COST / 6 if state.marked else COST
         if state.plain_seconds is not None and limit is not None:
             cost = min(cost, limit / state.plain_seconds)
@@ -100,18 +104,25 @@ class Simulation(Pass):
             notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
         )
 
-    def _limit(self, state: PlanState) -> float | None:
-        """Wall seconds after which the simulation ends; None: with the program."""
+    def _simulated_time(self, state: PlanState) -> tuple[float | None, float | None]:
+        """Wall seconds after which the simulation ends, and after which it begins; None: with the program."""
         if self.context.depth == "full" or state.plain_seconds is None:
-            return None
+            return None, None
         if state.marked:
-            return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds)
-        return min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
+            return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds), None
+        limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
+        if COST * state.plain_seconds <= limit or self.context.workload.python is None:
+            return limit, None
+        delay = min(START_SECONDS + BEFORE_EACH * state.plain_seconds, SECONDS - WINDOW)
+        delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
+        return max(limit, delay + WINDOW), delay
 
-    def _hot_address(self, state: PlanState) -> int | None:
+    def _hot_address(self, state: PlanState, limit: float | None) -> int | None:
         """Where the simulation of a program of machine code begins that is too long for all of it."""
         program = program_file(self.context.workload)
-        if program is None or state.hottest is None or shutil.which("vgdb") is None:
+        if limit is None or state.marked or state.plain_seconds is None or state.hottest is None:
+            return None
+        if program is None or shutil.which("vgdb") is None or COST * state.plain_seconds <= limit:
             return None
         return address_of(program, state.hottest)
 
@@ -122,15 +133,20 @@ class Simulation(Pass):
         inner: Cache,
         first: Cache,
         last: Cache,
+        delay: float | None,
         address: int | None,
     ) -> Step:
+        command: Sequence[str] = self.context.workload.command
+        if delay is not None:
+            hosted, _ = host_command(command, "simulation-window", self.folder / name)
+            command, delay = (hosted, delay) if hosted is not None else (command, None)
         argv = callgrind_argv(
-            self.context.workload.command,
+            command,
             self.folder / f"{name}.callgrind",
             i1=inner,
             d1=first,
             last=last,
-            region=state.marked or address is not None,
+            region=state.marked or delay is not None or address is not None,
             instructions=name == "simulate-l2",
             valgrind=str(self._valgrind.path),
             setarch=self._valgrind.setarch,
@@ -144,7 +160,7 @@ class Simulation(Pass):
             name,
             argv,
             env=single_thread_env(),
-            directive=self.directive(name, switch, iterations=iterations),
+            directive=self.directive(name, switch, iterations=iterations, delay=delay),
             tool="valgrind",
             finish=FINISH,
             end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
@@ -226,11 +242,14 @@ def _shape(cache: Cache) -> Fact:
 def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
     """Which part of the program was simulated; None where all of it was."""
     step = plan.steps[0]
+    delay = step.directive.delay if step.directive is not None else None
     if is_window(step.argv):
         return Fact("simulated-hot-place")
-    if not step.cut or plan.limit is None or seconds < plan.limit:
+    if not step.cut or ((plan.limit is None or seconds < plan.limit) and delay is None):
         return None
-    return Fact.of("simulated-beginning", seconds=plan.limit)
+    if delay is None:
+        return Fact.of("simulated-beginning", seconds=plan.limit or 0.0)
+    return Fact.of("simulated-part", seconds=delay)
 
 
 LEAST_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD

@@ -285,6 +285,7 @@ class Directive:
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     longest: float | None = None  # wall seconds after which an instrument of Python's own stops
+    delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
     entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
 
 

@@ -35,8 +35,6 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from profkit.core.types import Fact
-
 _RUNNING_ON_VALGRIND = 0x1001  # valgrind.h
 _CALLGRIND = 0x43540000  # 'C', 'T': callgrind.h
 _ZERO_STATS = _CALLGRIND + 1
@@ -71,12 +69,13 @@ class ClientRequests:
     """Client requests to the valgrind this process runs in. Harmless no-ops everywhere else."""
 
     def __init__(self) -> None:
-        self.reason: Fact | None = None  # why nothing is switched, None when requests arrive
+        # the plain form of a fact, since profkit may not be here
+        self.reason: dict[str, object] | None = None  # why nothing is switched, None when requests arrive
         self._blocks: list[object] = []  # must outlive every call, as must the page
         if not inside_valgrind():
-            self.reason = Fact("not-under-valgrind")
+            self.reason = {"code": "not-under-valgrind"}
         elif platform.machine().lower() not in ("x86_64", "amd64") or sys.maxsize < 2**32:
-            self.reason = Fact.of("no-request-code", name=platform.machine())
+            self.reason = {"code": "no-request-code", "names": {"name": platform.machine()}}
         else:
             self._load()
 
@@ -84,7 +83,7 @@ class ClientRequests:
         try:
             page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         except (OSError, ValueError) as error:  # a hardened kernel refuses a writable executable page
-            self.reason = Fact.of("no-executable-memory", said=str(error))
+            self.reason = {"code": "no-executable-memory", "names": {"said": str(error)}}
             return
         page.write(_CODE)
         self._blocks.append(page)
@@ -92,7 +91,7 @@ class ClientRequests:
         # PYFUNCTYPE keeps the interpreter lock: giving it back and taking it again would be counted too.
         self._call = ctypes.PYFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)(address)
         if not self.send(_RUNNING_ON_VALGRIND):
-            self.reason = Fact("valgrind-does-not-answer")
+            self.reason = {"code": "valgrind-does-not-answer"}
 
     def send(self, code: int, argument: int = 0) -> int:
         """Send one request and return valgrind's answer, 0 where nobody answers."""

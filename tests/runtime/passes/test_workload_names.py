@@ -17,7 +17,7 @@ from profkit.runtime.passes.command import HOST_PROGRAM, START_FOLDER
 from tests.conftest import ROOT
 
 BARE = {key: value for key, value in os.environ.items() if not key.startswith(("PROFKIT_", "PYTHON"))}
-HOSTS = ("cprofile", "tracemalloc", "torch")
+HOSTS = ("cprofile", "tracemalloc", "torch", "simulation-window")
 STARTS = {"PROFKIT_STACKS": "out", "PROFKIT_OPERATION_CALLS": ".", "PROFKIT_LOADED_FILES": "."}
 SWITCHES: dict[str, dict[str, str]] = {
     "perf-control": {"control": "fifo"},
@@ -73,7 +73,7 @@ def environment(name: str, path: str = "") -> dict[str, str]:
         return {**env, name: STARTS[name], "PYTHONPATH": f"{START_FOLDER}{os.pathsep}{env['PYTHONPATH']}"}
     directive: dict[str, object] = {"pass_name": "cprofile", "record": "record"}
     if name in HOSTS:
-        directive |= {"longest": 60}  # what the hosts themselves read of it
+        directive |= {"delay": 60, "longest": 60}  # what the hosts themselves read of it
     elif name in SWITCHES:
         directive |= {"pass_name": "timing", "switch": {"kind": name, **SWITCHES[name]}}
     return env if name == PLAINLY else {**env, "PROFKIT_DIRECTIVE": json.dumps(directive)}

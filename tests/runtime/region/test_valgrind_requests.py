@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import Fact, Report, Scope
+from profkit.core.types import Report, Scope
 from profkit.profilers.valgrind.read import read_callgrind
 from profkit.runtime.region import valgrind as requests
 from profkit.runtime.region.valgrind import ValgrindSwitch
@@ -59,7 +59,7 @@ pytest_valgrind = pytest.mark.valgrind
 def test_outside_of_valgrind_nothing_happens_and_no_code_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests.mmap, "mmap", lambda *a, **k: pytest.fail("made executable memory"))
     switch = ValgrindSwitch()
-    assert switch.reason == Fact("not-under-valgrind")
+    assert switch.reason == {"code": "not-under-valgrind"}
     switch.prepare()
     switch.enter("mlp")
     switch.exit("mlp")

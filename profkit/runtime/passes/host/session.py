@@ -22,6 +22,7 @@ KINDS = {
     "cprofile": ("calls", "CallProfiler"),
     "tracemalloc": ("allocations", "AllocationTracer"),
     "torch": ("device_trace", "DeviceTracer"),
+    "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 
 
