@@ -21,9 +21,11 @@ from .session import write_atomically
 
 VARIABLE = "PROFKIT_OPERATION_CALLS"  # the folder of the files
 MOST_FORMS = 200_000  # of calls; more are not counted
-_DTYPES = frozenset(  # that the notation has words for
-    "bfloat16 float64 float32 float16 complex32 complex64 complex128 int8 int16 int32 int64 bool uint8".split()
-)
+# Types that the notation has words for.
+_DTYPES = {
+    "bfloat16", "float64", "float32", "float16", "complex32", "complex64", "complex128",
+    "int8", "int16", "int32", "int64", "bool", "uint8",
+}  # fmt: skip
 
 
 class OperationCalls:
