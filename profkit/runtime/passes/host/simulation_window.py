@@ -28,7 +28,7 @@ class SimulationWindow:
         delay = float(json.loads(os.environ["PROFKIT_DIRECTIVE"])["delay"])
         _thread.start_new_thread(self._begin_after, (delay,))
 
-    def finish(self, early: float | None = None) -> None:  # noqa: ARG002
+    def finish(self, early: float | None = None) -> None:
         """Nothing is left to do."""
 
     def forget(self) -> None:
