@@ -206,9 +206,9 @@ def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
     """A kernel that Triton tunes for each of many keys: each time it tries all configurations."""
     profile, split = run.profile("tuned-kernels"), run.document.time_split
     first = profile.hotspots[0] if profile is not None else None
-    if first is None or split is None or (first.calls or 0) < AGAIN:
+    if first is None or split is None or split.wall <= 0 or (first.calls or 0) < AGAIN:
         return
-    keys, tried = first.calls or 0, round(first.counters["configurations"])
+    keys, tried = first.calls or 0, round(first.counters.get("configurations", 0.0))
     seconds = (keys - 1) * tried * TUNING
     share = min(1.0, seconds / split.wall)
     yield Insight(
@@ -254,11 +254,12 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         f"{format_quantity(one.own, 'B')} in {plural(one.calls or 0, 'block')} by {_holder(one)}"
         for one in spots[:4]
     ]
-    asked, unused = format_quantity(known["asked"], "B"), known["reserved"] - profile.total
+    reserved = known.get("reserved", 0.0)
+    asked, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
     pieces = (
         f"; {format_quantity(unused, 'B')} more are reserved and lie in pieces: "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        if unused > PIECES * known["reserved"]
+        if unused > PIECES * reserved
         else ""
     )
     first = next((one for one in spots if one.file is not None), spots[0])

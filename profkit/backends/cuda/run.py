@@ -286,7 +286,7 @@ def _said_profile(
     unit: str,
     kind: ProfileKind,
 ) -> Profile | None:
-    with suppress(ValueError, TypeError):
+    with suppress(ValueError, TypeError, OverflowError):
         spots = [spot(*row) for line in said for row in line.get(key) or ()]
         spots.sort(key=lambda one: -one.own)
         return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None

@@ -89,7 +89,12 @@ def test_what_the_processes_said_becomes_profiles(tmp_path: Path) -> None:
         "breaks": [["a.py", 9, "print", False, 1]],
         "recompiles": [["a.py", 3, "f", "size of x", 5, 2.0]],
     }
-    (tmp_path / SWITCHED_OFF).write_text(json.dumps(said) + '\n{"memory": [[1]]}\nhalf a li')
+    (tmp_path / SWITCHED_OFF).write_text(
+        json.dumps(said)
+        + '\n{"memory": [[1]]}\n{"full": [["a", 1, "f", 1'
+        + "0" * 400
+        + ", 1, 1, 1]]}\nhalf a li"
+    )
     found = {profile.kind: profile for profile in add_launchers(PassFindings(), tmp_path).profiles}
     assert set(found) <= {"growing-lines", "graph-breaks", "recompilations"}
     assert found["graph-breaks"].hotspots[0].function == "print"
