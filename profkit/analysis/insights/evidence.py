@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from profkit.core.types import (
     Insight,
     KernelInstruction,
     KernelTime,
+    LineSamples,
     Place,
     Profile,
     ProfileKind,
@@ -157,6 +158,7 @@ def launch_place(time: KernelTime) -> Place:
     return Place(time.kernel.name, operation, time.function, time.file, time.line)
 
 
+DEEPEST = 6  # callers that are looked at
 _NAMES = {"torch": "PyTorch", "jax": "JAX", "cuda": "CUDA"}
 
 
@@ -216,6 +218,20 @@ class RunEvidence:
         if trace is not None and trace.repeats and not trace.marked:
             return "a step"
         return "the marked region" if trace is not None and trace.marked else "the traced time"
+
+
+def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineSamples]]]:
+    """A place, the line that calls its function most, the one that calls that, and so on; each with the sampled lines
+    of its function."""
+    lines = [line for sampled in run.document.sampled if not sampled.native for line in sampled.lines]
+    for _ in range(DEEPEST):
+        here = [one for one in lines if (one.file, one.function) == (place.file, place.function)]
+        yield place, here
+        callers = [caller for one in here for caller in one.callers[:1]]
+        if not callers:
+            return
+        outer = max(callers, key=lambda one: one.value)
+        place = Place(None, None, outer.function, outer.file, outer.line)
 
 
 def evidence_of(document: RunDocument) -> RunEvidence:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, launch_place, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, launch_place, outwards, percent_text
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
@@ -15,9 +15,8 @@ from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Pla
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
 PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
-DEEPEST = 6  # callers that are looked at
 FEW = 1000  # times as many elements are added as there are places for them
-_ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed|Host)?(?:_v\d)?$|^cuda?HostAlloc$")
+_ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed|Host)?(?:_v\d)?$|^cudaHostAlloc$")
 _FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:Host)?(?:_v\d)?$")
 _ADDING = re.compile(r"^aten::(?:index_add|scatter_add|scatter_reduce|_?index_put(?:_impl)?)_? \[")
 _FACTORING = re.compile(
@@ -144,18 +143,10 @@ def _repeated_call(run: RunEvidence) -> Place:
     """From the place with most time outwards: the last line in a loop, which calls all the rest."""
     spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
     first = next((one.where for one in spots if one.code is not None), Place())
-    lines = [line for sampled in run.document.sampled if not sampled.native for line in sampled.lines]
-    file, function, number = first.file, first.function, first.line
     found = first
-    for _ in range(DEEPEST):
-        here = [one for one in lines if (one.file, one.function) == (file, function)]
-        if any(one.line == number and one.code is not None and one.code.loop is not None for one in here):
-            found = Place(None, None, function, file, number)
-        callers = [caller for one in here for caller in one.callers[:1]]
-        if not callers:
-            break
-        outer = max(callers, key=lambda one: one.value)
-        file, function, number = outer.file, outer.function, outer.line
+    for place, here in outwards(run, first):
+        if any(one.line == place.line and one.code is not None and one.code.loop is not None for one in here):
+            found = place
     return found
 
 

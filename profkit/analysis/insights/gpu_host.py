@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, outwards, percent_text
 from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.core.types import Gain, GpuTrace, HotSpot, Insight, LineSamples
 
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
-DEEPEST = 6  # callers that are looked at
 SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
 
 
@@ -99,32 +98,19 @@ def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
     for line in trace.lines if trace is not None else ():
         if line.calls >= SEVERAL:
             steady.setdefault((line.file, line.function), []).append(line.line)
-    sampled = [line for one in run.document.sampled if not one.native for line in one.lines]
-    file, function, number = spot.where.file, spot.where.function, spot.where.line
-    for _ in range(DEEPEST):
-        if _LOADER in (file or "").replace("\\", "/") or (function or "").endswith(_OF_LOADERS):
+    for place, lines in outwards(run, spot.where):
+        if _LOADER in (place.file or "").replace("\\", "/") or (place.function or "").endswith(_OF_LOADERS):
             return True
-        around = steady.get((file, function))
-        if around is not None and number is not None and _calls_torch_only_there(file, function, trace):
-            return False if _is_among(around, number, file, function, sampled) else None
-        mine = [one for one in sampled if (one.file, one.function) == (file, function)]
-        callers = [caller for one in mine for caller in one.callers[:1]]
-        if not callers:
-            return None
-        outer = max(callers, key=lambda one: one.value)
-        file, function, number = outer.file, outer.function, outer.line
+        around = steady.get((place.file, place.function))
+        known = around is not None and place.line is not None
+        if known and _calls_torch_only_there(place.file, place.function, trace):
+            return False if _is_among(around or (), place.line or 0, lines) else None
     return None
 
 
-def _is_among(
-    around: Sequence[int], number: int, file: str | None, function: str | None, sampled: Sequence[LineSamples]
-) -> bool:
+def _is_among(around: Sequence[int], number: int, lines: Sequence[LineSamples]) -> bool:
     """Whether a line of a function lies between those that use the device, or in the same loop."""
-    loops = {
-        one.line: one.code.loop
-        for one in sampled
-        if (one.file, one.function) == (file, function) and one.code is not None
-    }
+    loops = {one.line: one.code.loop for one in lines if one.code is not None}
     heads = [head for line in around if (head := loops.get(line)) is not None]
     return min(*heads, *around) <= number <= max(around) if heads else min(around) <= number <= max(around)
 
