@@ -109,12 +109,17 @@ class JaxCompiler:
         self._compiled.setdefault(place, []).append(seconds)
 
     def finish(self) -> None:
-        """The process ends: lines that had the same function compiled again."""
+        """The process ends: lines that had the same function compiled again, and those that kernels stand for."""
         again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
         again.sort(key=lambda one: -sum(one[1]))
         rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]
-        if rows:
-            add_to_file(self._out, jax=rows)
+        kernels: list[list[object]] = []
+        with suppress(Exception):
+            from .xla import kernel_lines
+
+            kernels = kernel_lines(sys.modules["jax"].devices()[0].client, self._is_foreign)
+        if rows or kernels:
+            add_to_file(self._out, jax=rows, kernels=kernels)
 
 
 class TritonTuner:
