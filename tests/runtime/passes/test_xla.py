@@ -6,7 +6,7 @@ import pytest
 
 from profkit.analysis.timeline.origins import with_compiled_lines
 from profkit.core.types import GpuTrace, Kernel, KernelLine, KernelTime
-from profkit.runtime.passes.host.xla import lines_of_module
+from profkit.runtime.passes.host.compilers import lines_of_module
 
 MODULE = (Path(__file__).parents[2] / "data" / "cuda" / "texts" / "xla_module.hlo.txt").read_text()
 
