@@ -8,10 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from profkit.analysis.timeline.origins import LaunchOrigins, SourceLine, TimeWindows, range_meaning
+from profkit.analysis.timeline.origins import (
+    HostOperations,
+    LaunchOrigins,
+    SourceLine,
+    TimeWindows,
+    range_meaning,
+)
 from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
 from profkit.core.types import GpuLine, HostMemory, Kernel, KernelTime, Transfer
 
@@ -269,6 +275,7 @@ class LineSums:
         self.origins = LaunchOrigins(ranges)
         self._kernels: dict[SourceLine, list[float]] = {}
         self._waits = Counter[SourceLine]()
+        self._on_host = HostOperations(self.origins, windows)
         self._copies: dict[SourceLine, TransferSums] = {}
 
     def add_kernels(self, rows: Columns, origin: Any) -> None:
@@ -288,6 +295,7 @@ class LineSums:
         """Calls (columns CALL)."""
         import numpy as np
 
+        self._on_host.add_calls(rows)
         waits = np.array([_WAITS.search(name) is not None for name in self._tables.calls] or [False])
         rows = rows[waits[rows["name"]]] if len(rows) else rows
         if not len(rows):
@@ -320,8 +328,9 @@ class LineSums:
             calls[line] += 1
             spent[line] += entry.end - entry.start
             first, last = min(first, entry.start), max(last, entry.end)
+        on_host = self._on_host.summed()
         lines = [
-            self._line(line, calls[line], spent[line])
+            replace(self._line(line, calls[line], spent[line]), on_host=on_host.get(line))
             for line in {*calls, *self._kernels, *self._waits, *self._copies}
         ]
         lines.sort(key=lambda one: (-one.kernel_seconds, -one.seconds, one.file, one.line))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from profkit.analysis.timeline.records import Range
-from profkit.core.types import GpuTrace, KernelTime
+from profkit.core.types import GpuTrace, HostOperation, KernelTime
 
 
 class LaunchOrigin(NamedTuple):
@@ -62,6 +62,11 @@ class LaunchOrigins:
                 found[mine] = numbers[np.searchsorted(moments, times[mine], side="right") - 1]
         return found
 
+    def steps(self) -> Iterator[tuple[tuple[int, int], Any, Any]]:
+        """Of each process and thread the times at which the origin changes, and its number from each on."""
+        for key, (moments, numbers) in self._steps.items():
+            yield key, moments, numbers
+
     def _steps_of(self, entries: Sequence[Range]) -> tuple[Any, Any]:
         """Times at which the origin changes in a thread, and its number from each on."""
         import numpy as np
@@ -75,6 +80,46 @@ class LaunchOrigins:
                 self.origins.append(origin)
             numbers.append(number)
         return np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
+
+
+SHORTEST = 100_000  # ns: what takes less on the host is the call itself, or a view
+
+
+class HostOperations:
+    """Operations of torch in which nothing is asked of the driver: the host computes them, on tensors of its own."""
+
+    def __init__(self, origins: LaunchOrigins, windows: TimeWindows) -> None:
+        self._origins, self._windows = origins, windows
+        self._asked: dict[
+            tuple[int, int], set[int]
+        ] = {}  # of each thread the steps in which the driver was asked
+
+    def add_calls(self, rows: Any) -> None:
+        """Calls (columns CALL)."""
+        import numpy as np
+
+        for (process, thread), moments, _ in self._origins.steps():
+            mine = rows["start"][(rows["process"] == process) & (rows["thread"] == thread)]
+            steps = np.searchsorted(moments, mine, side="right") - 1
+            self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
+
+    def summed(self) -> dict[SourceLine, HostOperation]:
+        """Of each line the operation with most time."""
+        import numpy as np
+
+        sums: dict[tuple[SourceLine, str], HostOperation] = {}
+        for key, moments, numbers in self._origins.steps():
+            spent = np.diff(moments)
+            counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
+            for step in np.flatnonzero(counts).tolist():
+                operation, backward_of, line = self._origins.origins[numbers[step]]
+                if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
+                    continue
+                known = sums.get((line, operation), HostOperation(operation, 0, 0.0))
+                seconds = known.seconds + float(spent[step]) / 1e9
+                sums[line, operation] = HostOperation(operation, known.calls + 1, seconds)
+        ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
+        return {line: one for (line, _), one in ranked}
 
 
 # by process and sequence number
