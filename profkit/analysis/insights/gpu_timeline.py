@@ -282,11 +282,14 @@ def repeated_spot(run: RunEvidence) -> HotSpot | None:
     """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
     lines = run.trace.lines if run.trace is not None else ()
     calling = {(one.file, one.function) for one in lines if one.calls >= MANY_PAUSES}
-    for spot in run.document.hot_spots:
-        if spot.code is not None and spot.kind != "import":
-            if spot.code.loop is not None or (spot.where.file, spot.where.function) in calling:
-                return spot
-    return None
+    spots = (one for one in run.document.hot_spots if one.code is not None and one.kind != "import")
+    repeated = (
+        one
+        for one in spots
+        if (one.code is not None and one.code.loop is not None)
+        or (one.where.file, one.where.function) in calling
+    )
+    return next(repeated, None)
 
 
 def _slowed_text(trace: GpuTrace, seconds: float) -> str:
