@@ -26,7 +26,7 @@ NOT_RECORDED = {
     "numba_columns", "decode_one_by_one", "cells", "clicks", "cluster", "minhash", "sampler", "tri_gemm", "tri_gelu",
     "heatmap", "despeckle", "recommend", "tri_local",
     "seismic", "leaves", "chords", "voxels", "basket", "pathology", "turbine",
-    "denoiser", "experts", "ridge", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
+    "experts", "ridge", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
     "tri_decode", "tri_router", "wakeword", "jax_furnace",
 }  # fmt: skip
 SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
