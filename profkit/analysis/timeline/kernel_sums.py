@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.timeline.origins import (
@@ -107,14 +107,15 @@ class KernelOperation:
     `backward_of` and the line are those of most launches by it.
     """
 
-    operation: str | None
-    launches: int
-    different: int
+    operation: str | None = None
+    operation_launches: int = 0
+    operations: int = 0
     backward_of: str | None = None
     file: str | None = None
     line: int | None = None
     function: str | None = None
     flops: float | None = None
+    lines: tuple[GpuLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class KernelSums:
                     ranges.get(number, ()),
                     launches.setup,
                     launches.graph,
-                    *astuple(operations.get(number, KernelOperation(None, 0, 0))),
+                    **vars(operations.get(number, KernelOperation())),
                 )
                 for number, launches in counted
             ),

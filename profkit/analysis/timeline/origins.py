@@ -220,7 +220,7 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     known = {
         time.kernel.scope: time
         for time in reversed(launched.kernels)
-        if (time.operation or time.file) is not None
+        if time.operation is not None or time.lines
     }
     return replace(
         trace,
@@ -265,17 +265,18 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[KernelLine]) -> 
 def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     if launched is None or time.operation is not None:
         return time
-    share = launched.operation_launches / launched.launches if launched.launches else 0.0
+    share = time.launches / launched.launches if launched.launches else 0.0
     return replace(
         time,
         operation=launched.operation,
-        operation_launches=round(share * time.launches),
+        operation_launches=round(share * launched.operation_launches),
         operations=launched.operations,
         backward_of=launched.backward_of,
         file=launched.file,
         line=launched.line,
         function=launched.function,
         flops=launched.flops,
+        lines=tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines),
     )
 
 
