@@ -9,8 +9,8 @@ from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.origins import TimeWindows
-from profkit.analysis.timeline.records import Columns, Configuration
-from profkit.core.types import Communication, DeviceCommunication, HostPauses
+from profkit.analysis.timeline.records import Columns
+from profkit.core.types import Communication, DeviceCommunication, HostPauses, Kernel
 
 _NEVER = 1 << 62
 PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
@@ -140,7 +140,7 @@ def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
 class CommunicationSums:
     """Fed with the kernels of each device, in the order of their starts."""
 
-    def __init__(self, configurations: list[Configuration], windows: TimeWindows) -> None:
+    def __init__(self, configurations: list[Kernel], windows: TimeWindows) -> None:
         self._table, self._windows = configurations, windows
         self._is_nccl = [kernel_owner(configuration.name) == "nccl" for configuration in configurations]
         self._there = any(self._is_nccl)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from profkit.core.types import MemoryKind
+from profkit.core.types import Kernel, MemoryKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,21 +45,6 @@ OTHER = "[more launch configurations]"  # and these are one
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """A kernel as it was launched: grid in blocks, block in threads, registers per thread, shared memory in bytes.
-
-    Finer than `Kernel.id`: what differs in registers or memory alone stays apart.
-    """
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    mangled: str | None = None
-    registers: int | None = None
-    shared: int | None = None
-
-
-@dataclass(frozen=True)
 class TransferKind:
     """A kind of copy, and the memory on the host's side of it where that is told."""
 
@@ -85,9 +70,12 @@ class Range:
 
 @dataclass
 class Tables:
-    """What the numbers in the columns mean. Grows while the columns are read."""
+    """What the numbers in the columns mean. Grows while the columns are read.
 
-    configurations: list[Configuration] = field(default_factory=list)
+    Configurations that differ in registers or memory alone stay apart here.
+    """
+
+    configurations: list[Kernel] = field(default_factory=list)
     transfers: list[TransferKind] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -148,7 +136,7 @@ class Spool:
 
 
 BLOCK = 1 << 17
-_FOLDED = Configuration(OTHER, (0, 0, 0), (0, 0, 0))
+_FOLDED = Kernel(OTHER, (0, 0, 0), (0, 0, 0))
 
 
 @dataclass
@@ -165,7 +153,7 @@ class Collected:
     _calls: dict[str, array[int]] = field(default_factory=lambda: {name: array("q") for name, _ in CALL})
     _numbers: dict[object, int] = field(default_factory=dict)
 
-    def kernel(self, what: Configuration, start: int, end: int, *, key: int = -1, device: int = 0) -> None:
+    def kernel(self, what: Kernel, start: int, end: int, *, key: int = -1, device: int = 0) -> None:
         """One launch of a kernel as the device carried it out."""
         number = self._numbers.get(what)
         if number is None:
