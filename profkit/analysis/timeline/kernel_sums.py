@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profkit.analysis.timeline.origins import (
@@ -16,6 +16,7 @@ from profkit.analysis.timeline.origins import (
     SourceLine,
     TimeWindows,
     range_meaning,
+    with_operation,
 )
 from profkit.analysis.timeline.records import Columns, Range, Tables, TransferKind
 from profkit.core.types import GpuLine, GpuTrace, HostMemory, HostOperation, Kernel, KernelTime, Transfer
@@ -91,24 +92,6 @@ MOST_ORDER = 2048  # launches whose order is told
 MOST_SETUP = 1024  # configurations that were launched in the set-up alone
 
 
-@dataclass(frozen=True)
-class KernelOperation:
-    """What launched a configuration most often: the operation, how often, how many different ones there were.
-
-    `backward_of` and the line are those of most launches by it.
-    """
-
-    operation: str | None = None
-    operation_launches: int = 0
-    operations: int = 0
-    backward_of: str | None = None
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    flops: float | None = None
-    lines: tuple[GpuLine, ...] = ()
-
-
 class KernelSums:
     """Fed with kernels in the order of their starts."""
 
@@ -138,7 +121,7 @@ class KernelSums:
         self._before.update(rows["what"].tolist())
 
     def summed(
-        self, tool: str, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelOperation]
+        self, tool: str, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelTime]
     ) -> GpuTrace:
         """The kernels of a trace; `ranges` are those that each configuration was launched in, `operations` its
         commonest one. Most time first, then most launches of the set-up."""
@@ -153,18 +136,20 @@ class KernelSums:
         return GpuTrace(
             tool,
             tuple(
-                KernelTime(
-                    self._table[number],
-                    sums[number].count,
-                    sums[number].total / 1e9,
-                    sums[number].median / 1e9,
-                    sums[number].least / 1e9,
-                    sums[number].most / 1e9,
-                    self._first[number],
-                    ranges.get(number, ()),
-                    self._before[number],
-                    number in self._graphs,
-                    **vars(operations.get(number, KernelOperation())),
+                with_operation(
+                    KernelTime(
+                        self._table[number],
+                        sums[number].count,
+                        sums[number].total / 1e9,
+                        sums[number].median / 1e9,
+                        sums[number].least / 1e9,
+                        sums[number].most / 1e9,
+                        self._first[number],
+                        ranges.get(number, ()),
+                        self._before[number],
+                        number in self._graphs,
+                    ),
+                    operations.get(number),
                 )
                 for number in counted
             ),

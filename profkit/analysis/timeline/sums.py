@@ -16,7 +16,6 @@ from profkit.analysis.timeline.device_time import (
 )
 from profkit.analysis.timeline.kernel_sums import (
     Durations,
-    KernelOperation,
     KernelSums,
     LineSums,
     TransferSums,
@@ -30,7 +29,7 @@ from profkit.analysis.timeline.origins import (
 )
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
-from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace, Kernel
+from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace, Kernel, KernelTime
 
 _LATENCY, _CALL = 0, 1  # groups of durations
 
@@ -125,15 +124,15 @@ class RangeSums:
         for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
             self._launched_by.setdefault(what, Counter())[number] += count
 
-    def operations(self) -> dict[int, KernelOperation]:
-        """By configuration what launched it most often."""
+    def operations(self) -> dict[int, KernelTime]:
+        """By configuration what launched it most often: its operation and the line are those of most launches by it."""
         return {
-            what: operation
+            what: launched
             for what, origins in self._launched_by.items()
-            if (operation := self._commonest(origins, self._table[what].name)) is not None
+            if (launched := self._commonest(origins, self._table[what])) is not None
         }
 
-    def _commonest(self, origins: Counter[int], kernel: str) -> KernelOperation | None:
+    def _commonest(self, origins: Counter[int], kernel: Kernel) -> KernelTime | None:
         """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
         every = origins.total()
         known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
@@ -157,13 +156,24 @@ class RangeSums:
         if operation is None and not by_line:
             return None
         share = named[operation] / launches.total() if operation is not None else 0.0
-        flops = _mean_flops(known) if computes_products(kernel) else None
+        flops = _mean_flops(known) if computes_products(kernel.name) else None
         file, number, function = line if line is not None else (None, None, None)
         each, most = every / launches.total(), round(share * every)
         top = by_line.most_common(MOST_LINES)
         places = tuple(GpuLine(*place, launches=round(count * each)) for place, count in top)
-        return KernelOperation(
-            operation, most, len(named), _majority(of), file, number, function, flops, places
+        return KernelTime(
+            kernel,
+            every,
+            0.0,
+            operation=operation,
+            operation_launches=most,
+            operations=len(named),
+            backward_of=_majority(of),
+            file=file,
+            line=number,
+            function=function,
+            flops=flops,
+            lines=places,
         )
 
     def names(self) -> dict[int, tuple[str, ...]]:
