@@ -33,7 +33,7 @@ _MOST_PARTS = 32  # that wait before they are merged
 class DurationSums(NamedTuple):
     """Of one group; times in ns. The median of an even number is the mean of the middle two."""
 
-    count: int
+    counted: int
     total: int
     least: int
     most: int
@@ -139,7 +139,7 @@ class KernelSums:
                 with_operation(
                     KernelTime(
                         self._table[number],
-                        sums[number].count,
+                        sums[number].counted,
                         sums[number].total / 1e9,
                         sums[number].median / 1e9,
                         sums[number].least / 1e9,
@@ -153,7 +153,7 @@ class KernelSums:
                 )
                 for number in counted
             ),
-            launches=sum(one.count for one in sums.values()),
+            launches=sum(one.counted for one in sums.values()),
             setup_seconds=None if self._setup is None else self._setup / 1e9,
             order=tuple(places[number] for number in self._order),
             setup=tuple(
