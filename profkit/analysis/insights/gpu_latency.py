@@ -16,7 +16,8 @@ from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import stalls
-from profkit.core.types import Insight
+from profkit.core.formatting import format_quantity
+from profkit.core.types import Insight, KernelInstruction
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
@@ -28,11 +29,25 @@ UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
 LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
+UNUSED = 5.0  # % of its peak: a unit that is used less fills no queue
+MANY_ATOMICS = 0.1  # of the sectors of global accesses
+LONG = 2e-6  # s of an access to memory: on a device that is nearly idle it takes less than half of that
+QUEUE = "mio_throttle"  # before shared memory, shuffles, special functions and constants with an index
+_CONSTANTS = (f"{QUEUE}.LDC", f"{QUEUE}.constants")
 _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
 def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
     """The kernel waits: for what, and what that reason asks for."""
+    return _waits(run, "waiting-warps")
+
+
+def indexed_constants(run: RunEvidence) -> Iterator[Insight]:
+    """It waits for constants with an index that differs within a warp: their cache serves one address at a time."""
+    return _waits(run, "indexed-constants")
+
+
+def _waits(run: RunEvidence, rule: str) -> Iterator[Insight]:
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
@@ -49,7 +64,10 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
         if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
-        stall = stalls()[reason]
+        known = _in_queue(kernel) if reason == QUEUE else reason
+        if (rule == "indexed-constants") is not (known in _CONSTANTS):
+            continue
+        stall = stalls()[known]
         change = stall.change
         evidence = (
             f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {stall.means} for "
@@ -62,7 +80,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
             evidence += f"; {occupancy[0]}"
             change = f"{change} {occupancy[1]}"
         yield insight_on(
-            "waiting-warps",
+            rule,
             kernel,
             stall.title,
             evidence,
@@ -80,6 +98,23 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
+def _in_queue(kernel: KernelEvidence) -> str:
+    """What fills that queue: by the instructions that wait for room in it, else by what of it is in use at all."""
+    samples: dict[str, float] = {}
+    for one in kernel.instructions:
+        name = f"{QUEUE}.{(one.text or '').partition('.')[0]}"
+        if one.stall == QUEUE and name in stalls():
+            samples[name] = samples.get(name, 0.0) + one.samples
+    others = (
+        "bandwidth.shared.share",
+        "pipe.lsu.utilization",
+        "pipe.xu.utilization",
+        "pipe.fp64.utilization",
+    )
+    alone = not samples and all(kernel.below(name, UNUSED) for name in others)
+    return f"{QUEUE}.constants" if alone else max(samples, key=lambda name: samples[name], default=QUEUE)
+
+
 def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
     """What keeps more warps from running, and what lets more run; None where enough can run."""
     possible, achieved = kernel.values.get("occupancy.theoretical"), kernel.values.get("occupancy.achieved")
@@ -87,27 +122,21 @@ def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
         return None
     limits = {
         name: kernel.values[f"occupancy.limit.{name}"]
-        for name in ("registers", "shared", "warps", "blocks")
+        for name in (
+            "blocks",
+            "registers",
+            "shared",
+            "warps",
+        )  # each block takes some shared memory for itself
         if kernel.values.get(f"occupancy.limit.{name}")
     }
     if not limits:
         return None
     limiter = min(limits, key=lambda name: limits[name])
-    registers = kernel.values.get("launch.registers")
-    why = {
-        "registers": f"registers ({registers:.0f} per thread)" if registers else "registers",
-        "shared": "shared memory",
-        "warps": "the size of the blocks",
-        "blocks": "the number of blocks",
-    }[limiter]
-    change = {
-        "registers": "Fewer registers let more warps run: __launch_bounds__, smaller tiles.",
-        "shared": "Less shared memory per block lets more warps run.",
-        "warps": "Blocks of 128 or 256 threads let more warps run.",
-        "blocks": "More threads per block (128 or 256) let more warps run.",
-    }[limiter]
+    registers, stall = kernel.values.get("launch.registers"), stalls()[f"occupancy.{limiter}"]
+    why = f"registers ({registers:.0f} per thread)" if registers and limiter == "registers" else stall.means
     kept = f"{percent_text(achieved)} of the warps run" if achieved is not None else "few warps run"
-    return f"{kept}, {percent_text(possible)} are possible: {why} limit them", change
+    return f"{kept}, {percent_text(possible)} are possible: {why} limit them", stall.change
 
 
 def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
@@ -116,7 +145,7 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
     for kernel in run.kernels:
         if kernel.owner != "user" or not _serial_atomics(kernel):
             continue
-        drain = kernel.stall_share("drain") or 0.0
+        drain, seconds = kernel.stall_share("drain") or 0.0, _atomic_seconds(kernel)
         signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
         if not signs and _queues_at_slice(kernel):
             busiest, moved = kernel.values["l2.busiest_slice"], kernel.values["bandwidth.l2.share"]
@@ -124,21 +153,28 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
                 f"a slice of L2 works for {percent_text(busiest)} of the time, and L2 moves {percent_text(moved)} "
                 "of what it can"
             ]
+        if seconds > LONG:
+            signs.append(f"an access takes {format_quantity(seconds, 's')} on average")
         if drain >= LEAST:
             signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
         yield insight_on(
             "serial-atomics",
             kernel,
-            "Add up within the warp and the block before the atomic operation",
+            f"Add up within the {'program' if kernel.language == 'triton' else 'warp and the block'} before the "
+            "atomic operation",
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
             "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
             "(a histogram of its own for each block); one thread of each block does the atomic operation.",
             bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
             kernel.place_of(
-                [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
+                _atomics(kernel) or [one for one in kernel.instructions if one.stall == "membar"]
             ),
         )
+
+
+def _atomics(kernel: KernelEvidence) -> list[KernelInstruction]:
+    return [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
 
 
 def _serial_atomics(kernel: KernelEvidence) -> bool:
@@ -148,7 +184,32 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
     waits = (kernel.stall_share("drain") or 0.0) >= LEAST
-    return kernel.bound == "latency" and stores == 0 and (waits or _queues_at_slice(kernel))
+    queues = _queues_at_slice(kernel)
+    few = (stores == 0 and (waits or queues)) or (queues and _atomic_seconds(kernel) > LONG)
+    return kernel.bound == "latency" and few
+
+
+def _atomic_seconds(kernel: KernelEvidence) -> float:
+    """How long an access to global memory takes in a kernel with many atomic operations; 0: not known, or few.
+
+    Sectors that neither loads nor stores moved are those of atomic operations, 8 each; with shared memory in use they
+    may be those of asynchronous copies.
+    """
+    count, values, ways = kernel.counters.get, kernel.values.get, ("ld", "st")
+    moved = count("memory_l2_theoretical_sectors_global", 0.0)
+    rest = moved - sum(
+        count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}.sum", 0.0) for way in ways
+    )
+    accesses = sum(count(f"smsp__sass_inst_executed_op_global_{way}.sum", 0.0) for way in ways)
+    copies = count("memory_l1_wavefronts_shared") != 0 and not _atomics(kernel)
+    if copies or not accesses or rest < MANY_ATOMICS * moved:
+        return 0.0
+    reasons = ("long_scoreboard", "lg_throttle", "membar", "drain")
+    waits = sum(kernel.stall_share(one) or 0.0 for one in reasons) * values("occupancy.achieved", 0.0) / 100
+    warps = count("device__attribute_max_warps_per_multiprocessor", 0.0) * values(
+        "launch.multiprocessors", 0.0
+    )
+    return values("time.kernel", 0.0) * warps * waits / (accesses + rest / 8)
 
 
 def _queues_at_slice(kernel: KernelEvidence) -> bool:

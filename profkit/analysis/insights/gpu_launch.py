@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from profkit.analysis.insights.evidence import RunEvidence, bounded_gain, insight_on, percent_text
+from profkit.analysis.insights.evidence import (
+    MEMORY_UNITS,
+    PIPES,
+    RunEvidence,
+    bounded_gain,
+    insight_on,
+    percent_text,
+)
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight
 
 LEAST_LOST = 0.1  # of the time: the end of every kernel costs some
 MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
+SHORT, MANY_WAVES = (
+    1.5e-6,
+    20.0,
+)  # s that a block works, and waves of them: what a block costs by itself counts
+LATE = 0.85  # of the warps that could run: with fewer, multiprocessors wait for their next block
+BUSY = 60.0  # % of its peak: a unit that is busier limits the kernel
+WORD = 4  # bytes: where a thread moves less, several work on the same number
+_OF_BLOCKS = (
+    "launch.waves", "launch.blocks", "launch.threads", "occupancy.achieved", "occupancy.theoretical", "time.kernel",
+    "bandwidth.l2", "bandwidth.l2.share", "bandwidth.dram.share",
+)  # fmt: skip
 
 
 def small_grid(run: RunEvidence) -> Iterator[Insight]:
@@ -35,6 +53,41 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             "in one launch.",
             bounded_gain(run, kernel, 1 - filled, "as if the same work ran on all multiprocessors"),
             ("launch.blocks", "launch.waves"),
+        )
+
+
+def small_blocks(run: RunEvidence) -> Iterator[Insight]:
+    """Very many blocks that each do next to nothing: their multiprocessors wait for the next one."""
+    for kernel in run.kernels:
+        if kernel.owner != "user" or not kernel.values.keys() >= {*_OF_BLOCKS}:
+            continue
+        waves, blocks, threads, running, possible, seconds, rate, *moving = (
+            kernel.values[name] for name in _OF_BLOCKS
+        )
+        few = rate * seconds < WORD * threads
+        each = seconds / waves * running / possible if waves >= MANY_WAVES else SHORT
+        if each >= SHORT or running > LATE * possible or max(moving) > BUSY:
+            continue
+        if not few and (kernel.busiest or 100.0) > BUSY:
+            continue
+        word = "program" if kernel.language == "triton" else "block"
+        yield insight_on(
+            "small-blocks",
+            kernel,
+            f"Do the work of many {word}s in one",
+            f"{blocks:,.0f} {word}s of {threads / blocks:.0f} threads, each works for {format_quantity(each, 's')} and "
+            f"moves {rate * seconds / blocks:.0f} bytes; {percent_text(running)} of the warps run, "
+            f"{percent_text(possible)} could: multiprocessors wait for their next {word}",
+            "Let each thread do several elements, in a loop with the stride of the grid (i += gridDim.x * blockDim.x) "
+            "over a few blocks for each multiprocessor; a row of less than 32 elements needs no warp of its own.",
+            bounded_gain(
+                run,
+                kernel,
+                1.0,
+                "as if what a block costs by itself were nothing",
+                (*MEMORY_UNITS[2:], *PIPES) if few else (),
+            ),
+            _OF_BLOCKS,
         )
 
 
