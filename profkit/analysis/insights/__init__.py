@@ -55,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
+    Rule("sorting", gpu_calls.sorting),
     Rule("fft-length", gpu_calls.fft_lengths),
     Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),

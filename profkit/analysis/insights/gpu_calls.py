@@ -31,6 +31,7 @@ _FACTORING = re.compile(
 )
 _SHAPE = re.compile(r"\[([\d,]+)\]")
 _TRANSFORM = re.compile(r"^aten::_fft_(r2c|c2c|c2r) \[(?:\d+,)*(\d+)\]")
+_SORTING = re.compile(r"^aten::_?(unique_dim|unique|sort|argsort)2?(?:_stable)? \[")
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
 _OF_COPIES = (
@@ -269,6 +270,33 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
         "iterative solver that begins with the last solution needs few products.",
         launch_place(largest),
         Gain(share, run.time_name, "as if it were factorised once"),
+    )
+
+
+_OF_SORTS = {
+    "unique_dim": "unique(dim=) compares whole rows, number by number: make one integer of each row (x * width + y), which "
+    "sorts much faster. Where few different rows are possible, count into a table instead (bincount, index_add_).",
+    "unique": "Where few different values are possible, count into a table instead (torch.bincount); where equal values "
+    "stand together already, unique_consecutive sorts nothing.",
+    "sort": "Where only the first k are used, torch.topk(x, k) leaves the rest unsorted; where one value is looked for, "
+    "kthvalue, max or min. A smaller type of the keys sorts in fewer passes.",
+}
+
+
+def sorting(run: RunEvidence) -> Iterator[Insight]:
+    """An operation of torch that sorts, for much of the time."""
+    found = _by_operation(run, lambda one: _SORTING.match(one.operation or "") is not None)
+    word = _SORTING.match(found[0].operation or "") if found is not None else None
+    if found is None or word is None or "sort" not in found[0].kernel.name.lower():
+        return
+    largest, share = found
+    yield Insight(
+        "sorting",
+        f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
+        f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
+        _OF_SORTS[word[1].removeprefix("arg")],
+        launch_place(largest),
+        Gain(share, run.time_name, "as if nothing were sorted"),
     )
 
 

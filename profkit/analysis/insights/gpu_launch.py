@@ -8,6 +8,7 @@ from math import ceil
 from profkit.analysis.insights.evidence import (
     MEMORY_UNITS,
     PIPES,
+    KernelEvidence,
     RunEvidence,
     bounded_gain,
     insight_on,
@@ -41,6 +42,8 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             continue
         blocks = kernel.values["launch.blocks"]
         library = kernel.owner != "user"
+        if library and any(one.operation and _helps(kernel, one) for one in run.kernels):
+            continue
         yield insight_on(
             "small-grid",
             kernel,
@@ -54,6 +57,12 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             bounded_gain(run, kernel, 1 - filled, "as if the same work ran on all multiprocessors"),
             ("launch.blocks", "launch.waves"),
         )
+
+
+def _helps(kernel: KernelEvidence, main: KernelEvidence) -> bool:
+    """Whether it is a small part of an operation whose main kernel fills the device."""
+    same = (kernel.operation, kernel.place.line) == (main.operation, main.place.line)
+    return same and main.share > kernel.share and filled_share(main.values) == 1
 
 
 def small_blocks(run: RunEvidence) -> Iterator[Insight]:

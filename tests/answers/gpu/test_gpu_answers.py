@@ -23,9 +23,9 @@ from tests.kernel_documents import SAMPLES
 NAMES = sorted(path.name for path in RECORDINGS.iterdir())
 # Numba was on no machine with a GPU, and the last four on none yet; the others were judged as they ran.
 NOT_RECORDED = {
-    "numba_columns", "decode_one_by_one", "cells", "clicks", "cluster", "minhash", "sampler", "tri_gemm", "tri_gelu",
-    "heatmap", "despeckle", "recommend", "tri_local",
-    "seismic", "leaves", "chords", "voxels", "basket", "pathology", "turbine",
+    "numba_columns", "decode_one_by_one", "cells", "clicks", "sampler",
+    "heatmap", "despeckle",
+    "seismic", "leaves", "chords", "basket", "pathology", "turbine",
     "experts", "ridge", "landcover", "pagerank", "exposure",
     "tri_decode", "wakeword", "jax_furnace",
 }  # fmt: skip
