@@ -168,6 +168,16 @@ class ApiCall:
 
 
 @dataclass(frozen=True)
+class DeviceCommunication:
+    """Kernels of NCCL on one device, in seconds, as Communication has them."""
+
+    device: int
+    seconds: float
+    exposed: float
+    waiting: float | None
+
+
+@dataclass(frozen=True)
 class Communication:
     """Kernels of NCCL: means over the devices that ran any, in seconds."""
 
@@ -177,6 +187,7 @@ class Communication:
     calls: int  # of one device
     kernel: str  # the one with most time
     devices: int
+    by_device: tuple[DeviceCommunication, ...] = ()
 
 
 @dataclass(frozen=True)
