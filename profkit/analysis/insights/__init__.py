@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from profkit.analysis.insights import (
     gpu_calls,
@@ -72,7 +73,7 @@ RULES: tuple[Rule, ...] = (
     Rule("register-spills", gpu_memory.register_spills),
     Rule("small-blocks", gpu_launch.small_blocks),
     Rule("waiting-warps", gpu_latency.waiting_warps),
-    Rule("indexed-constants", gpu_latency.indexed_constants),
+    Rule("indexed-constants", partial(gpu_latency.waiting_warps, rule="indexed-constants")),
     Rule("serial-atomics", gpu_latency.serial_atomics),
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),

@@ -420,14 +420,17 @@ Language = Literal["cuda", "triton", "numba", "inductor", "xla"]
 
 
 @lru_cache(maxsize=1)
-def _words() -> Mapping[str, Mapping[str, str]]:
-    words: Mapping[str, Mapping[str, str]] = load_yaml(Path(__file__).with_name("words.yaml"))
-    return words
+def _texts() -> Mapping[str, Mapping[str, str]]:
+    texts: Mapping[str, Mapping[str, str]] = load_yaml(Path(__file__).with_name("words.yaml"))
+    return texts
+
+
+def words(name: str, language: str = "cuda") -> str:
+    """The change of this name, in the words of `language`; where it has none, those for any other rule."""
+    texts = _texts()[language]
+    return texts[name] if name in texts else texts["otherwise"]
 
 
 def change_in(language: Language, rule: str, change: str) -> str:
     """The change of a rule for a kernel that was written in `language`."""
-    if language == "cuda":
-        return change
-    words = _words()[language]
-    return words.get(rule, words["otherwise"])
+    return change if language == "cuda" else words(rule, language)

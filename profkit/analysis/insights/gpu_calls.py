@@ -14,6 +14,7 @@ from profkit.analysis.insights.evidence import (
     launching_lines,
     outwards,
     percent_text,
+    words,
 )
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
@@ -273,16 +274,6 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-_OF_SORTS = {
-    "unique_dim": "unique(dim=) compares whole rows, number by number: make one integer of each row (x * width + y), which "
-    "sorts much faster. Where few different rows are possible, count into a table instead (bincount, index_add_).",
-    "unique": "Where few different values are possible, count into a table instead (torch.bincount); where equal values "
-    "stand together already, unique_consecutive sorts nothing.",
-    "sort": "Where only the first k are used, torch.topk(x, k) leaves the rest unsorted; where one value is looked for, "
-    "kthvalue, max or min. A smaller type of the keys sorts in fewer passes.",
-}
-
-
 def sorting(run: RunEvidence) -> Iterator[Insight]:
     """An operation of torch that sorts, for much of the time."""
     found = _by_operation(run, lambda one: _SORTING.match(one.operation or "") is not None)
@@ -294,7 +285,7 @@ def sorting(run: RunEvidence) -> Iterator[Insight]:
         "sorting",
         f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
         f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
-        _OF_SORTS[word[1].removeprefix("arg")],
+        words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
         launch_place(largest),
         Gain(share, run.time_name, "as if nothing were sorted"),
     )

@@ -11,6 +11,7 @@ from profkit.analysis.insights.evidence import (
     bounded_gain,
     insight_on,
     percent_text,
+    words,
 )
 from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
@@ -37,17 +38,8 @@ _CONSTANTS = (f"{QUEUE}.LDC", f"{QUEUE}.constants")
 _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
-def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
-    """The kernel waits: for what, and what that reason asks for."""
-    return _waits(run, "waiting-warps")
-
-
-def indexed_constants(run: RunEvidence) -> Iterator[Insight]:
-    """It waits for constants with an index that differs within a warp: their cache serves one address at a time."""
-    return _waits(run, "indexed-constants")
-
-
-def _waits(run: RunEvidence, rule: str) -> Iterator[Insight]:
+def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Insight]:
+    """The kernel waits: for what, and what that reason asks for. For constants it waits under a `rule` of its own."""
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
@@ -64,7 +56,7 @@ def _waits(run: RunEvidence, rule: str) -> Iterator[Insight]:
         )
         if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
-        known = _in_queue(kernel) if reason == QUEUE else reason
+        known = _in_queue(kernel) if reason == QUEUE and kernel.owner == "user" else reason
         if (rule == "indexed-constants") is not (known in _CONSTANTS):
             continue
         stall = stalls()[known]
@@ -102,17 +94,14 @@ def _in_queue(kernel: KernelEvidence) -> str:
     """What fills that queue: by the instructions that wait for room in it, else by what of it is in use at all."""
     samples: dict[str, float] = {}
     for one in kernel.instructions:
-        name = f"{QUEUE}.{(one.text or '').partition('.')[0]}"
-        if one.stall == QUEUE and name in stalls():
+        if one.stall == QUEUE and one.text is not None:
+            name = f"{QUEUE}.{one.text.partition('.')[0]}"
             samples[name] = samples.get(name, 0.0) + one.samples
-    others = (
-        "bandwidth.shared.share",
-        "pipe.lsu.utilization",
-        "pipe.xu.utilization",
-        "pipe.fp64.utilization",
-    )
-    alone = not samples and all(kernel.below(name, UNUSED) for name in others)
-    return f"{QUEUE}.constants" if alone else max(samples, key=lambda name: samples[name], default=QUEUE)
+    pipes = ("bandwidth.shared.share", *(f"pipe.{unit}.utilization" for unit in ("lsu", "xu", "fp64")))
+    if not samples and all(kernel.below(name, UNUSED) for name in pipes):
+        return f"{QUEUE}.constants"
+    most = max(samples, key=lambda name: samples[name], default=QUEUE)
+    return most if most in stalls() else QUEUE
 
 
 def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
@@ -120,14 +109,10 @@ def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
     possible, achieved = kernel.values.get("occupancy.theoretical"), kernel.values.get("occupancy.achieved")
     if possible is None or possible > 60:
         return None
+    # Of equal ones the first: each block takes some shared memory for itself.
     limits = {
         name: kernel.values[f"occupancy.limit.{name}"]
-        for name in (
-            "blocks",
-            "registers",
-            "shared",
-            "warps",
-        )  # each block takes some shared memory for itself
+        for name in ("blocks", "registers", "shared", "warps")
         if kernel.values.get(f"occupancy.limit.{name}")
     }
     if not limits:
@@ -163,8 +148,7 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             f"Add up within the {'program' if kernel.language == 'triton' else 'warp and the block'} before the "
             "atomic operation",
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
-            "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
-            "(a histogram of its own for each block); one thread of each block does the atomic operation.",
+            words("serial-atomics"),
             bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
             kernel.place_of(
@@ -195,21 +179,17 @@ def _atomic_seconds(kernel: KernelEvidence) -> float:
     Sectors that neither loads nor stores moved are those of atomic operations, 8 each; with shared memory in use they
     may be those of asynchronous copies.
     """
-    count, values, ways = kernel.counters.get, kernel.values.get, ("ld", "st")
-    moved = count("memory_l2_theoretical_sectors_global", 0.0)
-    rest = moved - sum(
-        count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}.sum", 0.0) for way in ways
-    )
-    accesses = sum(count(f"smsp__sass_inst_executed_op_global_{way}.sum", 0.0) for way in ways)
+    count, values, ways = kernel.counters.get, kernel.values.get, ("ld.sum", "st.sum")
+    moved = rest = count("memory_l2_theoretical_sectors_global", 0.0)
+    rest -= sum(count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}", 0.0) for way in ways)
+    accesses = sum(count(f"smsp__sass_inst_executed_op_global_{way}", 0.0) for way in ways)
     copies = count("memory_l1_wavefronts_shared") != 0 and not _atomics(kernel)
     if copies or not accesses or rest < MANY_ATOMICS * moved:
         return 0.0
     reasons = ("long_scoreboard", "lg_throttle", "membar", "drain")
-    waits = sum(kernel.stall_share(one) or 0.0 for one in reasons) * values("occupancy.achieved", 0.0) / 100
-    warps = count("device__attribute_max_warps_per_multiprocessor", 0.0) * values(
-        "launch.multiprocessors", 0.0
-    )
-    return values("time.kernel", 0.0) * warps * waits / (accesses + rest / 8)
+    waits = sum(kernel.stall_share(one) or 0.0 for one in reasons) * values("time.kernel", 0.0)
+    warps = count("device__attribute_max_warps_per_multiprocessor", 0.0) * values("occupancy.achieved", 0.0)
+    return waits * warps / 100 * values("launch.multiprocessors", 0.0) / (accesses + rest / 8)
 
 
 def _queues_at_slice(kernel: KernelEvidence) -> bool:
@@ -242,8 +222,7 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Spread the accesses over the slices of L2",
             _slices_text(kernel),
-            "Many warps read or write the same few lines, or addresses a power of two apart. Give each block a copy "
-            "of what all read (shared memory, __constant__), pad rows by one line, and begin blocks at different rows.",
+            words("uneven-l2-slices"),
             bounded_gain(
                 run,
                 kernel,
@@ -270,8 +249,7 @@ def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
             "Give the blocks the same amount of work",
             f"the average multiprocessor has work for {percent_text(balance)} of the time of the busiest one, "
             f"in {waves:.1f} waves of blocks",
-            "Some blocks run much longer than others: split long rows or lists over several blocks, sort the work so "
-            "that the longest begins first, or let blocks take pieces from a counter (a persistent kernel).",
+            words("uneven-multiprocessors"),
             bounded_gain(run, kernel, 1 - balance / 100, "as if all multiprocessors ended at once"),
             ("balance.multiprocessors", "launch.waves"),
         )
@@ -290,8 +268,7 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Let the 32 threads of a warp take the same path",
             f"{percent_text(active)} of a warp's threads are active on average",
-            "Sort or group the work so that neighbouring threads do the same; give each thread the same number of "
-            "iterations; move rare, long cases into a second kernel.",
+            words("divergent-warps"),
             bounded_gain(
                 run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
             ),

@@ -45,6 +45,7 @@ _OPERATIONS = {
 }
 _OPERATIONS |= {0x18E: "RED", 0x1A6: "RED", 0x18C: "ATOMS", 0x18D: "ATOMS", 0x189: "SHFL", 0x119: "S2R"}
 _OPERATIONS |= {0x1A3: "ATOMG", 0x1A8: "ATOMG", 0x1A9: "ATOMG", 0x105: "F2I", 0x106: "I2F", 0x108: "MUFU"}
+_OPERATIONS |= {0x1A1: "MATCH", 0x11D: "BAR"}
 _NO_INDEX = 0xFF  # the register that is always zero: a constant whose place is known, such as an argument
 _WIDTHS = {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16", 4: "", 5: ".64", 6: ".128"}
 MOST_ROWS = 1_000_000  # of a line table: a hostile one would never end
