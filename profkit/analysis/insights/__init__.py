@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     Rule("device-allocations", gpu_calls.device_allocations, of_host=True),
     Rule("small-copies", gpu_calls.small_copies, of_host=True),
     Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True),
+    Rule("host-callbacks", gpu_host.host_callbacks, of_host=True),
     Rule("host-tensors", gpu_host.host_tensors, of_host=True),
     Rule("device-sync", gpu_lines.device_sync, of_host=True),
     Rule("graph-breaks", gpu_lines.graph_breaks),
@@ -83,7 +84,14 @@ LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
 # rules that say why a device waits
-_CAUSES = ("debug-checks", "device-allocations", "small-copies", "not-compiled", "host-tensors")
+_CAUSES = (
+    "debug-checks",
+    "device-allocations",
+    "small-copies",
+    "not-compiled",
+    "host-tensors",
+    "host-callbacks",
+)
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")

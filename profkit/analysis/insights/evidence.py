@@ -154,8 +154,23 @@ def launch_place(time: KernelTime) -> Place:
     """The kernel, the operation that launched it, and the line of the program, as far as they are known."""
     operation = main_operation(time)
     if operation is None and time.operation is not None:
-        return Place(kernel=time.kernel.name)
+        most = next((one for one in time.lines if 2 * one.launches > time.launches), None)
+        line = (most.function, most.file, most.line) if most is not None else ()
+        return Place(time.kernel.name, None, *line)
     return Place(time.kernel.name, operation, time.function, time.file, time.line)
+
+
+def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
+    """The lines that launched these kernels, and the seconds of each."""
+    seconds: dict[Place, float] = {}
+    for kernel in kernels:
+        lines = [((one.function, one.file, one.line), one.launches / kernel.launches) for one in kernel.lines]
+        if not lines and kernel.file is not None:  # a report that tells one alone
+            lines = [((kernel.function, kernel.file, kernel.line or 0), 1.0)]
+        for line, share in lines:
+            place = Place(None, None, *line)
+            seconds[place] = seconds.get(place, 0.0) + share * kernel.total
+    return seconds
 
 
 DEEPEST = 6  # callers that are looked at

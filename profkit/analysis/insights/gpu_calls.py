@@ -7,7 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, launch_place, outwards, percent_text
+from profkit.analysis.insights.evidence import (
+    RunEvidence,
+    idle_share,
+    launch_place,
+    launching_lines,
+    outwards,
+    percent_text,
+)
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
@@ -38,7 +45,7 @@ _OF_COPIES = (
         "them as they are: scaled_dot_product_attention(..., enable_gqa=True).",
     ),
     (
-        re.compile(r"\b(?:cat|stack|concatenate|append)\("),
+        re.compile(r"\b(?:cat|stack|concatenate|append)\(|aten::cat "),
         "Allocate the whole tensor once and write each part into its slice.",
     ),
 )
@@ -173,32 +180,31 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     largest = max(by_kernels, key=lambda one: one.total, default=None)
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
-    place = looping_place(run)
+    place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
+    of_line = ""
     if trace.lines:
-        place = _copying_line(trace, by_kernels)
-    text = _text_at(run, place)
+        place = max(by_line, key=lambda one: by_line[one], default=Place())
+    if place in by_line:
+        of_line = f"; this line makes {percent_text(100 * by_line[place] / sum(by_line.values()))} of them"
+    text = f"{_text_at(run, place)} {largest.operation if largest is not None else ''}"
     yield Insight(
         "device-copies",
         "Whole arrays are copied on the GPU",
         f"{plural(count, 'copy', 'copies')}{size}{of_what} take {percent_text(100 * share)} of the time: each reads "
-        "and writes all of its data",
+        f"and writes all of its data{of_line}",
         next((change for known, change in _OF_COPIES if known.search(text)), _KEEP_LAYOUT),
         place,
         Gain(share, run.time_name, "as if nothing were copied"),
     )
 
 
-def _copying_line(trace: GpuTrace, kernels: Sequence[KernelTime]) -> Place:
-    seconds: dict[Place, float] = {}
-    for kernel in kernels:
-        if kernel.file is not None:
-            place = Place(None, None, kernel.function, kernel.file, kernel.line)
-            seconds[place] = seconds.get(place, 0.0) + kernel.total
+def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place, float]:
+    seconds = launching_lines(kernels)
     for line in trace.lines:
         copied = sum(one.seconds for one in line.transfers if one.kind == "device to device")
         if copied:
             seconds[place_of_line(line)] = seconds.get(place_of_line(line), 0.0) + copied
-    return max(seconds, key=lambda place: seconds[place]) if seconds else Place()
+    return seconds
 
 
 def _text_at(run: RunEvidence, place: Place) -> str:

@@ -15,6 +15,7 @@ from profkit.core.types import Gain, GpuTrace, HotSpot, Insight, LineSamples
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
 SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
+_CALLBACK = "/jax/_src/callback.py"
 _RANDOM = re.compile(r"^aten::(?:normal|uniform|random|bernoulli|randperm|exponential|multinomial)")
 
 
@@ -49,6 +50,30 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
             place_of_line(line),
             Gain(share, run.time_name, "as if the host did not compute this"),
         )
+
+
+def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
+    """A function of the program that a compiled step of JAX calls on the host, while the device waits for it."""
+    trace, idle = run.trace, idle_share(run)
+    if trace is None or idle is None or not trace.span:
+        return
+    for spot in run.document.hot_spots:
+        share = min(idle, spot.seconds / trace.span)
+        callers = [place.file or "" for place, _ in outwards(run, spot.where)]
+        if share < OTHER or not any(file.replace("\\", "/").endswith(_CALLBACK) for file in callers):
+            continue
+        yield Insight(
+            "host-callbacks",
+            f"JAX calls {spot.where.function} on the host in each step",
+            f"it takes {percent_text(100 * share)} of the time, in which the GPU is idle for "
+            f"{percent_text(100 * idle)}; its arguments are copied to the host before, and its result to the device "
+            "after it",
+            "Write it with jax.numpy, so that it is compiled with the step; where numpy is needed, call it once before "
+            "the loop, or for several steps at a time.",
+            spot.where,
+            Gain(share, run.time_name, "as if the host did not compute this"),
+        )
+        return
 
 
 def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight | None:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from profkit.analysis.timeline.records import Range
-from profkit.core.types import GpuTrace, HostOperation, KernelTime
+from profkit.core.types import GpuTrace, KernelLine, KernelTime
 
 
 class LaunchOrigin(NamedTuple):
@@ -80,46 +80,6 @@ class LaunchOrigins:
                 self.origins.append(origin)
             numbers.append(number)
         return np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
-
-
-SHORTEST = 100_000  # ns: what takes less on the host is the call itself, or a view
-
-
-class HostOperations:
-    """Operations of torch in which nothing is asked of the driver: the host computes them, on tensors of its own."""
-
-    def __init__(self, origins: LaunchOrigins, windows: TimeWindows) -> None:
-        self._origins, self._windows = origins, windows
-        self._asked: dict[
-            tuple[int, int], set[int]
-        ] = {}  # of each thread the steps in which the driver was asked
-
-    def add_calls(self, rows: Any) -> None:
-        """Calls (columns CALL)."""
-        import numpy as np
-
-        for (process, thread), moments, _ in self._origins.steps():
-            mine = rows["start"][(rows["process"] == process) & (rows["thread"] == thread)]
-            steps = np.searchsorted(moments, mine, side="right") - 1
-            self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
-
-    def summed(self) -> dict[SourceLine, HostOperation]:
-        """Of each line the operation with most time."""
-        import numpy as np
-
-        sums: dict[tuple[SourceLine, str], HostOperation] = {}
-        for key, moments, numbers in self._origins.steps():
-            spent = np.diff(moments)
-            counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
-            for step in np.flatnonzero(counts).tolist():
-                operation, backward_of, line = self._origins.origins[numbers[step]]
-                if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
-                    continue
-                known = sums.get((line, operation), HostOperation(operation, 0, 0.0))
-                seconds = known.seconds + float(spent[step]) / 1e9
-                sums[line, operation] = HostOperation(operation, known.calls + 1, seconds)
-        ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
-        return {line: one for (line, _), one in ranked}
 
 
 # by process and sequence number
@@ -260,7 +220,7 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     known = {
         time.kernel.scope: time
         for time in reversed(launched.kernels)
-        if (time.operation or time.file) is not None
+        if time.operation is not None or time.lines
     }
     return replace(
         trace,
@@ -271,20 +231,52 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     )
 
 
+_MODULE = re.compile(r"hlo_module=([^,#]+)")
+MATRIX_LIBRARY = (
+    "__cublas"  # how XLA calls a product that a library computes: its kernel has a name of its own
+)
+
+
+def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[KernelLine]) -> GpuTrace | None:
+    """The trace with the lines of the program that a compiler says its kernels stand for.
+
+    A name that several modules have is told by the module around the launch; where it stays open, no line is said.
+    """
+    if trace is None or not lines:
+        return trace
+    known: dict[tuple[str, str | None], set[SourceLine]] = {}
+    for one in lines:
+        for key in ((one.kernel, one.module), (one.kernel, None)):
+            known.setdefault(key, set()).add((one.file, one.line, one.function))
+
+    def lined(time: KernelTime) -> KernelTime:
+        module = next((found[1] for name in time.ranges if (found := _MODULE.search(name))), None)
+        name = time.kernel.name.partition("(")[0]
+        keys = ((name, module), (name, None), (MATRIX_LIBRARY, module))
+        places = next((known[key] for key in keys if key in known), set[SourceLine]())
+        if time.file is not None or len(places) != 1:
+            return time
+        file, line, function = next(iter(places))
+        return replace(time, file=file, line=line, function=function)
+
+    return replace(trace, kernels=tuple(map(lined, trace.kernels)))
+
+
 def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     if launched is None or time.operation is not None:
         return time
-    share = launched.operation_launches / launched.launches if launched.launches else 0.0
+    share = time.launches / launched.launches if launched.launches else 0.0
     return replace(
         time,
         operation=launched.operation,
-        operation_launches=round(share * time.launches),
+        operation_launches=round(share * launched.operation_launches),
         operations=launched.operations,
         backward_of=launched.backward_of,
         file=launched.file,
         line=launched.line,
         function=launched.function,
         flops=launched.flops,
+        lines=tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines),
     )
 
 

@@ -75,6 +75,9 @@ class KernelTime:
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
     flops: float | None = None
+    lines: tuple[
+        GpuLine, ...
+    ] = ()  # that launched it most often, whatever the operation: `launches` alone are told
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
@@ -132,6 +135,17 @@ class GpuLine:
 
 
 @dataclass(frozen=True)
+class KernelLine:
+    """A line of the program that a kernel of a compiled module stands for, as the compiler says it."""
+
+    kernel: str
+    module: str
+    file: str
+    line: int
+    function: str | None = None
+
+
+@dataclass(frozen=True)
 class GpuRange:
     """One NVTX range (or region) by name, all its entries together."""
 
@@ -154,6 +168,16 @@ class ApiCall:
 
 
 @dataclass(frozen=True)
+class DeviceCommunication:
+    """Kernels of NCCL on one device, in seconds, as Communication has them."""
+
+    device: int
+    seconds: float
+    exposed: float
+    waiting: float | None
+
+
+@dataclass(frozen=True)
 class Communication:
     """Kernels of NCCL: means over the devices that ran any, in seconds."""
 
@@ -163,6 +187,7 @@ class Communication:
     calls: int  # of one device
     kernel: str  # the one with most time
     devices: int
+    by_device: tuple[DeviceCommunication, ...] = ()
 
 
 @dataclass(frozen=True)

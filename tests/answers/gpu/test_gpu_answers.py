@@ -25,9 +25,9 @@ NAMES = sorted(path.name for path in RECORDINGS.iterdir())
 NOT_RECORDED = {
     "numba_columns", "decode_one_by_one", "cells", "clicks", "cluster", "minhash", "sampler", "tri_gemm", "tri_gelu",
     "heatmap", "despeckle", "recommend", "tri_local",
-    "wetland", "seismic", "leaves", "chords", "voxels", "reply", "basket", "pathology", "turbine", "glacier",
-    "experts", "ridge", "patterns", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
-    "tri_decode", "tri_router", "wakeword", "balance", "jax_furnace",
+    "seismic", "leaves", "chords", "voxels", "basket", "pathology", "turbine",
+    "experts", "ridge", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
+    "tri_decode", "tri_router", "wakeword", "jax_furnace",
 }  # fmt: skip
 SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
 
