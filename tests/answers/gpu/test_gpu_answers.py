@@ -27,7 +27,7 @@ NOT_RECORDED = {
     "heatmap", "despeckle", "recommend", "tri_local",
     "seismic", "leaves", "chords", "voxels", "basket", "pathology", "turbine",
     "experts", "ridge", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
-    "tri_decode", "tri_router", "wakeword", "jax_furnace",
+    "tri_decode", "tri_router", "wakeword", "storyteller", "retina", "lookback",
 }  # fmt: skip
 SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
 
