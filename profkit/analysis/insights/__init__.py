@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from profkit.analysis.insights import (
     gpu_calls,
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
+    Rule("sorting", gpu_calls.sorting),
     Rule("fft-length", gpu_calls.fft_lengths),
     Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
@@ -74,7 +76,9 @@ RULES: tuple[Rule, ...] = (
     Rule("no-reuse", gpu_memory.no_reuse),
     Rule("bank-conflicts", gpu_memory.bank_conflicts),
     Rule("register-spills", gpu_memory.register_spills),
+    Rule("small-blocks", gpu_launch.small_blocks),
     Rule("waiting-warps", gpu_latency.waiting_warps),
+    Rule("indexed-constants", partial(gpu_latency.waiting_warps, rule="indexed-constants")),
     Rule("serial-atomics", gpu_latency.serial_atomics),
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
