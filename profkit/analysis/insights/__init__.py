@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from profkit.analysis.insights import (
     gpu_calls,
@@ -17,6 +18,7 @@ from profkit.analysis.insights import (
     gpu_launch,
     gpu_lines,
     gpu_memory,
+    gpu_models,
     gpu_timeline,
     gpu_units,
     host_memory,
@@ -49,12 +51,17 @@ RULES: tuple[Rule, ...] = (
     Rule("autotuned-again", gpu_lines.autotuned_again),
     Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True),
     Rule("written-out-attention", gpu_lines.written_out_attention),
+    Rule("recomputed-sequence", gpu_models.recomputed_sequence),
+    Rule("dense-gradient", gpu_models.dense_gradient),
+    Rule("masked-attention", gpu_models.masked_attention),
+    Rule("layout-conversions", gpu_models.layout_conversions),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches, of_host=True),
     Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
     Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
+    Rule("sorting", gpu_calls.sorting),
     Rule("fft-length", gpu_calls.fft_lengths),
     Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
@@ -69,7 +76,9 @@ RULES: tuple[Rule, ...] = (
     Rule("no-reuse", gpu_memory.no_reuse),
     Rule("bank-conflicts", gpu_memory.bank_conflicts),
     Rule("register-spills", gpu_memory.register_spills),
+    Rule("small-blocks", gpu_launch.small_blocks),
     Rule("waiting-warps", gpu_latency.waiting_warps),
+    Rule("indexed-constants", partial(gpu_latency.waiting_warps, rule="indexed-constants")),
     Rule("serial-atomics", gpu_latency.serial_atomics),
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),

@@ -14,6 +14,7 @@ from profkit.analysis.insights.evidence import (
     launching_lines,
     outwards,
     percent_text,
+    words,
 )
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
@@ -31,6 +32,7 @@ _FACTORING = re.compile(
 )
 _SHAPE = re.compile(r"\[([\d,]+)\]")
 _TRANSFORM = re.compile(r"^aten::_fft_(r2c|c2c|c2r) \[(?:\d+,)*(\d+)\]")
+_SORTING = re.compile(r"^aten::_?(unique_dim|unique|sort|argsort)2?(?:_stable)? \[")
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
 _OF_COPIES = (
@@ -269,6 +271,23 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
         "iterative solver that begins with the last solution needs few products.",
         launch_place(largest),
         Gain(share, run.time_name, "as if it were factorised once"),
+    )
+
+
+def sorting(run: RunEvidence) -> Iterator[Insight]:
+    """An operation of torch that sorts, for much of the time."""
+    found = _by_operation(run, lambda one: _SORTING.match(one.operation or "") is not None)
+    word = _SORTING.match(found[0].operation or "") if found is not None else None
+    if found is None or word is None or "sort" not in found[0].kernel.name.lower():
+        return
+    largest, share = found
+    yield Insight(
+        "sorting",
+        f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
+        f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
+        words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
+        launch_place(largest),
+        Gain(share, run.time_name, "as if nothing were sorted"),
     )
 
 
