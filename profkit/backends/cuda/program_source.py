@@ -52,7 +52,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _defined(time: KernelTime, texts: list[tuple[Path, str]]) -> KernelTime:
-    name = function_name(time.kernel.name).partition("[")[0]
+    name = function_name(time.kernel.name.partition("[")[0])  # Numba: add_one[abi:v1,...](Array<...>)
     if time.file is not None or kernel_owner(time.kernel.name) != "user" or not name.isidentifier():
         return time
     pattern = re.compile(_DEFINED.format(name=re.escape(name)), re.MULTILINE)
