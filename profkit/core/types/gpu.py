@@ -118,6 +118,7 @@ class GpuLine:
     kernel_seconds: float = 0.0
     waits: int = 0
     transfers: tuple[Transfer, ...] = ()
+    call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
 
 
 @dataclass(frozen=True)
