@@ -24,7 +24,10 @@ from profkit.core.types import (
     Scope,
     Source,
     Step,
+    Threshold,
     Timing,
+    Verdict,
+    VerdictWord,
     Workload,
 )
 from tests.spoken import message
@@ -162,6 +165,13 @@ def passes() -> tuple[PassResult, ...]:
             artifacts=("artifacts/simulate-l2.out",),
         ),
     )
+
+
+def verdict(word: VerdictWord, target: str, *advice: str, **more: object) -> Verdict:
+    """A verdict on a run with few words; its reason is "because" with its target."""
+    why, limit = message(f"because {target}"), Threshold(">", 2, "")
+    made = Verdict(target, "cases.faulty", word, why, limit, 1.0, "", RUN, "measured", advice)
+    return replace(made, **more)  # type: ignore[arg-type]
 
 
 def peaks() -> Peaks:

@@ -15,11 +15,10 @@ from profkit.core.types import (
     RunDocument,
     Source,
     Summary,
-    Threshold,
-    Verdict,
     Workload,
 )
 from tests import gpu_documents
+from tests.documents import verdict
 from tests.spoken import message
 
 HOSTILE = (
@@ -38,9 +37,6 @@ HOSTILE = (
     "x" * 4096,
     "void " + "ns::kernel<" * 300 + "float" + ">" * 300 + "(int)",
 )
-
-
-LIMIT = Threshold("<", 5.0, "%")
 
 
 def hostile() -> RunDocument:
@@ -66,19 +62,7 @@ def hostile() -> RunDocument:
         for n, one in enumerate(kernels)
     )
     verdicts = tuple(
-        Verdict(
-            name,
-            name,
-            word,
-            message(name),
-            LIMIT,
-            50.0,
-            "%",
-            scope,
-            "measured",
-            advice=(name,),
-            weight=0.5,
-        )
+        verdict(word, name, name, metric=name, scope=scope, value=50.0, unit="%", weight=0.5)
         for name, one in zip(HOSTILE, kernels, strict=True)
         for word, scope in (("fail", replace(one.scope, kind="run")), ("unknown", one.scope))
     )

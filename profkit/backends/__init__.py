@@ -22,6 +22,7 @@ from profkit.core.types import (
     GpuToolLines,
     GpuTrace,
     KernelInstruction,
+    KernelLine,
     Machine,
     MetalTrace,
     PassResult,
@@ -89,6 +90,7 @@ class PassFindings:
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     launched: GpuTrace | None = None  # whose times do not count: what launched each kernel, and lines
+    kernel_lines: tuple[KernelLine, ...] = ()  # that a compiler says its kernels stand for
     metal: MetalTrace | None = None
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()

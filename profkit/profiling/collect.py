@@ -12,7 +12,7 @@ from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.metal import merge_metal_traces
-from profkit.analysis.timeline.origins import with_operations
+from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
@@ -292,7 +292,9 @@ class RunCollector:
         self.update(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_merge_devices(known.gpus, findings.gpus),
-            trace=with_operations(known.trace or findings.trace, findings.launched),
+            trace=with_compiled_lines(
+                with_operations(known.trace or findings.trace, findings.launched), findings.kernel_lines
+            ),
             metal=merge_metal_traces(known.metal, findings.metal),
             instructions=(*known.instructions, *findings.instructions),
             rules=(*known.rules, *findings.rules),

@@ -199,7 +199,7 @@ def judge_recorded(truths: TruthSet, name: str, folder: Path) -> Outcome:
 
 def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
     """A recorded run as it is judged today. Its files may be compressed."""
-    from profkit.analysis.timeline.origins import with_operations
+    from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
     from profkit.backends import PassFindings
     from profkit.backends.cuda.program_source import with_definitions
     from profkit.backends.cuda.run import add_launchers
@@ -221,6 +221,7 @@ def recorded_document(truths: TruthSet, name: str, folder: Path) -> RunDocument:
         trace = document.trace
         if sqlite.is_file():
             trace = with_operations(recognise_format(sqlite).read(sqlite).trace, found.launched)
+            trace = with_compiled_lines(trace, found.kernel_lines)
         document = replace(document, trace=with_definitions(trace, workload))
     return judge_document(document, targets_for("cuda"))
 

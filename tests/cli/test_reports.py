@@ -15,26 +15,7 @@ from tests.xctrace_tables import duration, export, node, process, text, time
 # Name in the recorded reports -> reading, its value, quality. Values: computed by hand from the files' counts.
 RECORDED = [
     ("perf/intel-spr-and-hybrid/spr.stat.csv", "ipc", 37977214 / 52288305, "measured"),
-    ("perf/intel-spr-and-hybrid/spr.stat.csv", "branch.miss_rate", None, "measured"),
-    (
-        "perf/intel-spr-and-hybrid/hybrid-adl.stat.csv",
-        "branch.miss_rate",
-        100 * 1020231 / 6571193,
-        "multiplexed",
-    ),
     ("perf/amd-e-series-perf6.12/perf_stat_clinfo.csv", "ipc", 224327842 / 459222578, "multiplexed"),
-    (
-        "perf/json-quirks/vm-census.hard-zero.csv",
-        "cache.l1.miss_rate",
-        100 * 120303664 / 786172946,
-        "measured",
-    ),
-    (
-        "perf/json-quirks/zen5-perf7.2.recorded-shapes.csv",
-        "branch.miss_rate",
-        100 * 73900351 / 4120569627,
-        "measured",
-    ),
     ("perf/vm-without-pmu-perf6.1/stat.default.csv", "ipc", None, "unavailable"),
     ("valgrind/callgrind.numpy-sgemm256.roi.out", "cache.l1.miss_rate", None, "simulated"),
 ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,21 +73,3 @@ def test_history_with_verbs_of_its_own_is_the_last_and_run_is_evaluate_and_in_no
         line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│ ") and line[2].isalpha()
     ]
     assert names == list(VERBS)
-
-
-@pytest.mark.parametrize("verb", ["compare", "nightly", "report"])
-def test_what_stands_below_a_help_fills_the_lines_of_the_terminal(verb: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "profkit", verb, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "80"},
-    )
-    lines = [line.strip() for line in done.stdout.rpartition("╯")[2].splitlines()]
-    broken = [
-        (one, two)
-        for one, two in pairwise(lines)
-        if one and two and len(one) + 1 + len(two.split()[0]) <= 78  # the word would have had room
-    ]
-    assert broken == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,7 @@ from profkit.regression.paired.checkout import (
     is_dirty,
     subject_of,
 )
-
-
-def _git(folder: Path, *words: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgSign=false")
-    done = subprocess.run(
-        ["git", "-C", str(folder), *identity, *words], check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+from tests.git_repository import git
 
 
 @pytest.fixture
@@ -33,15 +25,15 @@ def hostile(tmp_path: Path) -> tuple[Path, Path, str]:
     """A repository, the file that every program of its configuration makes, and its first commit."""
     folder, trace = tmp_path / "repository", tmp_path / "started"
     folder.mkdir()
-    _git(folder, "init", "--quiet")
+    git(folder, "init", "--quiet")
     (folder / "a.txt").write_text("one\ntwo\n")
     (folder / ".gitattributes").write_text("*.txt filter=a=b diff=c\n*.dat filter=plain\n")
     (folder / "b.dat").write_text("data\n")
-    _git(folder, "add", ".")
-    _git(folder, "commit", "--quiet", "--message", "first")
-    first = _git(folder, "rev-parse", "HEAD")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "first")
+    first = git(folder, "rev-parse", "HEAD")
     (folder / "a.txt").write_text("two\n")
-    _git(folder, "commit", "--quiet", "--all", "--message", "second")
+    git(folder, "commit", "--quiet", "--all", "--message", "second")
     program = tmp_path / "program"
     program.write_text(f'#!/bin/sh\necho "$0 $*" >> "{trace}"\ncat\n')
     program.chmod(0o755)
@@ -54,10 +46,10 @@ def hostile(tmp_path: Path) -> tuple[Path, Path, str]:
     diffs = ("diff.c.textconv", "diff.c.command", "diff.external")
     cores = ("core.fsmonitor", "core.pager", "core.alternateRefsCommand", "core.sshCommand")
     for name in (*filters, *diffs, *cores, "credential.helper", "gpg.program"):
-        _git(folder, "config", name, str(program))
+        git(folder, "config", name, str(program))
     for name in ("filter.a=b.required", "filter.plain.required", "log.showSignature"):
-        _git(folder, "config", name, "true")
-    _git(folder, "config", "core.hooksPath", str(hooks))
+        git(folder, "config", name, "true")
+    git(folder, "config", "core.hooksPath", str(hooks))
     (folder / "a.txt").write_text("three\n")
     trace.unlink(missing_ok=True)
     return folder, trace, first
@@ -79,5 +71,5 @@ def test_nothing_that_a_strangers_repository_configures_is_started(hostile: tupl
 
 def test_the_same_calls_without_care_start_the_programs(hostile: tuple[Path, Path, str]) -> None:
     folder, trace, _ = hostile
-    _git(folder, "status", "--porcelain")
+    git(folder, "status", "--porcelain")
     assert trace.exists()

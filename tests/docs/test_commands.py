@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,28 +13,16 @@ import pytest
 
 from tests.cli_runner import profkit
 from tests.conftest import ROOT
+from tests.docs.shown import PAGES, blocks
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "reports" / "README.md")
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    """Page and text of every `profkit ...`: in fenced and indented blocks, in tables and inside sentences."""
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        text = re.sub(r"<!-- OUTPUT.*?<!-- /OUTPUT -->", "", text, flags=re.DOTALL)
-        for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            for line in block.splitlines():
-                yield page.name, line
-        for line in re.findall(r"^ {4}(profkit .*)", text, re.MULTILINE):
-            yield page.name, re.split(r"\s{3,}", line)[0]  # what stands behind it explains it
-        for line in re.findall(r"(?<!\*)`(profkit [a-z][^`]*)`", text):
-            yield page.name, line
-
-
 def calls() -> list[tuple[str, str]]:
+    """Page and text of every `profkit ...`: in fenced and indented blocks, in tables and inside sentences."""
+    lines = [(block.page, line) for block in blocks() for line in block.lines]
     found = [
-        (page, line[line.index("profkit ") :]) for page, line in commands() if re.search(r"\bprofkit ", line)
+        (page, line[line.index("profkit ") :]) for page, line in lines if re.search(r"\bprofkit [a-z-]", line)
     ]
     return list(dict.fromkeys(found))
 

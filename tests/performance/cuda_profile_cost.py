@@ -7,8 +7,7 @@ In one go on one machine, for `benchmark/gated_mlp.py --backend cuda`:
 - the plain run (median of the rounds): what everything else is a multiple of;
 - `profkit profile --depth gate` (aim: under 4 plain runs) and at the default depth (under 8);
 - the counters pass alone: how much longer than the plain run (aim: under 3 s);
-- `ncu --set full` on every launch of a few iterations: what is done where nobody plans;
-- nsight-python collecting the gate's metrics on the same two operations, where its version and ncu's fit.
+- `ncu --set full` on every launch of a few iterations: what is done where nobody plans.
 """
 
 from __future__ import annotations
@@ -24,22 +23,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKLOAD = (sys.executable, str(ROOT / "benchmark" / "gated_mlp.py"), "--backend", "cuda")
-GATE = (
-    "gpu__time_duration.sum,sm__warps_active.avg.pct_of_peak_sustained_active,"
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed,l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,"
-    "smsp__thread_inst_executed_per_inst_executed.ratio"
-)
-NSIGHT_PYTHON = f"""
-import nsight, torch
-x = torch.randn(4096, 4096, device="cuda", dtype=torch.half)
-w1, w2 = (torch.randn(4096, 11008, device="cuda", dtype=torch.half) for _ in range(2))
-options = dict(clock_control="none", combine_kernel_metrics=lambda one, other: one + other)
-@nsight.analyze.kernel(configs=[(0,)], runs=1, metrics={GATE.split(",")!r}, **options)
-def gated(_):
-    with nsight.annotate("gated_mlp"):
-        torch.nn.functional.silu(x @ w1) * (x @ w2)
-print(gated().to_dataframe())
-"""
 
 
 def seconds(argv: tuple[str, ...], **options: object) -> tuple[float, subprocess.CompletedProcess[str]]:
@@ -89,11 +72,6 @@ def main() -> None:
             f"ncu --set full on every launch of {asked.full_iterations} iterations: {spent:.1f} s, "
             f"{spent / short:.1f} of its plain runs ({short:.1f} s), rc {done.returncode}"
         )
-        script = folder / "nsight_python.py"
-        script.write_text(NSIGHT_PYTHON)
-        spent, done = seconds((sys.executable, str(script)))
-        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or [""]
-        print(f"nsight-python: rc {done.returncode}, {spent:.1f} s: {said[0][:200]}")
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from statistics import median
 
 import numpy as np
 
 from profkit.regression.change_points import examine_series, find_candidates
 
 Rule = Callable[[Sequence[float]], list[int]]
-RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"
 
 
 def profkit(values: Sequence[float]) -> list[int]:
@@ -31,11 +28,6 @@ def bare_fit(values: Sequence[float]) -> list[int]:
 def previous(values: Sequence[float]) -> list[int]:
     """5 % off the night before, tonight or on any night: pytest-benchmark's `mean:5%`."""
     return _runs([k for k in range(1, len(values)) if _off(values[k], values[k - 1])])
-
-
-def baseline(values: Sequence[float]) -> list[int]:
-    """5 % off the median of the 24 nights before."""
-    return _runs([k for k in range(24, len(values)) if _off(values[k], median(values[k - 24 : k]))])
 
 
 def _off(value: float, expected: float) -> bool:
@@ -70,13 +62,4 @@ def rules() -> dict[str, Rule]:
     else:
         found["asv, detect_steps"] = lambda values: [step[0] for step in detect_steps(list(values))[1:]]
     found["5 % off the night before"] = previous
-    found["5 % off the last 24 nights"] = baseline
     return found
-
-
-def recorded() -> dict[str, list[float]]:
-    """The series of real timings by the kind of work."""
-    return {
-        path.stem: np.loadtxt(path, delimiter=",", skiprows=1)[:, 1].tolist()
-        for path in sorted(RECORDED.glob("*.csv"))
-    }

@@ -1,12 +1,12 @@
-"""profkit's times on a device against triton.testing.do_bench and nvbench (the package cuda-bench), in one run.
+"""profkit's times on a device against triton.testing.do_bench, in one run.
 
     python -m tests.performance.gpu_timing [ROUNDS]
 
-Needs a CUDA device, torch and triton; nvbench is left out where it is not installed. Five kernels from 2 µs to 10 ms,
+Needs a CUDA device, torch and triton. Five kernels from 2 µs to 10 ms,
 which memory limits, and a product of matrices, which the power limit does: its clock is lower the longer a tool keeps
 the device busy, so that no two tools agree on it. Like is compared with like:
 
-- cold, one call at a time behind a flush of the L2: a sweep's time, do_bench, nvbench's cold measurement;
+- cold, one call at a time behind a flush of the L2: a sweep's time, do_bench;
 - warm: `profkit.benchmark`, which has launches from Python in it where the device waits for them, do_bench_cudagraph.
 
 The tools take turns, `ROUNDS` times; what is compared are medians over the rounds.
@@ -14,12 +14,8 @@ The tools take turns, `ROUNDS` times; what is compared are medians over the roun
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -92,55 +88,6 @@ def do_bench_graph(work: Work) -> float:
         return float(bench(work, rep=200, return_mode="median")) / 1e3
 
 
-def nvbench_child(out: str) -> None:
-    """All kernels under nvbench, results to `out` as it writes them."""
-    import cuda.bench as nvbench  # type: ignore[import-not-found]
-    import torch
-
-    def registered(name: str, work: Work) -> None:
-        def bench(state: object) -> None:
-            stream = torch.cuda.ExternalStream(state.get_stream().addressof())  # type: ignore[attr-defined]
-
-            def launch(_: object) -> None:
-                with torch.cuda.stream(stream):
-                    work()
-
-            state.exec(launch, batched=False)  # type: ignore[attr-defined]
-
-        nvbench.register(bench).set_name(name.replace(" ", "_"))
-
-    torch.cuda.init()
-    for name, work in kernels().items():
-        registered(name, work)
-    nvbench.run_all_benchmarks(["gpu_timing", "--json", out, "--timeout", "4"])
-
-
-def nvbench_way() -> dict[str, float]:
-    """Cold seconds by kernel; empty where nvbench is not there."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "nvbench.json"
-        argv = [sys.executable, "-m", "tests.performance.gpu_timing", "--nvbench", str(out)]
-        done = subprocess.run(argv, capture_output=True, text=True)
-        if not out.exists():
-            print(f"nvbench did not run: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
-            return {}
-        data = json.loads(out.read_text())
-    found = {}
-    for bench in data["benchmarks"]:
-        told = {s["tag"]: s["data"] for state in bench["states"] for s in (state["summaries"] or [])}
-        found[bench["name"].replace("_", " ")] = _value(
-            told, "nv/cold/time/gpu/median", "nv/cold/time/gpu/mean"
-        )
-    return found
-
-
-def _value(told: dict[str, list[dict[str, str]]], *tags: str) -> float:
-    for tag in tags:
-        if tag in told:
-            return float(next(item["value"] for item in told[tag] if item["name"] == "value"))
-    return float("nan")
-
-
 def main(rounds: int) -> None:
     rows: dict[str, dict[str, list[float]]] = {}
     for _ in range(rounds):
@@ -152,27 +99,20 @@ def main(rounds: int) -> None:
             row.setdefault("do_bench", []).append(do_bench(work))
             row.setdefault("loop", []).append(profkit_loop(work))
             row.setdefault("graph", []).append(do_bench_graph(work))
-        for name, cold in nvbench_way().items():
-            rows[name].setdefault("nv cold", []).append(cold)
     print(
-        f"{'µs':30} cold: profkit do_bench  ratio  nvbench  ratio | loop: profkit do_bench_cudagraph  ratio |",
-        end="",
+        f"{'µs':30} cold: profkit do_bench  ratio | loop: profkit do_bench_cudagraph  ratio | s spent on cold"
     )
-    print(" s spent on cold")
     for name, row in rows.items():
-        at = {"nv cold": float("nan"), **{key: median(values) * 1e6 for key, values in row.items()}}
+        at = {key: median(values) * 1e6 for key, values in row.items()}
         print(
             f"{name:30} {at['cold']:13.2f} {at['do_bench']:8.2f} {at['cold'] / at['do_bench']:6.3f}"
-            f" {at['nv cold']:8.2f} {at['cold'] / at['nv cold']:6.3f} | {at['loop']:14.2f} {at['graph']:8.2f}"
+            f" | {at['loop']:14.2f} {at['graph']:8.2f}"
             f" {at['loop'] / at['graph']:6.3f} | {median(row['spent']):.2f}"
         )
-        for key in ("cold", "do_bench", "nv cold"):
+        for key in ("cold", "do_bench"):
             if len(row.get(key, ())) > 1:
                 print(f"    {key} by rounds:", *(f"{value * 1e6:.2f}" for value in row[key]))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--nvbench"]:
-        nvbench_child(sys.argv[2])
-    else:
-        main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)
+    main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)

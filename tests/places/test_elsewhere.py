@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli_runner import ENVIRONMENT, MARKED, PROFKIT, Said, profkit
+from tests.git_repository import git
 from tests.sshd import HOST, Server
 from tests.sshd import sshd as sshd
 
@@ -29,12 +30,8 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "bench.py").write_text(MARKED)
-    for words in (
-        ("init", "-q"),
-        ("add", "bench.py"),
-        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"),
-    ):
-        subprocess.run(["git", *words], cwd=folder, check=True)
+    for words in (("init", "-q"), ("add", "bench.py"), ("commit", "-qm", "a")):
+        git(folder, *words)
     (folder / "data.txt").write_text("not tracked")
     return folder
 

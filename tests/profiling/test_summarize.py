@@ -229,12 +229,6 @@ def test_of_a_recording_its_start_and_what_decides_comparability_are_told() -> N
     assert told["gpu.name"] == "Apple M1"
 
 
-def test_one_table_says_that_the_folder_tells_more_and_a_folder_does_not() -> None:
-    alone = spoken_lines(summarize_report(M1 / "metal-gpu-intervals.xml").notes)
-    assert any(note.startswith("one table alone: the folder of all exports") for note in alone)
-    assert not any("alone" in note for note in spoken_lines(summarize_report(M1).notes))
-
-
 def test_a_table_of_metal_that_nobody_reads_is_no_report_of_a_processor() -> None:
     assert summarize_report(M1 / "metal-driver-intervals.xml").backend == "mps"
     assert summarize_report(M1 / "time-profile.xml").backend == "cpu"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from profkit.backends.cuda import cuda_evidence
 from profkit.core.types import Fact, Revision, Workload
 from profkit.profiling.workload import read_revision, seems_marked
 from profkit.runtime.passes.command import reads_program_from_input
+from tests.git_repository import git
 from tests.spoken import spoken
 
 
@@ -71,15 +71,6 @@ def test_a_workload_seems_to_use_a_gpu_by_its_arguments_its_text_or_what_it_is_l
 # ------------------------------------------------------------ test_revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
-NOBODY = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "commit.gpgsign=false")
-
-
-def git(folder: Path, *words: str) -> str:
-    plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        ["git", "-C", str(folder), *NOBODY, *words], check=True, capture_output=True, text=True, env=plain
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -134,15 +125,6 @@ def test_a_git_that_does_not_answer_is_not_waited_for(
     found = read_revision(Workload(("python", "bench.py"), "bench", str(repository)), seconds=0.2)
     assert found == Revision(reason=Fact.of("no-commit-here", said="it takes too long"))
     assert time.monotonic() - begin < 10
-
-
-def test_what_the_repository_configures_is_not_started(repository: Path, tmp_path: Path) -> None:
-    trap = tmp_path / "trap.sh"
-    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
-    trap.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", str(trap))
-    assert of(repository).commit is not None
-    assert not (tmp_path / "sprung").exists()
 
 
 def test_variables_of_a_hook_do_not_name_another_repository(

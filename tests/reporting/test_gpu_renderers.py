@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import KernelTime, RunDocument, Threshold, Verdict
+from profkit.core.types import KernelTime, RunDocument, Verdict
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from profkit.reporting.views.summaries import summary_texts
 from tests import gpu_documents as gpu
+from tests.documents import verdict
 from tests.reporting.shown import cells_of, run_markdown, run_text, text_of
-from tests.spoken import message
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
 HOSTILE = (
@@ -113,9 +113,7 @@ def test_a_table_that_is_too_wide_goes_on_below_and_loses_nothing() -> None:
 
 
 def failed(target: str, weight: float) -> Verdict:
-    why, scope = message(f"because {target}"), gpu.ADD.scope
-    limit = Threshold(">", 2, "")
-    return Verdict(target, "cases.faulty", "fail", why, limit, 1.0, "", scope, "measured", (target,), weight)
+    return verdict("fail", target, target, scope=gpu.ADD.scope, weight=weight)
 
 
 def test_failures_stand_by_their_share_of_the_time() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError
 from profkit.core.files import safe_folder
 from profkit.core.types import Entry, Trend
 from profkit.regression.history import open_history
@@ -102,15 +102,6 @@ def test_a_site_is_replaced_and_what_is_not_ours_stays(known: Known, tmp_path: P
     assert "No run is stored yet" in (folder / "index.html").read_text()
     assert (folder / "CNAME").read_text() == "example.org"
     assert (folder / "Notes of mine.txt").read_text() == "mine"
-
-
-def test_a_folder_with_other_files_is_refused_and_nothing_in_it_changes(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-    before = files_of(tmp_path)
-    with pytest.raises(UsageError, match=r"holds other files, and no site: .*thesis\.tex") as refused:
-        prepare_folder(tmp_path)
-    assert refused.value.fix == "--to a new folder, or an empty one"
-    assert files_of(tmp_path) == before
 
 
 def test_a_link_in_place_of_a_page_is_replaced_and_not_followed(known: Known, tmp_path: Path) -> None:

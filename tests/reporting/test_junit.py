@@ -8,14 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.types import RUN, RunDocument, Scope, Threshold, Verdict, VerdictWord
+from profkit.core.types import RunDocument, Verdict, VerdictWord
 from profkit.reporting import junit
 from profkit.reporting.forges import Case, Cases
 from profkit.reporting.view import View
 from tests import documents
 from tests.reporting.shown import run_junit as render
 from tests.reporting.test_renderers import hostile, judged
-from tests.spoken import message
 
 # What both published schemas allow: Ant's (windyroad/JUnit-Schema) and Jenkins' (xunit-plugin, junit-10.xsd).
 SUITE = {
@@ -71,21 +70,6 @@ def _attributes(node: ElementTree.Element, wanted: dict[str, str]) -> None:
     assert {name: value for name, value in node.attrib.items() if not re.fullmatch(wanted[name], value)} == {}
 
 
-def of(word: VerdictWord, scope: Scope = RUN) -> Verdict:
-    return Verdict(
-        "ipc",
-        "ipc",
-        word,
-        message("because"),
-        Threshold(">", 2, ""),
-        1.0,
-        "",
-        scope,
-        "measured",
-        ("try this",),
-    )
-
-
 def only(document: RunDocument, *verdicts: Verdict) -> RunDocument:
     return replace(document, verdicts=verdicts, passes=(), state="complete")
 
@@ -107,7 +91,9 @@ def test_any_run_is_valid_by_both_schemas(strict: bool) -> None:
     ],
 )
 def test_a_verdict_is_what_check_would_end_with(word: VerdictWord, strict: bool, tag: str | None) -> None:
-    root = check_shape(render([only(documents.empty(), of(word))], strict=strict))
+    root = check_shape(
+        render([only(documents.empty(), documents.verdict(word, "ipc", "try this"))], strict=strict)
+    )
     case = root[0].findall("testcase")[0]
     assert [child.tag for child in case] == ([tag] if tag else [])
     if tag is not None:

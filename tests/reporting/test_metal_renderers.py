@@ -12,7 +12,8 @@ from profkit.core.types import MetalTrace, MetalWork, RunDocument
 from profkit.profiling.summarize import judge_document, summarize_report, targets_for
 from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
-from tests.reporting.shown import run_markdown, run_text
+from tests.reporting.html.markup import problems
+from tests.reporting.shown import run_markdown, run_page, run_text
 
 HOSTILE = (
     "[red]x[/red]<script>alert(1)</script> \x1b[31m\x1b]0;title\x07 \u202egnp.exe `rm` | a\nb @everyone",
@@ -22,6 +23,7 @@ HOSTILE = (
     "",
 )
 FOREIGN = re.compile(r"cuda|nvidia|\bwarps?\b|\bSMs?\b|\bncu\b|\bnsys\b|launch config", re.IGNORECASE)
+NOT_SAID = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)  # of a page
 
 
 def judged(document: RunDocument) -> RunDocument:
@@ -58,7 +60,10 @@ def test_it_fits_the_screen(document: RunDocument, width: int, *, details: bool)
 
 @every_document
 def test_no_word_of_another_vendor_reaches_a_reader_of_metal(document: RunDocument) -> None:
-    for text in (run_text(document, color=False, width=200), run_markdown(document)):
+    page = run_page(document)
+    assert problems(page) == []
+    said = NOT_SAID.sub(" ", page)
+    for text in (run_text(document, color=False, width=200), run_markdown(document), said):
         assert FOREIGN.findall(text) == []
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Fact
 from profkit.reporting import markdown
 from profkit.reporting.html import page
-from profkit.reporting.report_files import COMMENT_LIMIT as LIMIT
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.comparison.view import comment, suite_view, view, why_lines
 from profkit.reporting.views.comparison.words import leading_change, size_text
@@ -54,14 +53,6 @@ def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() 
     assert "Changed lines in" not in open_part
     assert "Changed lines in" in folded
     assert len(open_part.strip().split("\n")) < 20
-    assert text.count("<details>") == text.count("</details>")
-
-
-def test_a_comment_is_never_longer_than_a_forge_takes() -> None:
-    lines = tuple(replace(LINE, line=n, text="x" * 300) for n in range(2000))
-    found = compared(blamed=lines, causes=tuple(Cause("work", said("y" * 900)) for _ in range(200)))
-    text = markdown.render(comment(found), LIMIT)
-    assert len(text.encode()) <= LIMIT
     assert text.count("<details>") == text.count("</details>")
 
 

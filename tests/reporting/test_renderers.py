@@ -28,8 +28,6 @@ from profkit.core.types import (
     SampleSet,
     Scope,
     Summary,
-    Threshold,
-    Verdict,
     Workload,
 )
 from profkit.profiling.summarize import judge_document, targets_for
@@ -40,7 +38,7 @@ from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from profkit.reporting.views.summaries import summary_texts
 from tests import documents, schemas
-from tests.documents import reading
+from tests.documents import reading, verdict
 from tests.reporting.shown import run_markdown, run_text, text_of
 from tests.spoken import message
 
@@ -73,18 +71,7 @@ def judged(document: RunDocument | None = None) -> RunDocument:
 def hostile() -> RunDocument:
     """Every text that comes from outside is hostile."""
     scope = Scope("function", HOSTILE)
-    verdict = Verdict(
-        HOSTILE,
-        "ipc",
-        "fail",
-        message(HOSTILE),
-        Threshold("<", 5, "%"),
-        9.0,
-        "%",
-        RUN,
-        "measured",
-        (HOSTILE,),
-    )
+    verdict = documents.verdict("fail", HOSTILE, HOSTILE, unit="%")
     missing = (unavailable_reading("memory.python_peak", RUN, message(HOSTILE), HOSTILE),)
     spots = (Hotspot(HOSTILE, 1.0, 1.0, 1, HOSTILE, 3, HOSTILE),)
     document = judged()
@@ -213,32 +200,16 @@ def test_what_a_terminal_would_obey_is_made_visible(text: str, shown: str) -> No
 # ---------------------------------------------------------------- actions
 
 
-def verdict(word: str, target: str, advice: str | None, kind: str = "run") -> Verdict:
-    scope = Scope(kind, "f" if kind == "function" else None)  # type: ignore[arg-type]
-    tries = (advice,) if advice else ()
-    return Verdict(
-        target,
-        "cases.faulty",
-        word,
-        message(f"because {target}"),
-        Threshold(">", 2, ""),
-        1.0,
-        "",
-        scope,
-        "measured",
-        tries,
-    )  # type: ignore[arg-type]
-
-
 def test_of_the_verdicts_only_missed_targets_are_to_be_done_and_none_twice() -> None:
+    inner = Scope("function", "f")
     verdicts = (
         verdict("unknown", "a", "install it"),
         verdict("pass", "b", "nothing"),
-        verdict("fail", "c", "inner", "function"),
+        verdict("fail", "c", "inner", scope=inner),
         verdict("fail", "d", "outer"),
-        verdict("fail", "d", "outer", "function"),
+        verdict("fail", "d", "outer", scope=inner),
         verdict("unknown", "e", "install it"),
-        verdict("unknown", "f", None),
+        verdict("unknown", "f"),
         verdict("unknown", "g", "last"),
     )
     found = views_run_text.actions(replace(documents.empty(), verdicts=verdicts))
@@ -282,14 +253,14 @@ def test_what_would_be_known_of_a_run_from_elsewhere_is_measured_there(
 
 
 def test_where_all_is_as_it_should_be_it_is_said_with_what_was_looked_at() -> None:
-    met = tuple(verdict("pass", name, None) for name in "abc")
+    met = tuple(verdict("pass", name) for name in "abc")
     sentence = "Nothing to change was found: all 3 targets that apply are met."
     for verdicts, told in (
         (met, True),
         ((*met, replace(verdict("unknown", "t", "more"), metric="time.interval")), True),
         (met[:2], False),
         ((*met, verdict("unknown", "d", "more")), False),
-        ((*met, verdict("fail", "d", None)), False),
+        ((*met, verdict("fail", "d")), False),
     ):
         document = replace(documents.empty(), state="complete", verdicts=verdicts)
         assert (sentence in run_text(document, color=False)) is told
@@ -410,31 +381,10 @@ def test_any_text_renders_and_stays_within_the_screen(text: str) -> None:
 
 def test_unknown_verdicts_of_one_cause_are_told_in_one_line() -> None:
     cause = "the counters pass was not asked for"
-    verdicts = tuple(
-        Verdict(
-            name,
-            "ipc",
-            "unknown",
-            Fact.of("not-known", message(cause), metric="ipc"),
-            Threshold(">", 2, ""),
-            None,
-            "",
-            RUN,
-            "unavailable",
-        )
-        for name in ("ipc", "l1-miss-rate", "roofline")
-    )
-    other = Verdict(
-        "no-leak",
-        "ipc",
-        "unknown",
-        message("growth not known: too few"),
-        Threshold("<", 8, ""),
-        None,
-        "",
-        RUN,
-        "unavailable",
-    )
+    why = Fact.of("not-known", message(cause), metric="ipc")
+    targets = ("ipc", "l1-miss-rate", "roofline")
+    verdicts = (verdict("unknown", name, metric="ipc", reason=why) for name in targets)
+    other = verdict("unknown", "no-leak", metric="ipc", reason=message("growth not known: too few"))
     text = run_text(replace(judged(), verdicts=(*verdicts, other)), color=False)
     assert text.count(cause) == 1
     assert "ipc, l1-miss-rate, roofline" in text

@@ -6,32 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import RUN, Scope, Threshold, Verdict, VerdictWord
+from profkit.core.types import Verdict
 from profkit.reporting import markdown
 from profkit.reporting.markdown import STEP_SUMMARY, escape_markdown
 from profkit.reporting.view import Fold, Section, table
 from profkit.reporting.views import run
 from tests import documents
+from tests.documents import verdict as of
 from tests.reporting.shown import run_markdown as render
 from tests.reporting.test_renderers import judged
-from tests.spoken import message
 
 UNKNOWN = ["## ? 2 targets not known: gated\\_mlp on cpu", "", "`a`, `b`"]
-
-
-def of(word: VerdictWord, target: str, scope: Scope = RUN, advice: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(
-        target,
-        "ipc",
-        word,
-        message(f"because of {target}"),
-        Threshold(">", 2, ""),
-        1.0,
-        "",
-        scope,
-        "measured",
-        advice,
-    )
 
 
 def lines_of(*verdicts: Verdict) -> list[str]:

@@ -14,6 +14,7 @@ from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
 from profkit.reporting.views.kernels.sweep import conclusions, markers, missing_rows, view
 from tests import sweep_documents as sweeps
+from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of
 from tests.spoken import spoken
 
@@ -54,6 +55,7 @@ def test_whatever_is_missing_every_view_says_so_in_its_width(name: str) -> None:
         assert max(map(len, typed)) <= width
     for made in (told, markdown(document)):
         assert not re.search(r"\b(?:nan|inf|None)\b", made)
+    assert problems(html(document)) == []
 
 
 def test_of_many_groups_the_first_have_a_map_and_of_the_others_it_is_said_who_is_fastest() -> None:

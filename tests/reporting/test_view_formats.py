@@ -19,12 +19,11 @@ from profkit.reporting.view import Block, Section, Status, View, plain_text
 from profkit.reporting.views import history, night, plan, run
 from profkit.reporting.views.comparison import view as comparison
 from profkit.reporting.views.kernels import generation, sweep
-from tests import gpu_documents
+from tests import gpu_documents, metal_documents
 from tests import sweep_documents as sweeps
 from tests.generation.documents import every_way
 from tests.regression.history.entries import entry, value
 from tests.regression.nightly.test_night_reports import MIXED
-from tests.reporting.html import metal_pages
 from tests.reporting.html.markup import problems
 from tests.reporting.test_comparison import ALL as COMPARISONS
 from tests.reporting.test_renderers import judged
@@ -43,7 +42,7 @@ ENTRY = entry(1, value(number=1e-3))
 VIEWS: dict[str, View] = {
     "run": run.view(judged()),
     "run on a GPU": run.view(gpu_documents.run()),
-    "run with Metal": run.view(metal_pages.document()),
+    "run with Metal": run.view(metal_documents.run()),
     "comparison": comparison.view(COMPARISONS[0]),
     "refusal": comparison.view(COMPARISONS[3]),
     "night": night.view(MIXED),

@@ -7,7 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, launch_place, outwards, percent_text
+from profkit.analysis.insights.evidence import (
+    RunEvidence,
+    idle_share,
+    launch_place,
+    launching_lines,
+    outwards,
+    percent_text,
+    words,
+)
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
@@ -34,6 +42,7 @@ _FACTORING = re.compile(
 )
 _SHAPE = re.compile(r"\[([\d,]+)\]")
 _TRANSFORM = re.compile(r"^aten::_fft_(r2c|c2c|c2r) \[(?:\d+,)*(\d+)\]")
+_SORTING = re.compile(r"^aten::_?(unique_dim|unique|sort|argsort)2?(?:_stable)? \[")
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
 _IN_CALLS = "the time that the host spends in these calls"
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
@@ -49,7 +58,7 @@ _OF_COPIES = (
         "them as they are: scaled_dot_product_attention(..., enable_gqa=True).",
     ),
     (
-        re.compile(r"\b(?:cat|stack|concatenate|append)\("),
+        re.compile(r"\b(?:cat|stack|concatenate|append)\(|aten::cat "),
         "Allocate the whole tensor once and write each part into its slice.",
     ),
 )
@@ -252,30 +261,31 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     largest = max(by_kernels, key=lambda one: one.total, default=None)
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
-    place = _copying_line(trace, by_kernels) if trace.lines else looping_place(run)
-    text = text_at(run, place)
+    place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
+    of_line = ""
+    if trace.lines:
+        place = max(by_line, key=lambda one: by_line[one], default=Place())
+    if place in by_line:
+        of_line = f"; this line makes {percent_text(100 * by_line[place] / sum(by_line.values()))} of them"
+    text = f"{text_at(run, place)} {largest.operation if largest is not None else ''}"
     yield Insight(
         "device-copies",
         "Whole arrays are copied on the GPU",
         f"{plural(count, 'copy', 'copies')}{size}{of_what} take {percent_text(100 * share)} of the time: each reads "
-        "and writes all of its data",
+        f"and writes all of its data{of_line}",
         next((change for known, change in _OF_COPIES if known.search(text)), _KEEP_LAYOUT),
         place,
         Gain(share, run.time_name, "as if nothing were copied"),
     )
 
 
-def _copying_line(trace: GpuTrace, kernels: Sequence[KernelTime]) -> Place:
-    seconds: dict[Place, float] = {}
-    for kernel in kernels:
-        if kernel.file is not None:
-            place = Place(None, None, kernel.function, kernel.file, kernel.line)
-            seconds[place] = seconds.get(place, 0.0) + kernel.total
+def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place, float]:
+    seconds = launching_lines(kernels)
     for line in trace.lines:
         copied = sum(one.seconds for one in line.transfers if one.kind == "device to device")
         if copied:
             seconds[place_of_line(line)] = seconds.get(place_of_line(line), 0.0) + copied
-    return max(seconds, key=lambda place: seconds[place]) if seconds else Place()
+    return seconds
 
 
 def text_at(run: RunEvidence, place: Place) -> str:
@@ -337,6 +347,23 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
         "iterative solver that begins with the last solution needs few products.",
         launch_place(largest),
         Gain(share, run.time_name, "as if it were factorised once"),
+    )
+
+
+def sorting(run: RunEvidence) -> Iterator[Insight]:
+    """An operation of torch that sorts, for much of the time."""
+    found = _by_operation(run, lambda one: _SORTING.match(one.operation or "") is not None)
+    word = _SORTING.match(found[0].operation or "") if found is not None else None
+    if found is None or word is None or "sort" not in found[0].kernel.name.lower():
+        return
+    largest, share = found
+    yield Insight(
+        "sorting",
+        f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
+        f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
+        words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
+        launch_place(largest),
+        Gain(share, run.time_name, "as if nothing were sorted"),
     )
 
 

@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.insights.evidence import RunEvidence, idle_share, outwards, percent_text
+from profkit.analysis.insights.gpu_lines import MANY, OFTEN, place_of_line
 from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, GpuTrace, HotSpot, Insight, LineSamples
 
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
 SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
+_CALLBACK = "/jax/_src/callback.py"
+_RANDOM = re.compile(r"^aten::(?:normal|uniform|random|bernoulli|randperm|exponential|multinomial)")
+
+
+def host_tensors(run: RunEvidence) -> Iterator[Insight]:
+    """An operation of torch that the host computes in each step, on tensors in its own memory, while a device waits."""
+    trace, idle = run.trace, idle_share(run)
+    if trace is None or idle is None or not trace.line_span or not trace.lines_of:
+        return
+    recorded = min(1.0, trace.line_span / trace.lines_of)
+    least = max(MANY, OFTEN * (trace.repeats or 0)) * recorded
+    for line in trace.lines:
+        made = line.on_host
+        share = min(idle, made.seconds / trace.line_span) if made is not None else 0.0
+        if made is None or share < OTHER or made.calls < least:
+            continue
+        name, _, shape = made.name.removeprefix("aten::").partition(" ")
+        sent = (
+            "; then it is copied to the device"
+            if any("to device" in one.kind for one in line.transfers)
+            else ""
+        )
+        yield Insight(
+            "host-tensors",
+            f"This line computes on the CPU: {name.strip('_')} of {shape or 'a tensor'}",
+            f"{format_quantity(made.seconds / made.calls, 's')} each time, {percent_text(100 * share)} of a step, in "
+            f"which the GPU is idle for {percent_text(100 * idle)}{sent}",
+            'Draw the numbers on the device: device="cuda" in this call, with torch.Generator(device="cuda") where '
+            "they are seeded."
+            if _RANDOM.match(made.name)
+            else 'Move its tensors to the device first (.to("cuda"), or make them there), so that the GPU computes '
+            "this; what belongs to loading the data can also be done in the DataLoader's workers.",
+            place_of_line(line),
+            Gain(share, run.time_name, "as if the host did not compute this"),
+        )
+
+
+def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
+    """A function of the program that a compiled step of JAX calls on the host, while the device waits for it."""
+    trace, idle = run.trace, idle_share(run)
+    if trace is None or idle is None or not trace.span:
+        return
+    for spot in run.document.hot_spots:
+        share = min(idle, spot.seconds / trace.span)
+        callers = [place.file or "" for place, _ in outwards(run, spot.where)]
+        if share < OTHER or not any(file.replace("\\", "/").endswith(_CALLBACK) for file in callers):
+            continue
+        yield Insight(
+            "host-callbacks",
+            f"JAX calls {spot.where.function} on the host in each step",
+            f"it takes {percent_text(100 * share)} of the time, in which the GPU is idle for "
+            f"{percent_text(100 * idle)}; its arguments are copied to the host before, and its result to the device "
+            "after it",
+            "Write it with jax.numpy, so that it is compiled with the step; where numpy is needed, call it once before "
+            "the loop, or for several steps at a time.",
+            spot.where,
+            Gain(share, run.time_name, "as if the host did not compute this"),
+        )
+        return
 
 
 def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight | None:

@@ -23,6 +23,11 @@ AGAIN = 4  # compilations of one function: fewer are its few shapes
 PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
+LARGE = 1e6  # bytes of a copy to the host: a result, and not a number
+COMPUTE_THERE = (
+    "Compute on the device what the host makes of it (argmax, counts, sums, averages), and copy the result alone. What "
+    "the host needs whole goes to pinned memory, beside the kernels of the next step: copy_(..., non_blocking=True)."
+)
 _OF_TORCH = (
     "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
     "torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason."
@@ -98,7 +103,8 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     if line.waits < least:
         return
     back = [one for one in line.transfers if one.kind == "device to host"]
-    reads = f", {format_quantity(back[0].bytes / max(1, back[0].count), 'B')} each" if back else ""
+    size = back[0].bytes / max(1, back[0].count) if back else 0.0
+    reads = f", {format_quantity(size, 'B')} each" if back else ""
     launched = f"; a step is {plural(round(per_launch), 'kernel')}" if per_launch >= 2 else ""
     yield Insight(
         "device-sync",
@@ -106,7 +112,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
         f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        _read_seldom(run),
+        COMPUTE_THERE if size >= LARGE else _read_seldom(run),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
     )
@@ -390,7 +396,7 @@ def works_on_attention(run: RunEvidence, kernel: KernelTime) -> bool:
 
 
 ELEMENTWISE = re.compile(
-    r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel"
+    r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel|roll_cuda"
 )
 
 

@@ -6,9 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place, percent_text
+from profkit.analysis.insights.evidence import (
+    RunEvidence,
+    instrument_seconds,
+    launch_place,
+    launching_lines,
+    percent_text,
+)
 from profkit.analysis.insights.gpu_calls import is_copy, text_at
 from profkit.analysis.insights.gpu_lines import (
+    COMPUTE_THERE,
+    LARGE,
     is_elementwise,
     looping_place,
     place_of_line,
@@ -17,7 +25,17 @@ from profkit.analysis.insights.gpu_lines import (
 )
 from profkit.analysis.timeline.origins import operation_name
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, MemoryKind, Place, Transfer
+from profkit.core.types import (
+    Gain,
+    GpuLine,
+    GpuTrace,
+    HotSpot,
+    Insight,
+    KernelTime,
+    MemoryKind,
+    Place,
+    Transfer,
+)
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -50,7 +68,9 @@ _PIN = {
 }
 _AT_ONCE = "as if kernels and the copies of both directions ran at once"
 _BEHIND_KERNELS = "overlap hides no more than the time in which kernels run"
-_HOST_COPIES = ("host to device", "device to host")
+_BACK = "device to host"
+_HOST_COPIES = ("host to device", _BACK)
+_SAVING = re.compile(r"\bsave\w*\(|\bdump\(|\.write\(|\breplace\(")
 
 
 def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
@@ -60,13 +80,20 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         lines = trace.lines if trace is not None else ()
         line = max(lines, key=_copy_seconds, default=None)
         if trace is None or line is None or not _copy_seconds(line):
-            yield insight
+            spot = repeated_spot(run) if lines else None
+            yield (
+                replace(insight, where=spot.where) if spot is not None and spot.kind == "library" else insight
+            )
             continue
         copies = [one for one in line.transfers if one.kind in _HOST_COPIES]
         count, size = sum(one.count for one in copies), sum(one.bytes for one in copies)
-        each = f"{format_quantity(size / count, 'B')} each"
-        text = f"{insight.evidence}; this line copies {times_text(trace, count)}, {each}"
-        yield replace(insight, where=place_of_line(line), evidence=text)
+        each = format_quantity(size / count, "B")
+        text = f"{insight.evidence}; this line copies {times_text(trace, count)}, {each} each"
+        insight = replace(insight, where=place_of_line(line), evidence=text)
+        if run.framework == "torch" and size >= LARGE * count and {one.kind for one in copies} == {_BACK}:
+            title = f"This line brings {each} to the host {times_text(trace, count)}"
+            insight = replace(insight, title=title, change=COMPUTE_THERE)
+        yield insight
 
 
 def _copy_seconds(line: GpuLine) -> float:
@@ -215,9 +242,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     share = pauses.seconds / trace.span
     if not regular or share < LEAST:
         return
-    spot = next(
-        (one for one in run.document.hot_spots if one.code is not None and one.code.loop is not None), None
-    )
+    spot = repeated_spot(run)
     fits = spot is not None and spot.seconds >= 0.5 * pauses.seconds
     place = spot.where if spot is not None and fits else Place()
     meanwhile = f"; it is in `{spot.code.text}` meanwhile" if spot is not None and spot.code and fits else ""
@@ -226,7 +251,10 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
-        run.in_words(
+        "Save in fewer steps, and in the background: copy the state to the host, and let a thread write it "
+        "(torch.distributed.checkpoint.async_save)."
+        if fits and spot is not None and spot.code is not None and _SAVING.search(spot.code.text)
+        else run.in_words(
             torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
             "log, save and evaluate in fewer steps, without .item() in each.",
             jax="Prepare the next batch in another thread; log and save in fewer steps, without float() in each.",
@@ -235,6 +263,20 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )
+
+
+def repeated_spot(run: RunEvidence) -> HotSpot | None:
+    """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
+    lines = run.trace.lines if run.trace is not None else ()
+    calling = {(one.file, one.function) for one in lines if one.calls >= MANY_PAUSES}
+    spots = (one for one in run.document.hot_spots if one.code is not None and one.kind != "import")
+    repeated = (
+        one
+        for one in spots
+        if (one.code is not None and one.code.loop is not None)
+        or (one.where.file, one.where.function) in calling
+    )
+    return next(repeated, None)
 
 
 def _slowed_text(trace: GpuTrace, seconds: float) -> str:
@@ -264,36 +306,32 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     share = sum(one.total for one in own) / total if total > 0 else 0.0
     if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
         return
-    largest = _largest_line(own)
-    here = [one for one in own if one.file and (one.file, one.function) == (largest.file, largest.function)]
-    known = _known_function([one for one in trace.kernels if one.file and one.function == largest.function])
-    numbers = sorted({one.line for one in here if one.line is not None})
-    lines = f"; most in lines {numbers[0]} to {numbers[-1]} of {largest.function}" if len(numbers) > 1 else ""
+    by_line = launching_lines(own)
+    place = max(
+        by_line, key=lambda one: by_line[one], default=launch_place(max(own, key=lambda one: one.total))
+    )
+    known = _known_function([one for one in trace.kernels if one.file and one.function == place.function])
+    here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
+    numbers = sorted(one.line for one in here if one.line is not None)
+    part = (
+        f"; {percent_text(100 * by_line[place] / sum(by_line.values()))} of that in this line"
+        if by_line
+        else ""
+    )
+    lines = f", most in lines {numbers[0]} to {numbers[-1]} of {place.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
         f"Use {known}: this is it, written out"
         if known
         else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
-        f"of the kernel time: each reads and writes all of its data{lines}",
+        f"of the kernel time: each reads and writes all of its data{part}{lines}",
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
         "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, cross_entropy, rms_norm) "
         "do the same for theirs.",
-        launch_place(largest)
-        if largest.file is None
-        else Place(largest.kernel.name, largest.operation, largest.function, largest.file, largest.line),
+        place,
         Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
     )
-
-
-def _largest_line(kernels: Sequence[KernelTime]) -> KernelTime:
-    """The largest kernel of the line that takes most of these kernels' time; of a known line, if any is."""
-    by_line: dict[tuple[str | None, int | None], float] = {}
-    placed = [one for one in kernels if one.file is not None]
-    for one in placed or kernels:
-        by_line[one.file, one.line] = by_line.get((one.file, one.line), 0.0) + one.total
-    most = max(by_line, key=lambda line: by_line[line])
-    return max((one for one in kernels if (one.file, one.line) == most), key=lambda one: one.total)
 
 
 def _known_function(kernels: Sequence[KernelTime]) -> str | None:

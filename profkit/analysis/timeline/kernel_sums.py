@@ -8,12 +8,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from profkit.analysis.timeline.origins import LaunchOrigins, SourceLine, TimeWindows, range_meaning
+from profkit.analysis.timeline.origins import (
+    LaunchOrigins,
+    SourceLine,
+    TimeWindows,
+    range_meaning,
+)
+from profkit.analysis.timeline.products import growing_rows
 from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
-from profkit.core.types import GpuLine, HostMemory, Kernel, KernelTime, Transfer
+from profkit.core.types import GpuLine, HostMemory, HostOperation, Kernel, KernelTime, Transfer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,14 +108,15 @@ class KernelOperation:
     `backward_of` and the line are those of most launches by it.
     """
 
-    operation: str | None
-    launches: int
-    different: int
+    operation: str | None = None
+    operation_launches: int = 0
+    operations: int = 0
     backward_of: str | None = None
     file: str | None = None
     line: int | None = None
     function: str | None = None
     flops: float | None = None
+    lines: tuple[GpuLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,7 +203,7 @@ class KernelSums:
                     ranges.get(number, ()),
                     launches.setup,
                     launches.graph,
-                    *astuple(operations.get(number, KernelOperation(None, 0, 0))),
+                    **vars(operations.get(number, KernelOperation())),
                 )
                 for number, launches in counted
             ),
@@ -261,6 +268,46 @@ _WAITS = re.compile(
 _TO_DEVICE = "host to device"
 
 
+SHORTEST = 100_000  # ns: what takes less on the host is the call itself, or a view
+
+
+class HostOperations:
+    """Operations of torch in which nothing is asked of the driver: the host computes them, on tensors of its own."""
+
+    def __init__(self, origins: LaunchOrigins, windows: TimeWindows) -> None:
+        self._origins, self._windows = origins, windows
+        self._asked: dict[
+            tuple[int, int], set[int]
+        ] = {}  # of each thread the steps in which the driver was asked
+
+    def add_calls(self, rows: Any) -> None:
+        """Calls (columns CALL)."""
+        import numpy as np
+
+        for (process, thread), moments, _ in self._origins.steps():
+            mine = rows["start"][(rows["process"] == process) & (rows["thread"] == thread)]
+            steps = np.searchsorted(moments, mine, side="right") - 1
+            self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
+
+    def summed(self) -> dict[SourceLine, HostOperation]:
+        """Of each line the operation with most time."""
+        import numpy as np
+
+        sums: dict[tuple[SourceLine, str], HostOperation] = {}
+        for key, moments, numbers in self._origins.steps():
+            spent = np.diff(moments)
+            counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
+            for step in np.flatnonzero(counts).tolist():
+                operation, backward_of, line = self._origins.origins[numbers[step]]
+                if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
+                    continue
+                known = sums.get((line, operation), HostOperation(operation, 0, 0.0))
+                seconds = known.seconds + float(spent[step]) / 1e9
+                sums[line, operation] = HostOperation(operation, known.calls + 1, seconds)
+        ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
+        return {line: one for (line, _), one in ranked}
+
+
 class LineSums:
     """Fed with the kernels, copies and calls that count."""
 
@@ -269,6 +316,7 @@ class LineSums:
         self.origins = LaunchOrigins(ranges)
         self._kernels: dict[SourceLine, list[float]] = {}
         self._waits = Counter[SourceLine]()
+        self._on_host = HostOperations(self.origins, windows)
         self._copies: dict[SourceLine, TransferSums] = {}
 
     def add_kernels(self, rows: Columns, origin: Any) -> None:
@@ -288,6 +336,7 @@ class LineSums:
         """Calls (columns CALL)."""
         import numpy as np
 
+        self._on_host.add_calls(rows)
         waits = np.array([_WAITS.search(name) is not None for name in self._tables.calls] or [False])
         rows = rows[waits[rows["name"]]] if len(rows) else rows
         if not len(rows):
@@ -320,8 +369,11 @@ class LineSums:
             calls[line] += 1
             spent[line] += entry.end - entry.start
             first, last = min(first, entry.start), max(last, entry.end)
+        on_host, rows = self._on_host.summed(), growing_rows(self.origins.origins)
         lines = [
-            self._line(line, calls[line], spent[line])
+            replace(
+                self._line(line, calls[line], spent[line]), on_host=on_host.get(line), rows=rows.get(line)
+            )
             for line in {*calls, *self._kernels, *self._waits, *self._copies}
         ]
         lines.sort(key=lambda one: (-one.kernel_seconds, -one.seconds, one.file, one.line))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from profkit.analysis.timeline.records import Range
-from profkit.core.types import GpuTrace, KernelTime
+from profkit.core.types import GpuTrace, KernelLine, KernelTime
 
 
 class LaunchOrigin(NamedTuple):
@@ -61,6 +61,11 @@ class LaunchOrigins:
             if mine.any():
                 found[mine] = numbers[np.searchsorted(moments, times[mine], side="right") - 1]
         return found
+
+    def steps(self) -> Iterator[tuple[tuple[int, int], Any, Any]]:
+        """Of each process and thread the times at which the origin changes, and its number from each on."""
+        for key, (moments, numbers) in self._steps.items():
+            yield key, moments, numbers
 
     def _steps_of(self, entries: Sequence[Range]) -> tuple[Any, Any]:
         """Times at which the origin changes in a thread, and its number from each on."""
@@ -215,7 +220,7 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     known = {
         time.kernel.scope: time
         for time in reversed(launched.kernels)
-        if (time.operation or time.file) is not None
+        if time.operation is not None or time.lines
     }
     return replace(
         trace,
@@ -226,20 +231,52 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     )
 
 
+_MODULE = re.compile(r"hlo_module=([^,#]+)")
+MATRIX_LIBRARY = (
+    "__cublas"  # how XLA calls a product that a library computes: its kernel has a name of its own
+)
+
+
+def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[KernelLine]) -> GpuTrace | None:
+    """The trace with the lines of the program that a compiler says its kernels stand for.
+
+    A name that several modules have is told by the module around the launch; where it stays open, no line is said.
+    """
+    if trace is None or not lines:
+        return trace
+    known: dict[tuple[str, str | None], set[SourceLine]] = {}
+    for one in lines:
+        for key in ((one.kernel, one.module), (one.kernel, None)):
+            known.setdefault(key, set()).add((one.file, one.line, one.function))
+
+    def lined(time: KernelTime) -> KernelTime:
+        module = next((found[1] for name in time.ranges if (found := _MODULE.search(name))), None)
+        name = time.kernel.name.partition("(")[0]
+        keys = ((name, module), (name, None), (MATRIX_LIBRARY, module))
+        places = next((known[key] for key in keys if key in known), set[SourceLine]())
+        if time.file is not None or len(places) != 1:
+            return time
+        file, line, function = next(iter(places))
+        return replace(time, file=file, line=line, function=function)
+
+    return replace(trace, kernels=tuple(map(lined, trace.kernels)))
+
+
 def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     if launched is None or time.operation is not None:
         return time
-    share = launched.operation_launches / launched.launches if launched.launches else 0.0
+    share = time.launches / launched.launches if launched.launches else 0.0
     return replace(
         time,
         operation=launched.operation,
-        operation_launches=round(share * time.launches),
+        operation_launches=round(share * launched.operation_launches),
         operations=launched.operations,
         backward_of=launched.backward_of,
         file=launched.file,
         line=launched.line,
         function=launched.function,
         flops=launched.flops,
+        lines=tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines),
     )
 
 

@@ -23,7 +23,7 @@ from profkit.analysis.timeline.origins import (
 )
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
-from profkit.core.types import ApiCall, GpuRange, GpuTrace
+from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace
 
 _LATENCY, _CALL = 0, 1  # groups of medians
 
@@ -74,6 +74,7 @@ class HostSums:
 
 MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
 MOST_NAMES = 32  # ranges that are named with one kernel
+MOST_LINES = 4  # of one configuration
 
 _Key: TypeAlias = "tuple[str, str | None]"  # name, domain
 
@@ -130,8 +131,11 @@ class RangeSums:
         every = origins.total()
         known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
         launches: Counter[str | None] = Counter()
+        by_line: Counter[SourceLine] = Counter()
         for origin, count in known:
             launches[origin.operation] += count
+            if origin.line is not None:
+                by_line[origin.line] += count
         named = {operation: count for operation, count in launches.items() if operation is not None}
         if not known:
             return None
@@ -143,13 +147,17 @@ class RangeSums:
                 of[origin.backward_of] += count
                 lines[origin.line] += count
         line = _majority(lines)
-        if operation is None and line is None:
+        if operation is None and not by_line:
             return None
         share = named[operation] / launches.total() if operation is not None else 0.0
         flops = _mean_flops(known) if computes_products(kernel) else None
         file, number, function = line if line is not None else (None, None, None)
-        most = round(share * every)
-        return KernelOperation(operation, most, len(named), _majority(of), file, number, function, flops)
+        each, most = every / launches.total(), round(share * every)
+        top = by_line.most_common(MOST_LINES)
+        places = tuple(GpuLine(*place, launches=round(count * each)) for place, count in top)
+        return KernelOperation(
+            operation, most, len(named), _majority(of), file, number, function, flops, places
+        )
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched, operations left out."""

@@ -40,6 +40,7 @@ from profkit.core.types import (
     Fact,
     Gpu,
     Hotspot,
+    KernelLine,
     PassName,
     PassPlan,
     PassResult,
@@ -197,7 +198,7 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     reasons = [Fact.of(code, said=text) for code, text in why]
     notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
     profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
-    findings = replace(findings, notes=notes, profiles=profiles)
+    findings = replace(findings, notes=notes, profiles=profiles, kernel_lines=_kernel_lines(said))
     path = folder / EXPORT
     if not path.is_file():
         return findings
@@ -217,6 +218,17 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
                 value = json.loads(line)
                 said += [value] if isinstance(value, dict) else []
     return said
+
+
+def _kernel_lines(said: Sequence[Mapping[str, Any]]) -> tuple[KernelLine, ...]:
+    """What JAX's compiled modules say of their kernels."""
+    with suppress(ValueError, TypeError):
+        rows = [row for line in said for row in line.get("kernels") or ()]
+        return tuple(
+            KernelLine(str(kernel), str(module), str(file), int(number), str(function) or None)
+            for file, number, function, kernel, module in rows
+        )
+    return ()
 
 
 def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:

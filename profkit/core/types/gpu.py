@@ -75,6 +75,9 @@ class KernelTime:
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
     flops: float | None = None
+    lines: tuple[
+        GpuLine, ...
+    ] = ()  # that launched it most often, whatever the operation: `launches` alone are told
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
@@ -102,11 +105,22 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class HostOperation:
+    """An operation of a framework that the host computes: `aten::normal_ [64,3,256,256]`."""
+
+    name: str
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class GpuLine:
     """What one line of the program did for the devices in what counts; of a backward pass the line of its forward part.
 
     `calls` of torch and their seconds on the host; `waits`: calls that wait for the device, without those that only
-    belong to a copy to it. Of the run that recorded lines: its times are longer.
+    belong to a copy to it; `on_host`: the operation with most time that the host computes itself; `rows`: of its
+    matrix products with the same weights, where each has more rows than the one before, by the same number: of the
+    first, of the last, and how many. Of the run that recorded lines: its times are longer.
     """
 
     file: str
@@ -118,7 +132,20 @@ class GpuLine:
     kernel_seconds: float = 0.0
     waits: int = 0
     transfers: tuple[Transfer, ...] = ()
+    on_host: HostOperation | None = None
+    rows: tuple[int, int, int] | None = None
     call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
+
+
+@dataclass(frozen=True)
+class KernelLine:
+    """A line of the program that a kernel of a compiled module stands for, as the compiler says it."""
+
+    kernel: str
+    module: str
+    file: str
+    line: int
+    function: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +171,16 @@ class ApiCall:
 
 
 @dataclass(frozen=True)
+class DeviceCommunication:
+    """Kernels of NCCL on one device, in seconds, as Communication has them."""
+
+    device: int
+    seconds: float
+    exposed: float
+    waiting: float | None
+
+
+@dataclass(frozen=True)
 class Communication:
     """Kernels of NCCL: means over the devices that ran any, in seconds."""
 
@@ -153,6 +190,7 @@ class Communication:
     calls: int  # of one device
     kernel: str  # the one with most time
     devices: int
+    by_device: tuple[DeviceCommunication, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from profkit.analysis.timeline.origins import operation_text
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
 from profkit.profilers.redact import Redactor
-from tests.analysis.timeline.recordings import recording
+from tests.analysis.timeline.recordings import in_turn, recording
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,20 @@ def test_lines_are_no_marked_ranges_and_operations_count_by_name() -> None:
     ]
     assert trace.kernels[0].ranges == ("step",)
     assert trace.operations == 2
+
+
+def test_code_that_is_loaded_after_the_lines_ended_moves_no_begin_behind_them() -> None:
+    launched = in_turn(["set-up", *["gemm", "relu"] * 40])
+    begins = [launch for _, _, _, launch in launched if launch is not None]
+    lines = tuple(
+        replace(one, start=begin - 1, end=begin + 1) for begin in begins[1:17] for one in (LINE, INNER)
+    )
+    load = [("cuLibraryLoadData", begins[30] + 1, begins[30] + 2)]
+    trace, _ = build_trace(recording(launched, ranges=lines, calls=load))
+    assert [[(one.line, one.launches) for one in kernel.lines] for kernel in trace.kernels] == [
+        [(12, 40)],
+        [(12, 40)],
+    ]
 
 
 def test_the_path_of_a_line_is_taken_out_as_any_other() -> None:

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import MachineError, WorkloadError
+from profkit.core.errors import WorkloadError
 from profkit.core.types import PassResult, RunDocument
 from profkit.profilers.nsys.probe import probe_nsys
-from tests.backends.cuda.conftest import MARKED, TRACE, Machine, devices
+from tests.backends.cuda.conftest import TRACE, Machine
 from tests.spoken import spoken, spoken_lines
-
-UNMARKED = "sum(range(1000))\n"
-
 
 TRACED_BY_TORCH = """
 import json, os, sys
@@ -82,22 +79,6 @@ def test_at_depth_gate_one_process_runs_under_each_tool_and_the_plan_names_the_k
 # ---------------------------------------------------------------- what goes wrong
 
 
-def test_where_counters_are_refused_the_run_goes_on_with_what_nsys_gives(machine: Machine) -> None:
-    refused = (
-        "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters "
-        "on the target device 0."
-    )
-    machine.tools(ncu={"text": refused, "report": None, "status": 1})
-    run = machine.profile(depth="gate")
-    counters = of(run, "counters")[0]
-    assert run.state == "complete"
-    assert run.trace is not None
-    assert counters.state == "failed"
-    assert "only administrators" in str(spoken(counters.reason))
-    assert counters.fix is not None
-    assert {v.verdict for v in run.verdicts if v.scope.kind == "kernel"} <= {"unknown", "not-applicable"}
-
-
 def test_an_nsys_that_leaves_no_report_is_followed_by_torchs_profiler(machine: Machine) -> None:
     assert probe_nsys(trial=False).works  # then it fails
     machine.tools(nsys={"report": False, "text": "Generated:\n    No reports were generated."})
@@ -119,43 +100,10 @@ def test_a_trace_that_lost_its_kernels_leaves_nothing_to_count(machine: Machine,
     assert "the trace lost them" in spoken(counters.reason)  # the calls that launched them are in it
 
 
-@pytest.mark.parametrize(
-    ("ending", "says"),
-    [
-        ("import os; os._exit(0)", None),
-        ("raise SystemExit(3)", "exited with 3"),
-    ],
-)
-def test_a_workload_that_ends_otherwise_under_the_profilers_costs_no_result(
-    machine: Machine, ending: str, says: str | None
-) -> None:
-    program = f"{MARKED}\nimport os\nif 'timing' not in os.environ['PROFKIT_DIRECTIVE']:\n    {ending}\n"
-    run = machine.profile(program, depth="gate")
-    assert run.state == "complete"
-    assert run.trace is not None
-    assert run.trace.launches == 39
-    for result in of(run, "trace") + of(run, "counters"):
-        assert (result.state == "failed") is (says is not None)
-        assert says is None or says in str(spoken(result.reason))
-
-
 def test_a_workload_that_fails_by_itself_is_its_own_fault_and_nothing_is_profiled(machine: Machine) -> None:
     with pytest.raises(WorkloadError, match="exited with 5"):
         machine.profile("raise SystemExit(5)")
     assert machine.calls("ncu", "workload.py") == []
-
-
-# ---------------------------------------------------------------- which backend
-
-
-def test_without_a_device_cuda_ends_with_the_drivers_reason(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    devices(monkeypatch)
-    with pytest.raises(MachineError) as caught:
-        machine.profile()
-    assert caught.value.message.startswith("--backend cuda: ")
-    assert caught.value.fix
 
 
 # ---------------------------------------------------------------- the second try
@@ -181,17 +129,6 @@ def test_without_nsys_torchs_profiler_tells_which_kernels_are_counted(
     assert run.trace.launches == 9
     assert run.plan is not None
     assert [k.kernel.name for k in run.plan.passes[-1].kernels] == ["fma32"]
-    assert of(run, "counters")[0].state == "finished"
-
-
-def test_without_any_trace_every_configuration_is_counted_with_the_smallest_set(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PROFKIT_NSYS", "/nowhere/nsys")
-    run = machine.profile(UNMARKED, depth="gate", passes=("timing", "trace", "counters"))
-    assert of(run, "trace")[0].state == "failed"  # the program did not use torch
-    counters = machine.calls("ncu", "workload.py")[0]
-    assert "--kernel-name" not in counters
     assert of(run, "counters")[0].state == "finished"
 
 

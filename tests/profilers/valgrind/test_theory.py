@@ -116,13 +116,6 @@ def test_streams_miss_every_level_once_per_line(
     assert of["D3wb"] == pytest.approx(written_back * LINES, rel=0.02)
 
 
-@pytest.mark.parametrize(("kernel", "arrays"), [("copy", 3), ("add", 4), ("triad", 6)])
-def test_bytes_to_and_from_memory(counts: Counts, kernel: str, arrays: int) -> None:
-    of = counts[kernel]
-    moved = of["line_bytes"] * (of["I3mr"] + of["D3mr"] + of["D3mw"] + of["D3wb"])
-    assert moved == pytest.approx(arrays * COUNT * 8, rel=0.02)
-
-
 def test_operations(mix: InstructionMix) -> None:
     # add: N; triad: 2 N; in double. Product: 2 side^3 in single, and side^2 to scale the result.
     assert mix.whole.flop64 == pytest.approx(3 * COUNT, rel=0.02)

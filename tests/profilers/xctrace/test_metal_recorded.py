@@ -12,7 +12,6 @@ import pytest
 from profkit.profilers.xctrace.report import read_exports
 from profkit.runtime.region.record import RegionRecord
 from tests.conftest import ROOT
-from tests.spoken import spoken
 
 EXTRACT = ROOT / "tests" / "data" / "xctrace" / "m1"
 TOC = "toc.xml"
@@ -127,17 +126,3 @@ def test_a_region_cuts_the_real_trace_as_it_cuts_a_plain_reading(folder, monkeyp
     assert metal.span == pytest.approx((end - begin) / 1e9)
     assert metal.process_busy == pytest.approx(together(own) / 1e9, abs=1e-12)
     assert metal.device_busy == pytest.approx(together([a for a in active if a[1] > a[0]]) / 1e9, abs=1e-12)
-
-
-def test_the_published_truths_of_the_whole_recording(fixtures):
-    metal = read_exports(fixtures / "xctrace" / "m1-metal-system-trace").metal
-    assert metal.device_busy == pytest.approx(23.0e-3, rel=2e-3)
-    assert metal.span == pytest.approx(578e-3, rel=1e-3)
-    assert round(100 * metal.device_busy / metal.span, 1) == 4.0
-    assert metal.process_busy == pytest.approx(8.26e-3, rel=1e-3)
-
-
-def test_what_the_recording_lacks_is_told_with_its_reason(folder):
-    absent = {one.what: one for one in read_exports(folder).metal.absent}
-    assert "Counter Set: (null)" in spoken(absent["metal-gpu-counter-intervals"].reason)
-    assert "--instrument 'Metal GPU Counters'" in absent["metal-gpu-counter-intervals"].fix

@@ -67,13 +67,6 @@ def test_a_backend_there_is_not_is_a_usage_error_that_names_those_there_are() ->
         diagnose("tpu")
 
 
-def test_what_blocks_a_backend_is_told_in_words() -> None:
-    cuda = Check("cuda backend", "missing", "profkit does not use them yet")
-    no_perf = Check("perf", "missing", "not on PATH")
-    assert blocking_reason("cuda", (cuda,)) == "profkit does not use them yet"
-    assert blocking_reason("cpu", (cuda, no_perf)) is None
-
-
 def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
     found = {check.name: check for check in diagnose("cuda")}
     assert (blocking_reason("cuda", tuple(found.values())) is None) == bool(read_gpus())

@@ -19,13 +19,11 @@ from profkit.core.types import (
     Outcome,
     Sample,
     Scope,
-    Threshold,
-    Verdict,
     WorkloadOutcome,
 )
 from profkit.regression.nightly.workflow import build_night, exit_code, night_to_text
+from tests.documents import verdict
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
-from tests.spoken import message
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
 REGION = Scope("region", "work")
@@ -129,12 +127,9 @@ def hostile() -> Night:
         commit=HOSTILE,
         since=HOSTILE,
     )
-    verdict = Verdict(
-        HOSTILE, "ipc", "fail", message(HOSTILE), Threshold(">", 1, ""), None, "", Scope("run"), "measured"
-    )
     one = workload(
         HOSTILE, "regressed", metrics=(bad,), reason=Fact.message(HOSTILE), fix=HOSTILE,
-        run=HOSTILE, log=HOSTILE, ending="died", verdicts=(verdict,),
+        run=HOSTILE, log=HOSTILE, ending="died", verdicts=(verdict("fail", HOSTILE),),
     )  # fmt: skip
     return replace(night(one, notes=(Fact.message(HOSTILE),)), name=HOSTILE, id="n1")
 

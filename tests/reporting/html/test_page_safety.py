@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profkit.core.types import RunDocument
 from profkit.reporting.html.elements import island, link
+from profkit.reporting.html.page import render as render_page
+from profkit.reporting.views.kernels.sweep import view as sweep_view
 from tests import documents, page_documents
+from tests import sweep_documents as sweeps
+from tests.browser import visit
 from tests.reporting.html.conftest import Show
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import run_page as render
@@ -26,6 +32,16 @@ def test_names_that_are_markup_are_shown_and_run_nothing(show: Show) -> None:
     assert page.title() == "</script><script>document.title='ran'</script> on cuda"
     assert page.locator("#kernel-table tbody tr:not([hidden])").count() == 3
     assert page.locator("main script, main img, main svg[onload]").count() == 0
+
+
+def test_names_in_a_sweep_run_nothing_either(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render_page(sweep_view(sweeps.hostile())), encoding="utf-8")
+    assert problems(path.read_text(encoding="utf-8")) == []
+    with visit(browser, path) as opened:
+        opened.page.locator("#kernel-table tbody tr:not([hidden])").nth(1).click()
+        assert opened.page.title().startswith("Sweep on </script><script>document.title='ran'")
+        assert opened.page.locator("main script").count() == 0
 
 
 def test_even_markup_that_slipped_through_could_run_nothing(show: Show, gpu_document: RunDocument) -> None:

@@ -273,8 +273,3 @@ def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
     summary = summed(document)["gpu"]
     assert summary.headline.endswith("For 82.0 % of the time it only copies.")
     assert "82.0 %" in dict(rows_of(summary, "Timeline")).values()
-
-
-# ---------------------------------------------------------------- Apple GPUs
-
-BY_TIME = "Encoders by GPU time"

@@ -1,0 +1,45 @@
+"""The lines of kernels, out of a module as XLA wrote it for an H200, and the trace that takes them."""
+
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.timeline.origins import with_compiled_lines
+from profkit.core.types import GpuTrace, Kernel, KernelLine, KernelTime
+from profkit.runtime.passes.host.compilers import lines_of_module
+
+MODULE = (Path(__file__).parents[2] / "data" / "cuda" / "texts" / "xla_module.hlo.txt").read_text()
+
+
+def test_a_fusion_and_a_library_call_have_the_line_of_the_program() -> None:
+    assert list(lines_of_module(MODULE, lambda _: False)) == [
+        ["jax_steps.py", 9, "step", "__cublas"],
+        ["jax_steps.py", 9, "step", "triton_softmax_2"],
+        ["jax_steps.py", 10, "step", "gemm_fusion_dot_general_3"],
+    ]
+
+
+def test_of_a_packages_lines_the_one_of_the_program_that_calls_it_counts() -> None:
+    packaged = MODULE.replace("file_name_id=1 function_name_id=3", "file_name_id=2 function_name_id=3")
+    packaged = packaged.replace('1 "jax_steps.py"', '1 "jax_steps.py"\n2 "/site-packages/layers.py"')
+    lines = {tuple(row[:3]) for row in lines_of_module(packaged, lambda file: "site-packages" in file)}
+    assert lines == {("jax_steps.py", 18, "main")}
+
+
+def test_what_older_versions_wrote_into_each_instruction_is_read() -> None:
+    of_it = 'metadata={op_name="a" source_file="m.py" source_line=4}'
+    written = f"ENTRY %main {{\n  ROOT %add.1 = f32[] fusion(%x), {of_it}\n}}"
+    assert list(lines_of_module(written, lambda _: False)) == [["m.py", 4, "", "add_1"]]
+
+
+@pytest.mark.parametrize(("module", "line"), [("jit_step", 9), ("jit_other", 3), ("jit_none", None)])
+def test_a_name_of_two_modules_is_told_by_the_one_around_the_launch(module: str, line: int | None) -> None:
+    known = [
+        KernelLine("loop_add_fusion", "jit_step", "a.py", 9),
+        KernelLine("loop_add_fusion", "jit_other", "a.py", 3),
+    ]
+    ranges = (f"XlaModule:#hlo_module={module},program_id=0#",)
+    time = KernelTime(Kernel("loop_add_fusion", (1, 1, 1), (32, 1, 1)), 2, 0.1, ranges=ranges)
+    traced = with_compiled_lines(GpuTrace("nsys", (time,)), known)
+    assert traced is not None
+    assert traced.kernels[0].line == line
