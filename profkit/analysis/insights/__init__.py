@@ -40,6 +40,9 @@ RULES: tuple[Rule, ...] = (
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic, of_host=True),
     Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True),
     Rule("debug-checks", gpu_lines.debug_checks, of_host=True),
+    Rule("graphs-captured-again", gpu_calls.graphs_captured_again, of_host=True),
+    Rule("repeated-pinning", gpu_calls.repeated_pinning, of_host=True),
+    Rule("managed-memory", gpu_calls.managed_memory, of_host=True),
     Rule("device-allocations", gpu_calls.device_allocations, of_host=True),
     Rule("small-copies", gpu_calls.small_copies, of_host=True),
     Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True),
@@ -82,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     Rule("serial-atomics", gpu_latency.serial_atomics),
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
+    Rule("device-heap", gpu_latency.device_heap),
     Rule("divergent-warps", gpu_latency.divergent_warps),
     Rule("small-grid", gpu_launch.small_grid),
     Rule("last-wave", gpu_launch.last_wave),
@@ -94,13 +98,9 @@ LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place 
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
 # rules that say why a device waits
 _CAUSES = (
-    "debug-checks",
-    "device-allocations",
-    "small-copies",
-    "not-compiled",
-    "host-tensors",
-    "host-callbacks",
-)
+    "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
+    "not-compiled", "host-tensors", "host-callbacks",
+)  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")

@@ -208,6 +208,11 @@ class RunEvidence:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
 
+    def share_of(self, kernels: Sequence[KernelTime]) -> float:
+        """The share of the whole time that these kernels of the trace take."""
+        total = sum(one.total for one in self.trace.kernels) if self.trace is not None else 0.0
+        return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
+
     @property
     def framework(self) -> str:
         """What the program's work for the device is written in: torch, jax or cuda; empty where that is not known."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from profkit.analysis.insights.evidence import (
+    MEMORY_UNITS,
     PIPES,
     KernelEvidence,
     RunEvidence,
@@ -18,16 +20,14 @@ from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import stalls
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Insight, KernelInstruction
+from profkit.core.types import GpuLine, Insight, KernelInstruction
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
-ALWAYS, LITTLE = (
-    90.0,
-    10.0,
-)  # % of the time that a slice works, and of the peak that L2 and DRAM reach meanwhile
+ALWAYS, LITTLE = 90.0, 10.0  # % of the time that a slice works, and of the peak of L2 and DRAM meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
+HEAP = 0.5  # of L1's sectors: with less the heap is not what a kernel does
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
 LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
 UNUSED = 5.0  # % of its peak: a unit that is used less fills no queue
@@ -217,19 +217,14 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
     for kernel in run.kernels:
         if kernel.owner != "user" or not _crowded_slices(kernel) or _serial_atomics(kernel):
             continue
+        fraction = 1 - kernel.values["balance.l2"] / 100
         yield insight_on(
             "uneven-l2-slices",
             kernel,
             "Spread the accesses over the slices of L2",
             _slices_text(kernel),
             words("uneven-l2-slices"),
-            bounded_gain(
-                run,
-                kernel,
-                1 - kernel.values["balance.l2"] / 100,
-                "until all slices of L2 are as busy",
-                ("L2",),
-            ),
+            bounded_gain(run, kernel, fraction, "until all slices of L2 are as busy", ("L2",)),
             ("balance.l2", "l2.busiest_slice"),
         )
 
@@ -255,13 +250,46 @@ def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
+def device_heap(run: RunEvidence) -> Iterator[Insight]:
+    """Kernels that call malloc or new, whose own loads and stores are little of what goes through L1."""
+    for kernel in run.kernels:
+        line, others = _heap_line(run, kernel), _share_of_others(kernel)
+        if line is not None:
+            yield insight_on(
+                "device-heap",
+                kernel,
+                f"Take {line.call} out of the kernel: all threads share one heap",
+                f"{percent_text(100 * others)} of the sectors that L1 looks up belong to no load or store of the "
+                "kernel's own code: each thread goes through the lists of the heap, to take memory and to free it",
+                "An array of fixed size (a constant, a template parameter) in the thread lives in registers; a larger "
+                "one in shared memory, or in a buffer of cudaMalloc with a part for each thread.",
+                bounded_gain(run, kernel, others, "as if the kernel did its own work alone", MEMORY_UNITS),
+                where=replace(kernel.place, file=line.file, line=line.line),
+            )
+
+
+def _heap_line(run: RunEvidence, kernel: KernelEvidence) -> GpuLine | None:
+    """Where its source takes memory from the heap of the device, if that is what it mostly does."""
+    lines, time = run.trace.lines if run.trace is not None else (), kernel.row.time
+    heap = {one.function: one for one in lines if one.call in ("malloc", "new")}
+    return heap.get(time.function) if time is not None and _share_of_others(kernel) >= HEAP else None
+
+
+def _share_of_others(kernel: KernelEvidence) -> float:
+    """Of the sectors that L1 looks up the share that its own code does not ask for: the driver's functions do."""
+    every = sum(kernel.counters.get(f"l1tex__t_sectors_lookup_{how}.sum", 0.0) for how in ("hit", "miss"))
+    name = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{}.sum"
+    own = sum(kernel.counters.get(name.format(way), every) for way in ("ld", "st"))
+    return 1 - own / every if every else 0.0
+
+
 def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
     """Warps of which many threads are idle, in a kernel that instructions limit or that waits for itself."""
     for kernel in run.kernels:
         active = kernel.values.get("warp.execution_efficiency")
         if active is None or active > 75 or kernel.owner != "user":  # NVIDIA's own rule: 24 of 32
             continue
-        if kernel.bound in ("dram", "l2", "tensor", "launch"):
+        if kernel.bound in ("dram", "l2", "tensor", "launch") or _heap_line(run, kernel) is not None:
             continue
         yield insight_on(
             "divergent-warps",

@@ -134,6 +134,7 @@ class GpuLine:
     transfers: tuple[Transfer, ...] = ()
     on_host: HostOperation | None = None
     rows: tuple[int, int, int] | None = None
+    call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
 
 
 @dataclass(frozen=True)
