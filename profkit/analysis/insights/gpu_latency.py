@@ -261,8 +261,7 @@ def device_heap(run: RunEvidence) -> Iterator[Insight]:
                 f"Take {line.call} out of the kernel: all threads share one heap",
                 f"{percent_text(100 * others)} of the sectors that L1 looks up belong to no load or store of the "
                 "kernel's own code: each thread goes through the lists of the heap, to take memory and to free it",
-                "An array of fixed size (a constant, a template parameter) in the thread lives in registers; a larger "
-                "one in shared memory, or in a buffer of cudaMalloc with a part for each thread.",
+                words("device-heap"),
                 bounded_gain(run, kernel, others, "as if the kernel did its own work alone", MEMORY_UNITS),
                 where=replace(kernel.place, file=line.file, line=line.line),
             )

@@ -104,7 +104,9 @@ def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLin
         made = [one for one in trace.api if one.name.partition("_")[0] == name]  # cudaMemcpy_v3020, too
         if name == "cudaMallocManaged" and managed:  # before what counts
             yield GpuLine(*found_at[0][1:], transfers=managed, call=name)
-        if len(repeated) != 1 or not made:
+        # Of several that allocate in loops the first stands for all; a copy or a wait has to be the one.
+        named = len(repeated) == 1 or (repeated[0][0] and not re.search("Memcpy|Synchronize", name))
+        if not named or not made:
             continue
         _, file, line = repeated[0]
         calls, seconds = sum(one.calls for one in made), sum(one.seconds for one in made)

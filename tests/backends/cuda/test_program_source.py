@@ -48,6 +48,11 @@ def test_of_two_copies_in_loops_none_is_named(tmp_path: Path) -> None:
     assert lines_of(f"for (;;) {{\n{one}\n{one}\n}}", tmp_path, cudaMemcpy=10) == []
 
 
+def test_of_several_that_pin_in_loops_the_first_stands_for_all(tmp_path: Path) -> None:
+    body = "cudaHostAlloc(a, 9, 0);\nfor (;;) {\ncudaHostAlloc(a, 9, 0);\ncudaHostAlloc(b, 9, 0);\n}"
+    assert lines_of(body, tmp_path, cudaHostAlloc=90) == [(5, 0, ())]
+
+
 def test_a_synchronisation_that_is_the_only_one_waits_as_often_as_it_was_called(tmp_path: Path) -> None:
     body = "work<<<1, 32>>>(x);\ncudaDeviceSynchronize();"
     assert lines_of(body, tmp_path, cudaDeviceSynchronize=70) == [(4, 70, ())]
