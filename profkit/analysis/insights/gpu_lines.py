@@ -402,10 +402,8 @@ ELEMENTWISE = re.compile(
 
 def elementwise_share(run: RunEvidence) -> float:
     """The share of the time that ATen's kernels for each element take."""
-    trace = run.trace
-    total = sum(one.total for one in trace.kernels) if trace is not None else 0.0
-    own = sum(one.total for one in trace.kernels if is_elementwise(one)) if trace is not None else 0.0
-    return own / total * run.gpu_share if total > 0 else 0.0
+    kernels = run.trace.kernels if run.trace is not None else ()
+    return run.share_of([one for one in kernels if is_elementwise(one)])
 
 
 def is_elementwise(kernel: KernelTime) -> bool:

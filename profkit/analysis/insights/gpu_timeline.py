@@ -13,7 +13,7 @@ from profkit.analysis.insights.evidence import (
     launching_lines,
     percent_text,
 )
-from profkit.analysis.insights.gpu_calls import is_copy
+from profkit.analysis.insights.gpu_calls import is_copy, text_at
 from profkit.analysis.insights.gpu_lines import (
     COMPUTE_THERE,
     LARGE,
@@ -66,6 +66,8 @@ _PIN = {
     "torch": "tensor.pin_memory(), DataLoader(pin_memory=True).",
     "cuda": "cudaHostAlloc, cudaHostRegister.",
 }
+_AT_ONCE = "as if kernels and the copies of both directions ran at once"
+_BEHIND_KERNELS = "overlap hides no more than the time in which kernels run"
 _BACK = "device to host"
 _HOST_COPIES = ("host to device", _BACK)
 _SAVING = re.compile(r"\bsave\w*\(|\bdump\(|\.write\(|\breplace\(")
@@ -138,13 +140,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
                 jax="jax.device_put of the next batch before the results of this one are read.",
                 cuda="Two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
             ),
-            gain=Gain(
-                min(exposed, hidden),
-                run.time_name,
-                "as if kernels and the copies of both directions ran at once"
-                if both
-                else "overlap hides no more than the time in which kernels run",
-            ),
+            gain=Gain(min(exposed, hidden), run.time_name, _AT_ONCE if both else _BEHIND_KERNELS),
         )
     else:
         where = "from the host to the device" if first.kind == "host to device" else "back to the host"
@@ -188,9 +184,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     paused = trace.pauses.seconds if trace.pauses is not None else 0.0
     starved = max(0.0, starved - paused)
     gap = trace.largest_gap or 0.0
-    if (
-        not paused and gap > 0.5 * idle
-    ):  # the begin of a region, a file that is read: what the rest is, is the loop
+    # The begin of a region, a file that is read: what the rest is, is the loop.
+    if not paused and gap > 0.5 * idle:
         starved = max(0.0, starved - gap)
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
     if share < LEAST or trace.launches < MANY_LAUNCHES:
@@ -202,10 +197,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     place = place_of_line(line) if line is not None else looping_place(run)
     of_line = ""
     if line is not None:
-        part = line.launches / sum(one.launches for one in trace.lines)
-        of_line = (
-            f"; this line launches {percent_text(100 * part)} of them, {times_text(trace, line.launches)}"
-        )
+        part = percent_text(100 * line.launches / sum(one.launches for one in trace.lines))
+        of_line = f"; this line launches {part} of them, {times_text(trace, line.launches)}"
     yield Insight(
         "late-launches",
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
@@ -233,13 +226,7 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
 
 
 def _steps_optimizer(run: RunEvidence, place: Place) -> bool:
-    texts = (
-        line.code.text
-        for sampled in run.document.sampled
-        for line in sampled.lines
-        if line.code is not None and (line.file, line.line) == (place.file, place.line)
-    )
-    return place.file is not None and any(re.search(r"\bopt\w*\.step\(", text) for text in texts)
+    return place.file is not None and re.search(r"\bopt\w*\.step\(", text_at(run, place)) is not None
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
