@@ -157,7 +157,8 @@ def _reading(
     usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
     if not usable:
         why, nearest = _why_not(ways, index, facts.table)
-        if info.name in facts.table.missing and not _present(ways, index, facts.table):
+        above = (facts.table.resolve(name) for way in ways for name in way.over.names)
+        if info.name in facts.table.missing and not any(name in index for name in above):
             why = Fact(facts.table.missing[info.name])
         return _unavailable(info, why, nearest, scope=scope, facts=facts)
     # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
@@ -211,10 +212,6 @@ def _impossible(info: MetricInfo, value: float) -> Fact | None:
     if info.least is not None and value < info.least - slack:
         return Fact.of("less-than", value=value, limit=info.least, unit=info.unit)
     return None
-
-
-def _present(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
-    return any(table.resolve(name) in index for way in ways for name in way.over.names)
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
