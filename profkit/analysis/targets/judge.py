@@ -136,8 +136,8 @@ def verdict_on(
         return verdict("unknown", Fact(TOGETHER, parts=(value, why)))
     if (guard := first(target.guard, False)) is not None:
         condition, why = guard
-        known = [r.reason for r in readings if r.metric == condition.metric and r.value is not None]
-        why = replace(why, parts=(known[0],)) if known and known[0] is not None else why
+        said = [r.reason for r in readings if r.metric == condition.metric and r.value is not None][:1]
+        why = replace(why, parts=tuple(remark for remark in said if remark is not None) or why.parts)
         return verdict("unknown", Fact("but", parts=(value, why)), (condition.fix,) * bool(condition.fix))
     warning = _multiplexing_warning(reading, threshold)
     if warning is None and target.timed:
