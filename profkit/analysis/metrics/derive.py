@@ -185,7 +185,7 @@ def _reading(
         unit=info.unit,
         quality=quality,
         scope=scope,
-        source=Source(facts.tool, ", ".join(best.names), facts.artifact, best.text),
+        source=_source(best, facts),
         reason=together(Fact(best.note) if best.note else None, remark),
         share=share if any(index[facts.table.resolve(n)].share is not None for n in best.names) else None,
     )
@@ -261,20 +261,12 @@ def _zero(way: Formula, counts: Sum) -> Fact:
     return Fact(way.zero) if way.zero else Fact.of("is-zero", counts=counts.text)
 
 
+def _source(way: Formula | None, facts: _Facts) -> Source:
+    names, text = (", ".join(way.names), way.text) if way is not None else (None, None)
+    return Source(facts.tool, names, facts.artifact, text)
+
+
 def _unavailable(
     info: MetricInfo, reason: Fact, way: Formula | None = None, *, scope: Scope, facts: _Facts
 ) -> Reading:
-    return Reading(
-        metric=info.name,
-        value=None,
-        unit=info.unit,
-        quality="unavailable",
-        scope=scope,
-        source=Source(
-            facts.tool,
-            ", ".join(way.names) if way else None,
-            facts.artifact,
-            way.text if way else None,
-        ),
-        reason=reason,
-    )
+    return Reading(info.name, None, info.unit, "unavailable", scope, _source(way, facts), reason)
