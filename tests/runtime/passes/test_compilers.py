@@ -15,7 +15,6 @@ from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
 from profkit.runtime.passes.host.compilers import JaxCompiler, TritonTuner
 from profkit.runtime.passes.host.everywhere import call_after_import
-from profkit.runtime.passes.host.operation_lines import is_foreign
 
 
 def said(out: Path) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def test_what_jax_compiles_again_stands_at_the_line_that_calls_it(
         sys.modules, "jax.monitoring", SimpleNamespace(register_event_duration_secs_listener=heard.append)
     )
     monkeypatch.setitem(sys.modules, "jax", SimpleNamespace())
-    compiler = JaxCompiler(str(tmp_path / "out"), is_foreign)
+    compiler = JaxCompiler(str(tmp_path / "out"))
     compiler.start()
     (listener,) = heard
     for _ in range(3):

@@ -16,6 +16,8 @@ from itertools import takewhile
 from types import FrameType
 from typing import Any
 
+from .own_library import is_foreign
+
 SCHEMA = "profkit.operations/1"
 MOST_ROWS = 10
 COMPILE_LOGS = (
@@ -90,8 +92,8 @@ class CompilerLog(logging.Handler):
 class JaxCompiler:
     """Counts what JAX compiles, by the line of the program that asked for it."""
 
-    def __init__(self, out: str, is_foreign: Callable[[str], bool]) -> None:
-        self._out, self._is_foreign = out, is_foreign
+    def __init__(self, out: str) -> None:
+        self._out = out
         self._compiled: dict[tuple[str, int, str, str], list[float]] = {}
 
     def start(self) -> None:
@@ -99,16 +101,15 @@ class JaxCompiler:
         importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
 
     def _hear(self, event: str, seconds: float, **about: Any) -> None:
-        if event.endswith("/backend_compile_duration"):
-            with suppress(Exception):  # the program comes first
-                self._note(seconds, str(about.get("fun_name", "")), sys._getframe(1))
-
-    def _note(self, seconds: float, name: str, frame: FrameType) -> None:
-        while frame.f_back is not None and self._is_foreign(frame.f_code.co_filename):
-            frame = frame.f_back
-        code = frame.f_code
-        place = (os.path.abspath(code.co_filename), frame.f_lineno, code.co_name, name)
-        self._compiled.setdefault(place, []).append(seconds)
+        if not event.endswith("/backend_compile_duration"):
+            return
+        with suppress(Exception):  # the program comes first
+            frame: FrameType = sys._getframe(1)
+            while frame.f_back is not None and is_foreign(frame.f_code.co_filename):
+                frame = frame.f_back
+            file, name = os.path.abspath(frame.f_code.co_filename), str(about.get("fun_name", ""))
+            place = (file, frame.f_lineno, frame.f_code.co_name, name)
+            self._compiled.setdefault(place, []).append(seconds)
 
     def finish(self) -> None:
         """The process ends: lines that had the same function compiled again, and those that kernels stand for."""
@@ -117,7 +118,7 @@ class JaxCompiler:
         rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]
         kernels: list[list[object]] = []
         with suppress(Exception):
-            kernels = kernel_lines(sys.modules["jax"].devices()[0].client, self._is_foreign)
+            kernels = kernel_lines(sys.modules["jax"].devices()[0].client, is_foreign)
         if rows or kernels:
             add_to_file(self._out, jax=rows, kernels=kernels)
 
