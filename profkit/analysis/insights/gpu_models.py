@@ -9,15 +9,19 @@ from math import prod
 
 from profkit.analysis.insights.evidence import RunEvidence, launching_lines, outwards, percent_text
 from profkit.analysis.insights.gpu_lines import LEAST, place_of_line
+from profkit.core.formatting import plural
 from profkit.core.types import Gain, GpuLine, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the GPU's time
+MOST = 4  # tables that are named
 SPARSE = 20  # times as many rows in a table as a batch looks up
 HALF = 0.5  # of the scores of causal attention lie above the diagonal
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
-_MASKED = re.compile(r"^aten::_scaled_dot_product_efficient_attention ")
+_MASKED = re.compile(
+    r"^aten::_(?:scaled_dot_product_(?:efficient|cudnn)_attention|(?:cudnn|efficient)_attention_forward) "
+)
 
 
 def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
@@ -63,27 +67,27 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
         for text in (one.operation, one.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
-    for table, looked_up in tables.items():
-        rows = int(table.split(",")[0])
-        own = [
-            one
-            for one in kernels
-            if f"[{table}]" in f"{one.operation} {one.backward_of}" and not _looks_up(one)
-        ]
-        share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
-        if rows < SPARSE * looked_up or share < MUCH:
-            continue
-        by_line = launching_lines(own)
-        yield Insight(
-            "dense-gradient",
-            "The gradient of this embedding is dense: all rows are worked on in each step",
-            f"a table of {rows:,} rows, of which a batch looks up {looked_up:,}; its gradient and the optimizer's "
-            f"passes over it take {percent_text(100 * share)} of the time",
-            "nn.Embedding(..., sparse=True) with torch.optim.SparseAdam (or SGD, Adagrad) touches the rows of the "
-            "batch alone; dense parameters keep an optimizer of their own.",
-            max(by_line, key=lambda place: by_line[place], default=Place()),
-            Gain(share * (1 - looked_up / rows), run.time_name, "as if only these rows were worked on"),
-        )
+    large = [table for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used]
+    own = [
+        one
+        for one in kernels
+        if not _looks_up(one) and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in large)
+    ]
+    share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
+    if share < MUCH:
+        return
+    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
+    by_line = launching_lines(own)
+    yield Insight(
+        "dense-gradient",
+        "The gradient of an embedding is dense: all its rows are worked on in each step",
+        f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
+        f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
+        "nn.Embedding(..., sparse=True) with torch.optim.SparseAdam (or SGD, Adagrad) touches the rows of the batch "
+        "alone; dense parameters keep an optimizer of their own.",
+        max(by_line, key=lambda place: by_line[place], default=Place()),
+        Gain(share * (1 - 1 / SPARSE), run.time_name, "as if only these rows were worked on"),
+    )
 
 
 def _looks_up(kernel: KernelTime) -> bool:
@@ -123,9 +127,10 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     if share >= MUCH:
         yield Insight(
             "masked-attention",
-            "Give attention a flag instead of a mask: with a mask it cannot use its fastest kernels",
-            f"attention with an attn_mask takes {percent_text(100 * share)} of the time, in memory-efficient kernels",
-            "Causal: is_causal=True, which also skips half of the scores. Padding: sort by length, or nested tensors. "
+            "Give attention a flag instead of a mask, where one says the same",
+            f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
+            "for each pair of tokens, and what it hides is computed all the same",
+            "Causal: is_causal=True, which skips half of the scores. Padding: sort by length, or nested tensors. "
             "Others: torch.nn.attention.flex_attention, compiled, skips blocks that are masked away.",
             _most(own),
             Gain(HALF * share, run.time_name, "as if the half that a causal mask hides were skipped"),
