@@ -152,12 +152,7 @@ def main_operation(time: KernelTime) -> str | None:
 
 def launch_place(time: KernelTime) -> Place:
     """The kernel, the operation that launched it, and the line of the program, as far as they are known."""
-    operation = main_operation(time)
-    if operation is None and time.operation is not None:
-        most = next((one for one in time.lines if 2 * one.launches > time.launches), None)
-        line = (most.function, most.file, most.line) if most is not None else ()
-        return Place(time.kernel.name, None, *line)
-    return Place(time.kernel.name, operation, time.function, time.file, time.line)
+    return Place(time.kernel.name, main_operation(time), time.function, time.file, time.line)
 
 
 def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:

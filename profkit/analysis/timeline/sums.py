@@ -128,35 +128,29 @@ class RangeSums:
 
     def _commonest(self, origins: Counter[int], kernel: str) -> KernelOperation | None:
         """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
-        every = origins.total()
         known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
-        launches: Counter[str | None] = Counter()
-        by_line: Counter[SourceLine] = Counter()
+        launches, of = Counter[str | None](), Counter[tuple[str | None, str | None]]()
+        lines = Counter[SourceLine | None]()
         for origin, count in known:
             launches[origin.operation] += count
-            if origin.line is not None:
-                by_line[origin.line] += count
-        named = {operation: count for operation, count in launches.items() if operation is not None}
-        if not known:
+            of[origin.operation, origin.backward_of] += count
+            lines[origin.line] += count
+        if not known or (not any(launches) and not any(lines)):
             return None
-        operation = max(named, key=lambda name: named[name]) if named else None
-        of: Counter[str | None] = Counter()
-        lines: Counter[SourceLine | None] = Counter()
-        for origin, count in known:
-            if origin.operation == operation:
-                of[origin.backward_of] += count
-                lines[origin.line] += count
-        line = _majority(lines)
-        if operation is None and not by_line:
-            return None
-        share = named[operation] / launches.total() if operation is not None else 0.0
-        flops = _mean_flops(known) if computes_products(kernel) else None
-        file, number, function = line if line is not None else (None, None, None)
-        each, most = every / launches.total(), round(share * every)
-        top = by_line.most_common(MOST_LINES)
-        places = tuple(GpuLine(*place, launches=round(count * each)) for place, count in top)
+        each = origins.total() / launches.total()
+        operation = next((name for name, _ in launches.most_common(2) if name is not None), None)
         return KernelOperation(
-            operation, most, len(named), _majority(of), file, number, function, flops, places
+            operation,
+            round(each * launches[operation]) if operation is not None else 0,
+            sum(name is not None for name in launches),
+            _majority(Counter({back: count for (name, back), count in of.items() if name == operation})),
+            *(_majority(lines) or (None, None, None)),
+            _mean_flops(known) if computes_products(kernel) else None,
+            tuple(
+                GpuLine(*place, launches=round(count * each))
+                for place, count in lines.most_common(MOST_LINES)
+                if place is not None
+            ),
         )
 
     def names(self) -> dict[int, tuple[str, ...]]:
