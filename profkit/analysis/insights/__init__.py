@@ -53,6 +53,9 @@ RULES: tuple[Rule, ...] = (
     Rule("late-launches", gpu_timeline.late_launches, of_host=True),
     Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
     Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("one-hot-product", gpu_calls.one_hot_products),
+    Rule("product-order", gpu_calls.product_order),
+    Rule("evaluated-each-step", gpu_calls.evaluated_each_step),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
     Rule("fft-length", gpu_calls.fft_lengths),
@@ -91,6 +94,7 @@ _CAUSES = (
     "not-compiled",
     "host-tensors",
     "host-callbacks",
+    "evaluated-each-step",
 )
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.

@@ -168,6 +168,19 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
     return seconds
 
 
+def main_line(kernels: Sequence[KernelTime]) -> Place:
+    """The line that launched most of these kernels' time; where none is known the place of the largest."""
+    by_line = launching_lines(kernels)
+    return max(
+        by_line, key=by_line.__getitem__, default=launch_place(max(kernels, key=lambda one: one.total))
+    )
+
+
+def part_text(by_line: Mapping[Place, float], place: Place) -> str:
+    """What one of the lines is of all, in %."""
+    return percent_text(100 * by_line[place] / sum(by_line.values()))
+
+
 DEEPEST = 6  # callers that are looked at
 _NAMES = {"torch": "PyTorch", "jax": "JAX", "cuda": "CUDA"}
 
@@ -200,6 +213,11 @@ class RunEvidence:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
 
+    def kernel_share(self, kernels: Iterable[KernelTime]) -> float:
+        """The share of the time in which these kernels run."""
+        total = sum(one.total for one in self.trace.kernels) if self.trace is not None else 0.0
+        return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
+
     @property
     def framework(self) -> str:
         """What the program's work for the device is written in: torch, jax or cuda; empty where that is not known."""
@@ -228,6 +246,13 @@ class RunEvidence:
         if trace is not None and trace.repeats and not trace.marked:
             return "a step"
         return "the marked region" if trace is not None and trace.marked else "the traced time"
+
+
+def text_at(run: RunEvidence, place: Place) -> str:
+    """The source of a line, where it was sampled."""
+    lines = (line for sampled in run.document.sampled for line in sampled.lines)
+    here = (one.code for one in lines if (one.file, one.line) == (place.file, place.line))
+    return next((code.text for code in here if code is not None), "")
 
 
 def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineSamples]]]:

@@ -3,8 +3,10 @@ device, sums into few places, factorisations, lengths of FFTs."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from math import prod
 
 from profkit.analysis.insights.evidence import (
@@ -12,16 +14,31 @@ from profkit.analysis.insights.evidence import (
     idle_share,
     launch_place,
     launching_lines,
+    main_line,
     outwards,
+    part_text,
     percent_text,
+    text_at,
 )
-from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
+from profkit.analysis.insights.gpu_lines import (
+    LEAST,
+    MANY,
+    OFTEN,
+    looping_place,
+    place_of_line,
+    product_dims,
+)
+from profkit.analysis.timeline.products import operand_type
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
 PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
+CLASSES = 64  # fewer columns of a one-hot matrix are no table
+SIZES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
+TIMES_FEWER, MOST_PRODUCTS = 3, 64  # multiplications in the other order; products that are looked at
+MORE_ROWS, MOSTLY = 10, 0.3  # times those of a step; of the time
 FEW = 1000  # times as many elements are added as there are places for them
 _ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed|Host)?(?:_v\d)?$|^cudaHostAlloc$")
 _FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:Host)?(?:_v\d)?$")
@@ -31,6 +48,8 @@ _FACTORING = re.compile(
 )
 _SHAPE = re.compile(r"\[([\d,]+)\]")
 _TRANSFORM = re.compile(r"^aten::_fft_(r2c|c2c|c2r) \[(?:\d+,)*(\d+)\]")
+_ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
+_ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
 _OF_COPIES = (
@@ -66,7 +85,8 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
     least = max(MANY, OFTEN * trace.repeats)
     if share < LEAST or min(_calls(made), _calls(freed)) < least:
         return
-    emptied = _sampled_line(run, re.compile(r"empty_cache\("))
+    codes = ((one.where, one.code.text) for one in run.document.hot_spots if one.code is not None)
+    emptied = next((where for where, text in codes if "empty_cache(" in text), Place())
     # Of a program of machine code those lines that neither copy nor wait allocate.
     calling = [one for one in trace.lines if not trace.lines_of and not one.transfers and not one.waits]
     native = place_of_line(max(calling, key=lambda one: one.seconds)) if calling else Place()
@@ -86,14 +106,6 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
 
 def _calls(calls: Sequence[ApiCall]) -> int:
     return sum(one.calls for one in calls)
-
-
-def _sampled_line(run: RunEvidence, pattern: re.Pattern[str]) -> Place:
-    """The line of the program with most samples whose text matches."""
-    spots = (
-        spot for spot in run.document.hot_spots if spot.code is not None and pattern.search(spot.code.text)
-    )
-    return next((spot.where for spot in spots), Place())
 
 
 def small_copies(run: RunEvidence) -> Iterator[Insight]:
@@ -168,10 +180,9 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return
-    total = sum(one.total for one in trace.kernels)
     by_kernels = [one for one in trace.kernels if is_copy(one)]
     by_driver = [one for one in trace.transfers if one.kind == "device to device"]
-    share = sum(one.total for one in by_kernels) / total * run.gpu_share if total > 0 else 0.0
+    share = run.kernel_share(by_kernels)
     share += min(trace.copying or 0.0, sum(one.seconds for one in by_driver)) / trace.span
     count = sum(one.launches for one in by_kernels) + sum(one.count for one in by_driver)
     if share < MUCH or count < OFTEN * trace.repeats:
@@ -181,12 +192,10 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
     place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
-    of_line = ""
     if trace.lines:
-        place = max(by_line, key=lambda one: by_line[one], default=Place())
-    if place in by_line:
-        of_line = f"; this line makes {percent_text(100 * by_line[place] / sum(by_line.values()))} of them"
-    text = f"{_text_at(run, place)} {largest.operation if largest is not None else ''}"
+        place = max(by_line, key=by_line.__getitem__, default=Place())
+    of_line = f"; this line makes {part_text(by_line, place)} of them" if place in by_line else ""
+    text = f"{text_at(run, place)} {largest.operation if largest is not None else ''}"
     yield Insight(
         "device-copies",
         "Whole arrays are copied on the GPU",
@@ -207,20 +216,14 @@ def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place
     return seconds
 
 
-def _text_at(run: RunEvidence, place: Place) -> str:
-    """The source of a line, where it was sampled."""
-    lines = (line for sampled in run.document.sampled for line in sampled.lines if line.code is not None)
-    texts = (one.code.text for one in lines if one.code and (one.file, one.line) == (place.file, place.line))
-    return next(texts, "")
-
-
-def _by_operation(run: RunEvidence, is_one: Callable[[KernelTime], bool]) -> tuple[KernelTime, float] | None:
-    """The largest kernel that is one, and the share of the time of all of them; None where that is not much."""
+def _by_operation(
+    run: RunEvidence, is_one: Callable[[KernelTime], bool]
+) -> tuple[KernelTime, float, Place] | None:
+    """The largest kernel that is one, the share of the time of all of them, and their line; None: it is little."""
     trace = run.trace
     own = [one for one in trace.kernels if is_one(one)] if trace is not None else []
-    total = sum(one.total for one in trace.kernels) if trace is not None else 0.0
-    share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
-    return (max(own, key=lambda one: one.total), share) if own and share >= MUCH else None
+    share = run.kernel_share(own)
+    return (max(own, key=lambda one: one.total), share, main_line(own)) if own and share >= MUCH else None
 
 
 def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
@@ -228,7 +231,7 @@ def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
     found = _by_operation(run, _adds_into_few)
     if found is None:
         return
-    largest, share = found
+    largest, share, place = found
     shapes = _shapes(largest.operation)
     yield Insight(
         "atomic-contention",
@@ -237,7 +240,7 @@ def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
         f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
         "Sum by a matrix product (one_hot(labels).T @ rows) or with a mask for each place; or sort by the index first "
         "and use torch.segment_reduce; or sum into several copies and add these up.",
-        launch_place(largest),
+        place,
         Gain(share, run.time_name, "the time of these kernels"),
     )
 
@@ -253,12 +256,117 @@ def _adds_into_few(kernel: KernelTime) -> bool:
     return 0 < FEW * shapes[0] <= max(shapes)
 
 
+def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
+    """Rows of a matrix that are picked by its product with a one-hot matrix."""
+    kernels = run.trace.kernels if run.trace is not None else ()
+    taken = {
+        (prod(dims[:3]), dims[2]): one
+        for one in kernels
+        if one.backward_of is None and (dims := product_dims(one)) is not None
+    }
+    for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in kernels)):
+        size, classes = prod(map(int, (made[1] + made[2]).split(","))), int(made[2])
+        found = _by_operation(run, functools.partial(_works_on, size))
+        if (size, classes) not in taken or found is None or classes < CLASSES:
+            continue
+        _, share, place = found
+        yield Insight(
+            "one-hot-product",
+            "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
+            f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
+            f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make and "
+            f"to multiply it takes {percent_text(100 * share)} of the time",
+            "embedding(index, weight) reads these rows alone, and its backward pass adds to them alone: "
+            "torch.nn.Embedding in place of one_hot and Linear (its weight is that of Linear, transposed).",
+            place,
+            Gain(share, run.time_name, "all that is done to the one-hot matrix"),
+        )
+        return
+
+
+def _works_on(size: int, kernel: KernelTime) -> bool:
+    return size in _shapes(f"{kernel.operation} {kernel.backward_of}")
+
+
+def product_order(run: RunEvidence) -> Iterator[Insight]:
+    """Two products, one of the other's result, that need far fewer multiplications the other way round."""
+    kernels = [one for one in run.trace.kernels if one.backward_of is None] if run.trace is not None else []
+    every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
+    products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
+    beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
+    others = {size for one in beside for size in _shapes(one.operation)}  # that something else works on
+    for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
+        if (batch, first.file, first.line) != (of, second.file, second.line) or batch * m * n in others:
+            continue
+        made = f"{first.operation} makes a matrix of {m:,} x {n:,}, and {second.operation} takes it"
+        if (rows, inner) == (m, n):
+            p, words = columns, "the right: a @ (b @ c)"
+        elif (inner, columns) == (m, n):  # the same, transposed
+            m, n, p, words = n, m, rows, "the left: (a @ b) @ c"
+        else:
+            continue
+        now, then = m * n * (k + p), k * p * (m + n)
+        both = ((first.line, first.operation), (first.line, second.operation))
+        own = [one for one, _ in products if (one.line, one.operation) in both]
+        seconds, numbers = sum(one.total for one in own), m * k + k * n + n * p + 2 * k * p + m * p
+        size = first.launches * batch * numbers * SIZES.get(operand_type(first.kernel.name), 2)
+        bandwidth = run.document.gpus[0].bandwidth if run.document.gpus else None
+        left = max(then / now * seconds, size / bandwidth if bandwidth else 0.0)
+        share = run.kernel_share(own) * (1 - left / seconds)
+        if TIMES_FEWER * then > now or share < MUCH:
+            continue
+        yield Insight(
+            "product-order",
+            f"Multiply from {words}",
+            f"{made}: {format_quantity(seconds / first.launches, 's')} each time; the other way round it is "
+            f"{now // then:,} times less to multiply, {format_quantity(left / first.launches, 's')} at least",
+            "a @ b @ c multiplies from the left: set brackets, or let torch.linalg.multi_dot choose the order.",
+            launch_place(first),
+            Gain(share, run.time_name, "what the other order leaves, by its multiplications and bytes"),
+        )
+        return
+
+
+def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
+    """A forward pass in each step over many more rows than the step trains with."""
+    trace = run.trace
+    if trace is None or not trace.repeats:
+        return
+    trained = dict(sorted(_rows(one.backward_of) for one in trace.kernels))  # of each operation the most
+    own = [
+        one
+        for one in trace.kernels
+        if one.backward_of is None
+        and one.launches >= OFTEN * trace.repeats
+        and 0 < MORE_ROWS * trained.get(_rows(one.operation)[0], 0) <= _rows(one.operation)[1]
+    ]
+    share = run.kernel_share(own)
+    if share < MOSTLY or not any(product_dims(one) for one in own):
+        return
+    operation, rows = _rows(own[0].operation)
+    yield Insight(
+        "evaluated-each-step",
+        f"{rows:,} rows are evaluated in each step, which trains with {trained[operation]:,}",
+        f"forward passes without a backward one take {percent_text(100 * share)} of the time, most of it "
+        f"{own[0].operation}: {own[0].launches:,} times in {trace.repeats:,} steps",
+        "Evaluate every few hundred steps, or with a fixed sample of these rows; read the result there alone.",
+        main_line(own),
+        Gain(share, run.time_name, "as if nothing were evaluated"),
+    )
+
+
+def _rows(operation: str | None) -> tuple[str, int]:
+    """An operation without the rows of what it works on, and these."""
+    found = _ROWS.match(operation or "")
+    return (found[1] + found[3], int(found[2])) if found is not None else ("", 0)
+
+
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     """A matrix that is factorised in each step."""
     found = _by_operation(run, lambda one: _FACTORING.match(one.operation or "") is not None)
     if found is None or run.trace is None or not run.trace.repeats:
         return
-    largest, share = found
+    largest, share, place = found
     word = _FACTORING.match(largest.operation or "")
     yield Insight(
         "repeated-factorisation",
@@ -267,7 +375,7 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
         "Where the matrix stays the same, factorise it once before the loop (torch.linalg.lu_factor, or cholesky where "
         "it is symmetric and positive definite) and call lu_solve or cholesky_solve in it. Where it changes little, an "
         "iterative solver that begins with the last solution needs few products.",
-        launch_place(largest),
+        place,
         Gain(share, run.time_name, "as if it were factorised once"),
     )
 
@@ -277,7 +385,7 @@ def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
     found = _by_operation(run, lambda one: "bluestein" in one.kernel.name)
     if found is None or run.trace is None:
         return
-    largest, share = found
+    _, share, place = found
     inputs = [size for one in run.trace.kernels if (size := _TRANSFORM.match(one.operation or ""))]
     lengths = [
         2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs
@@ -290,7 +398,7 @@ def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
         f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
         "length has a prime factor above 127, and computes several longer transforms instead",
         f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
-        launch_place(largest),
+        place,
         Gain(share, run.time_name, "as if the padded transform cost nothing"),
     )
 

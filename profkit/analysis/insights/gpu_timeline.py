@@ -9,9 +9,11 @@ from dataclasses import replace
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     instrument_seconds,
-    launch_place,
     launching_lines,
+    main_line,
+    part_text,
     percent_text,
+    text_at,
 )
 from profkit.analysis.insights.gpu_calls import is_copy
 from profkit.analysis.insights.gpu_lines import (
@@ -20,16 +22,15 @@ from profkit.analysis.insights.gpu_lines import (
     is_elementwise,
     looping_place,
     place_of_line,
+    repeated_spot,
     times_text,
     works_on_attention,
 )
-from profkit.analysis.timeline.origins import operation_name
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import (
     Gain,
     GpuLine,
     GpuTrace,
-    HotSpot,
     Insight,
     KernelTime,
     MemoryKind,
@@ -39,7 +40,6 @@ from profkit.core.types import (
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
-_CONVERSIONS = ("aten::to", "aten::_to_copy")
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
 # Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
 # one number for each row, `/outer`: of each row of one with each of the other.
@@ -233,13 +233,7 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
 
 
 def _steps_optimizer(run: RunEvidence, place: Place) -> bool:
-    texts = (
-        line.code.text
-        for sampled in run.document.sampled
-        for line in sampled.lines
-        if line.code is not None and (line.file, line.line) == (place.file, place.line)
-    )
-    return place.file is not None and any(re.search(r"\bopt\w*\.step\(", text) for text in texts)
+    return place.file is not None and re.search(r"\bopt\w*\.step\(", text_at(run, place)) is not None
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
@@ -278,20 +272,6 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def repeated_spot(run: RunEvidence) -> HotSpot | None:
-    """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
-    lines = run.trace.lines if run.trace is not None else ()
-    calling = {(one.file, one.function) for one in lines if one.calls >= MANY_PAUSES}
-    spots = (one for one in run.document.hot_spots if one.code is not None and one.kind != "import")
-    repeated = (
-        one
-        for one in spots
-        if (one.code is not None and one.code.loop is not None)
-        or (one.where.file, one.where.function) in calling
-    )
-    return next(repeated, None)
-
-
 def _slowed_text(trace: GpuTrace, seconds: float) -> str:
     if not trace.operations:
         return ""
@@ -306,7 +286,6 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
-    total = sum(one.total for one in trace.kernels)
     own = [
         one
         for one in trace.kernels
@@ -316,21 +295,14 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         and not _CONVERTING.search(one.kernel.name)
     ]
     launches = sum(one.launches for one in own)
-    share = sum(one.total for one in own) / total if total > 0 else 0.0
-    if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
+    share = run.kernel_share(own)
+    if share < 0.1 or launches < MANY_LAUNCHES:
         return
-    by_line = launching_lines(own)
-    place = max(
-        by_line, key=lambda one: by_line[one], default=launch_place(max(own, key=lambda one: one.total))
-    )
+    by_line, place = launching_lines(own), main_line(own)
     known = _known_function([one for one in trace.kernels if one.file and one.function == place.function])
     here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
     numbers = sorted(one.line for one in here if one.line is not None)
-    part = (
-        f"; {percent_text(100 * by_line[place] / sum(by_line.values()))} of that in this line"
-        if by_line
-        else ""
-    )
+    part = f"; {part_text(by_line, place)} of that in this line" if by_line else ""
     lines = f", most in lines {numbers[0]} to {numbers[-1]} of {place.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
@@ -338,12 +310,12 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         if known
         else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
-        f"of the kernel time: each reads and writes all of its data{part}{lines}",
+        f"of the time: each reads and writes all of its data{part}{lines}",
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
         "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, cross_entropy, rms_norm) "
         "do the same for theirs.",
         place,
-        Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
+        Gain(share, run.time_name, "as if their work were done within other kernels"),
     )
 
 
@@ -362,32 +334,16 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span:
         return
-    total = sum(one.total for one in trace.kernels)
     converting = [one for one in trace.kernels if _CONVERTING.search(one.kernel.name)]
-    name, kernels, spent = _converting_ranges(trace)
-    place = Place(operation=name)
-    if sum(one.total for one in converting) > spent:
-        spent, kernels = sum(one.total for one in converting), sum(one.launches for one in converting)
-        largest = max(converting, key=lambda one: one.total)
-        place, name = launch_place(largest), "conversion to 16 bits or less"
-    share = spent / total if total > 0 else 0.0
-    if share * run.gpu_share < LEAST or kernels < MANY_LAUNCHES:
+    share, kernels = run.kernel_share(converting), sum(one.launches for one in converting)
+    if share < LEAST or kernels < MANY_LAUNCHES:
         return
     yield Insight(
         "repeated-conversions",
         "Convert types once instead of in every step",
-        f"{plural(kernels, 'kernel')} of {name} take {percent_text(100 * share)} of the kernel time",
+        f"{plural(kernels, 'kernel')} that convert to 16 bits or less take {percent_text(100 * share)} of the time",
         "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), convert inputs once "
         "before the loop, and let autocast keep its cache (no weight that changes within the step).",
-        place,
-        Gain(share * run.gpu_share, run.time_name, "the time of all conversions"),
+        main_line(converting),
+        Gain(share, run.time_name, "the time of all conversions"),
     )
-
-
-def _converting_ranges(trace: GpuTrace) -> tuple[str, int, float]:
-    """The operation that converts most, its kernels, and their seconds; where operations were recorded beside."""
-    ranges = {
-        name: [one for one in trace.ranges if operation_name(one.name) == name] for name in _CONVERSIONS
-    }
-    name, largest = max(ranges.items(), key=lambda item: sum(one.gpu_seconds for one in item[1]))
-    return name, sum(one.kernels for one in largest), sum(one.gpu_seconds for one in largest)

@@ -25,8 +25,8 @@ NAMES = sorted(path.name for path in RECORDINGS.iterdir())
 NOT_RECORDED = {
     "numba_columns", "decode_one_by_one", "cells", "clicks", "cluster", "minhash", "sampler", "tri_gemm", "tri_gelu",
     "heatmap", "despeckle", "recommend", "tri_local",
-    "seismic", "leaves", "chords", "voxels", "basket", "pathology", "turbine",
-    "experts", "ridge", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
+    "seismic", "leaves", "chords", "voxels", "pathology",
+    "experts", "erasure", "landcover", "pagerank", "exposure", "tri_qknorm",
     "tri_decode", "tri_router", "wakeword", "jax_furnace",
 }  # fmt: skip
 SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
