@@ -213,9 +213,14 @@ class RunEvidence:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
 
+    @property
+    def times(self) -> tuple[KernelTime, ...]:
+        """The kernels of the timeline, most time first."""
+        return self.trace.kernels if self.trace is not None else ()
+
     def kernel_share(self, kernels: Iterable[KernelTime]) -> float:
         """The share of the time in which these kernels run."""
-        total = sum(one.total for one in self.trace.kernels) if self.trace is not None else 0.0
+        total = sum(one.total for one in self.times)
         return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
 
     @property

@@ -20,14 +20,7 @@ from profkit.analysis.insights.evidence import (
     percent_text,
     text_at,
 )
-from profkit.analysis.insights.gpu_lines import (
-    LEAST,
-    MANY,
-    OFTEN,
-    looping_place,
-    place_of_line,
-    product_dims,
-)
+from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
@@ -218,31 +211,28 @@ def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place
 
 def _by_operation(
     run: RunEvidence, is_one: Callable[[KernelTime], bool]
-) -> tuple[KernelTime, float, Place] | None:
-    """The largest kernel that is one, the share of the time of all of them, and their line; None: it is little."""
-    trace = run.trace
-    own = [one for one in trace.kernels if is_one(one)] if trace is not None else []
+) -> Iterator[tuple[KernelTime, float, Place]]:
+    """Where they take much of the time: the largest kernel that is one, the share of all of them, and their line."""
+    own = [one for one in run.times if is_one(one)]
     share = run.kernel_share(own)
-    return (max(own, key=lambda one: one.total), share, main_line(own)) if own and share >= MUCH else None
+    if own and share >= MUCH:
+        yield own[0], share, main_line(own)
 
 
 def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
     """Sums of many rows into few: the additions to one address wait for each other."""
-    found = _by_operation(run, _adds_into_few)
-    if found is None:
-        return
-    largest, share, place = found
-    shapes = _shapes(largest.operation)
-    yield Insight(
-        "atomic-contention",
-        "Sum without atomics: many rows are added into few",
-        f"{(largest.operation or '').split(' ')[0]} adds {max(shapes):,} numbers into {shapes[0]:,} places, in "
-        f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
-        "Sum by a matrix product (one_hot(labels).T @ rows) or with a mask for each place; or sort by the index first "
-        "and use torch.segment_reduce; or sum into several copies and add these up.",
-        place,
-        Gain(share, run.time_name, "the time of these kernels"),
-    )
+    for largest, share, place in _by_operation(run, _adds_into_few):
+        shapes = _shapes(largest.operation)
+        yield Insight(
+            "atomic-contention",
+            "Sum without atomics: many rows are added into few",
+            f"{(largest.operation or '').split(' ')[0]} adds {max(shapes):,} numbers into {shapes[0]:,} places, in "
+            f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
+            "Sum by a matrix product (one_hot(labels).T @ rows) or with a mask for each place; or sort by the index "
+            "first and use torch.segment_reduce; or sum into several copies and add these up.",
+            place,
+            Gain(share, run.time_name, "the time of these kernels"),
+        )
 
 
 def _shapes(operation: str | None) -> list[int]:
@@ -258,30 +248,25 @@ def _adds_into_few(kernel: KernelTime) -> bool:
 
 def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
     """Rows of a matrix that are picked by its product with a one-hot matrix."""
-    kernels = run.trace.kernels if run.trace is not None else ()
-    taken = {
-        (prod(dims[:3]), dims[2]): one
-        for one in kernels
-        if one.backward_of is None and (dims := product_dims(one)) is not None
-    }
-    for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in kernels)):
+    every = [(one, product_dims(one)) for one in run.times if one.backward_of is None]
+    taken = {(prod(dims[:3]), dims[2]): one for one, dims in every if dims is not None}
+    for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in run.times)):
         size, classes = prod(map(int, (made[1] + made[2]).split(","))), int(made[2])
-        found = _by_operation(run, functools.partial(_works_on, size))
-        if (size, classes) not in taken or found is None or classes < CLASSES:
-            continue
-        _, share, place = found
-        yield Insight(
-            "one-hot-product",
-            "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
-            f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
-            f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make and "
-            f"to multiply it takes {percent_text(100 * share)} of the time",
-            "embedding(index, weight) reads these rows alone, and its backward pass adds to them alone: "
-            "torch.nn.Embedding in place of one_hot and Linear (its weight is that of Linear, transposed).",
-            place,
-            Gain(share, run.time_name, "all that is done to the one-hot matrix"),
-        )
-        return
+        for _, share, place in _by_operation(run, functools.partial(_works_on, size)):
+            if (size, classes) not in taken or classes < CLASSES:
+                break
+            yield Insight(
+                "one-hot-product",
+                "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
+                f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
+                f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make "
+                f"and to multiply it takes {percent_text(100 * share)} of the time",
+                "embedding(index, weight) reads these rows alone, and its backward pass adds to them alone: "
+                "torch.nn.Embedding in place of one_hot and Linear (its weight is that of Linear, transposed).",
+                place,
+                Gain(share, run.time_name, "all that is done to the one-hot matrix"),
+            )
+            return
 
 
 def _works_on(size: int, kernel: KernelTime) -> bool:
@@ -290,7 +275,7 @@ def _works_on(size: int, kernel: KernelTime) -> bool:
 
 def product_order(run: RunEvidence) -> Iterator[Insight]:
     """Two products, one of the other's result, that need far fewer multiplications the other way round."""
-    kernels = [one for one in run.trace.kernels if one.backward_of is None] if run.trace is not None else []
+    kernels = [one for one in run.times if one.backward_of is None]
     every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
     products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
     beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
@@ -363,44 +348,39 @@ def _rows(operation: str | None) -> tuple[str, int]:
 
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     """A matrix that is factorised in each step."""
-    found = _by_operation(run, lambda one: _FACTORING.match(one.operation or "") is not None)
-    if found is None or run.trace is None or not run.trace.repeats:
-        return
-    largest, share, place = found
-    word = _FACTORING.match(largest.operation or "")
-    yield Insight(
-        "repeated-factorisation",
-        f"A matrix is factorised in each step ({word[1] if word is not None else ''})",
-        f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
-        "Where the matrix stays the same, factorise it once before the loop (torch.linalg.lu_factor, or cholesky where "
-        "it is symmetric and positive definite) and call lu_solve or cholesky_solve in it. Where it changes little, an "
-        "iterative solver that begins with the last solution needs few products.",
-        place,
-        Gain(share, run.time_name, "as if it were factorised once"),
-    )
+    for largest, share, place in _by_operation(run, lambda one: bool(_FACTORING.match(one.operation or ""))):
+        if run.trace is None or not run.trace.repeats:
+            return
+        word = _FACTORING.match(largest.operation or "")
+        yield Insight(
+            "repeated-factorisation",
+            f"A matrix is factorised in each step ({word[1] if word is not None else ''})",
+            f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
+            "Where the matrix stays the same, factorise it once before the loop (torch.linalg.lu_factor, or cholesky "
+            "where it is symmetric and positive definite) and call lu_solve or cholesky_solve in it. Where it changes "
+            "little, an iterative solver that begins with the last solution needs few products.",
+            place,
+            Gain(share, run.time_name, "as if it were factorised once"),
+        )
 
 
 def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
     """FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
-    found = _by_operation(run, lambda one: "bluestein" in one.kernel.name)
-    if found is None or run.trace is None:
-        return
-    _, share, place = found
-    inputs = [size for one in run.trace.kernels if (size := _TRANSFORM.match(one.operation or ""))]
-    lengths = [
-        2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs
-    ]  # of c2r that, or one less
-    bad = next((length for length in lengths if next_fast_length(length) != length), None)
-    padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
-    yield Insight(
-        "fft-length",
-        "Pad the length of the FFT: it has a large prime factor",
-        f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
-        "length has a prime factor above 127, and computes several longer transforms instead",
-        f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
-        place,
-        Gain(share, run.time_name, "as if the padded transform cost nothing"),
-    )
+    for _, share, place in _by_operation(run, lambda one: "bluestein" in one.kernel.name):
+        inputs = [size for one in run.times if (size := _TRANSFORM.match(one.operation or ""))]
+        # of c2r that, or one less
+        lengths = [2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs]
+        bad = next((length for length in lengths if next_fast_length(length) != length), None)
+        padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
+        yield Insight(
+            "fft-length",
+            "Pad the length of the FFT: it has a large prime factor",
+            f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
+            "length has a prime factor above 127, and computes several longer transforms instead",
+            f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
+            place,
+            Gain(share, run.time_name, "as if the padded transform cost nothing"),
+        )
 
 
 def next_fast_length(length: int) -> int:

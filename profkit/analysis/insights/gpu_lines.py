@@ -70,15 +70,11 @@ def repeated_spot(run: RunEvidence) -> HotSpot | None:
     """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
     lines = run.trace.lines if run.trace is not None else ()
     calling = {(one.file, one.function) for one in lines if one.calls >= MANY}
-    spots = (one for one in run.document.hot_spots if one.code is not None and one.kind != "import")
-    return next(
-        (
-            one
-            for one in spots
-            if (one.code and one.code.loop) or (one.where.file, one.where.function) in calling
-        ),
-        None,
-    )
+    for one in run.document.hot_spots:
+        repeated = (one.where.file, one.where.function) in calling
+        if one.kind != "import" and one.code is not None and (repeated or one.code.loop is not None):
+            return one
+    return None
 
 
 def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
@@ -346,13 +342,10 @@ def fills_memory_soon(run: RunEvidence) -> bool:
 
 def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
     """A product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
-    trace = run.trace
-    if trace is None or not trace.kernels:
-        return
-    for scores in dict.fromkeys(_scores(one) for one in trace.kernels):
-        if scores is None or not _is_attention(trace.kernels, *scores):
+    for scores in dict.fromkeys(_scores(one) for one in run.times):
+        if scores is None or not _is_attention(run.times, *scores):
             continue
-        own = [one for one in trace.kernels if _works_on(one, *scores)]
+        own = [one for one in run.times if _works_on(one, *scores)]
         share = run.kernel_share(one for one in own if product_dims(one) is None)
         if share < LEAST:
             continue
@@ -409,11 +402,9 @@ def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
 
 def works_on_attention(run: RunEvidence, kernel: KernelTime) -> bool:
     """Whether a kernel belongs to attention that is written out: other rules leave it alone."""
-    trace = run.trace
-    every = dict.fromkeys(_scores(one) for one in trace.kernels) if trace is not None else {}
-    return trace is not None and any(
-        scores is not None and _is_attention(trace.kernels, *scores) and _works_on(kernel, *scores)
-        for scores in every
+    return any(
+        scores is not None and _is_attention(run.times, *scores) and _works_on(kernel, *scores)
+        for scores in dict.fromkeys(_scores(one) for one in run.times)
     )
 
 
@@ -424,8 +415,7 @@ ELEMENTWISE = re.compile(
 
 def elementwise_share(run: RunEvidence) -> float:
     """The share of the time that ATen's kernels for each element take."""
-    kernels = run.trace.kernels if run.trace is not None else ()
-    return run.kernel_share(one for one in kernels if is_elementwise(one))
+    return run.kernel_share(one for one in run.times if is_elementwise(one))
 
 
 def is_elementwise(kernel: KernelTime) -> bool:
@@ -452,7 +442,9 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
         or first.share * run.gpu_share < LEAST
     ):
         return None
-    busiest = first.busiest
+    busiest, place, other = first.busiest, first.place, looping_place(run)
+    if place.file is None and other.file is not None:
+        place = replace(place, file=other.file, line=other.line, function=other.function)
     limit = (
         f"; {bottleneck_title(first.bound)} limits it" if first.bound not in ("unknown", "latency") else ""
     )
@@ -464,11 +456,5 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
         f"it is a kernel of {owner_title(first.owner)}{limit}{near}",
         "begin here: no pattern is known for it; fewer of these operations, or a smaller type, are what is left",
         Gain(first.share * run.gpu_share, run.time_name, "all of its time"),
-        where=_with_line(first.place, looping_place(run)),
+        where=place,
     )
-
-
-def _with_line(place: Place, other: Place) -> Place:
-    if place.file is not None or other.file is None:
-        return place
-    return replace(place, file=other.file, line=other.line, function=other.function)

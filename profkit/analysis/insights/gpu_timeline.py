@@ -27,16 +27,7 @@ from profkit.analysis.insights.gpu_lines import (
     works_on_attention,
 )
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import (
-    Gain,
-    GpuLine,
-    GpuTrace,
-    Insight,
-    KernelTime,
-    MemoryKind,
-    Place,
-    Transfer,
-)
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, MemoryKind, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -78,10 +69,9 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         lines = trace.lines if trace is not None else ()
         line = max(lines, key=_copy_seconds, default=None)
         if trace is None or line is None or not _copy_seconds(line):
-            spot = repeated_spot(run) if lines else None
-            yield (
-                replace(insight, where=spot.where) if spot is not None and spot.kind == "library" else insight
-            )
+            spot = repeated_spot(run)
+            known = lines and spot is not None and spot.kind == "library"
+            yield replace(insight, where=spot.where) if spot is not None and known else insight
             continue
         copies = [one for one in line.transfers if one.kind in _HOST_COPIES]
         count, size = sum(one.count for one in copies), sum(one.bytes for one in copies)
@@ -250,9 +240,9 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     if not regular or share < LEAST:
         return
     spot = repeated_spot(run)
-    fits = spot is not None and spot.seconds >= 0.5 * pauses.seconds
-    place = spot.where if spot is not None and fits else Place()
-    meanwhile = f"; it is in `{spot.code.text}` meanwhile" if spot is not None and spot.code and fits else ""
+    place = spot.where if spot is not None and spot.seconds >= 0.5 * pauses.seconds else Place()
+    text = spot.code.text if spot is not None and spot.code is not None and place.file is not None else ""
+    meanwhile = f"; it is in `{text}` meanwhile" if text else ""
     yield Insight(
         "host-pauses",
         "Let the host do its other work while the GPU works",
@@ -260,7 +250,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
         "Save in fewer steps, and in the background: copy the state to the host, and let a thread write it "
         "(torch.distributed.checkpoint.async_save)."
-        if fits and spot is not None and spot.code is not None and _SAVING.search(spot.code.text)
+        if _SAVING.search(text)
         else run.in_words(
             torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
             "log, save and evaluate in fewer steps, without .item() in each.",

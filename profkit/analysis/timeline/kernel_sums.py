@@ -11,12 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from profkit.analysis.timeline.origins import (
-    LaunchOrigins,
-    SourceLine,
-    TimeWindows,
-    range_meaning,
-)
+from profkit.analysis.timeline.origins import LaunchOrigins, SourceLine, TimeWindows, range_meaning
 from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
 from profkit.core.types import GpuLine, HostMemory, HostOperation, Kernel, KernelTime, Transfer
 

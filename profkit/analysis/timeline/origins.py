@@ -262,22 +262,17 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[KernelLine]) -> 
     return replace(trace, kernels=tuple(map(lined, trace.kernels)))
 
 
+_TOLD = ("operation", "operations", "backward_of", "file", "line", "function", "flops")
+
+
 def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     if launched is None or time.operation is not None:
         return time
     share = time.launches / launched.launches if launched.launches else 0.0
-    return replace(
-        time,
-        operation=launched.operation,
-        operation_launches=round(share * launched.operation_launches),
-        operations=launched.operations,
-        backward_of=launched.backward_of,
-        file=launched.file,
-        line=launched.line,
-        function=launched.function,
-        flops=launched.flops,
-        lines=tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines),
-    )
+    lines = tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines)
+    most = round(share * launched.operation_launches)
+    told = {name: getattr(launched, name) for name in _TOLD}
+    return replace(time, **told, operation_launches=most, lines=lines)
 
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`

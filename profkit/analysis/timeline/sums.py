@@ -7,20 +7,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.kernel_names.owner import computes_products
-from profkit.analysis.timeline.device_time import (
-    CommunicationSums,
-    Idle,
-    common_windows,
-    host_pauses,
-)
+from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, LineSums, Medians, TransferSums
-from profkit.analysis.timeline.origins import (
-    LaunchOrigin,
-    RangePaths,
-    SourceLine,
-    TimeWindows,
-    range_meaning,
-)
+from profkit.analysis.timeline.origins import LaunchOrigin, RangePaths, SourceLine, TimeWindows, range_meaning
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
 from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace
@@ -138,13 +127,16 @@ class RangeSums:
         if not known or (not any(launches) and not any(lines)):
             return None
         each = origins.total() / launches.total()
+        file, number, function = _majority(lines) or (None, None, None)
         operation = next((name for name, _ in launches.most_common(2) if name is not None), None)
         return KernelOperation(
             operation,
             round(each * launches[operation]) if operation is not None else 0,
             sum(name is not None for name in launches),
             _majority(Counter({back: count for (name, back), count in of.items() if name == operation})),
-            *(_majority(lines) or (None, None, None)),
+            file,
+            number,
+            function,
             _mean_flops(known) if computes_products(kernel) else None,
             tuple(
                 GpuLine(*place, launches=round(count * each))
