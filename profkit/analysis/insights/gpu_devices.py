@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.insights.evidence import RunEvidence, percent_text
+from profkit.analysis.insights.spot_waits import line_ahead
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Communication, Gain, GpuTrace, Insight, Place
+from profkit.core.types import Communication, DeviceCommunication, Gain, Insight, Place, SampledTime
 
 LEAST = 0.03  # of the time: less is not worth a change
+SELDOM = 0.25  # of what the others wait: a device that waits less than that is the last one
+MOST = 8  # devices that are named
 _COLLECTIVE = re.compile(r"(AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce)")
 _CHANGES = {
     "AllReduce": "DDP: larger gradient buckets (bucket_cap_mb), gradient_as_bucket_view=True, and no_sync() in all "
@@ -64,18 +67,34 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _waiting_devices(run: RunEvidence, communication: Communication, evidence: str, share: float) -> Insight:
-    trace = run.trace
-    busy = f"; the GPUs are busy for {_busy_text(trace)}" if trace is not None and trace.device_busy else ""
+    """Which device the others wait for, and the line in which its rank spends more than theirs."""
+    each = communication.by_device
+    last = min(each, key=lambda one: one.waiting or 0.0, default=None)
+    waits = ", ".join(f"GPU {one.device} {format_quantity(one.waiting or 0.0, 's')}" for one in each[:MOST])
+    rest = [one.waiting or 0.0 for one in each if one is not last]
+    one_is_last = last is not None and bool(rest) and (last.waiting or 0.0) <= SELDOM * sum(rest) / len(rest)
+    place, line = Place(kernel=communication.kernel), None
+    sampled = next((one for one in run.document.sampled if not one.native), None)
+    if one_is_last and last is not None and sampled is not None and _is_rank_of(sampled, last.device, each):
+        found, more = line_ahead(sampled, str(last.device))
+        if more > 0:
+            line, place = found, Place(None, None, found.function, found.file, found.line)
+    text = line.code.text if line is not None and line.code is not None else None
+    meanwhile = f"; its rank is in `{text}` meanwhile" if text else ""
     return Insight(
         "exposed-communication",
-        "Give the GPUs the same work at the same time: they wait for each other",
-        f"{evidence}{busy}",
+        f"GPU {last.device} comes last to each call: the others wait for it"
+        if one_is_last and last is not None
+        else "Give the GPUs the same work at the same time: they wait for each other",
+        f"{evidence}{f': {waits}' if waits else ''}{meanwhile}",
         "The last GPU to come to a call decides when it begins. Look for what only one of them does (data loading, "
         "evaluation, logging, a longer batch), give batches of equal length, and let every host launch ahead.",
-        Place(kernel=communication.kernel),
+        place,
         Gain(share, run.time_name, "the time in which calls wait for the last GPU"),
     )
 
 
-def _busy_text(trace: GpuTrace) -> str:
-    return ", ".join(percent_text(100 * share) for share in trace.device_busy[:8])
+def _is_rank_of(sampled: SampledTime, device: int, each: Sequence[DeviceCommunication]) -> bool:
+    """Whether ranks were told apart, one for each device: torchrun gives a rank the device of its number."""
+    ranks = {rank for line in sampled.lines for rank in line.ranks}
+    return str(device) in ranks and len(ranks) == len(each) > 1

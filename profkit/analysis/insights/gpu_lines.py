@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text, words
 from profkit.analysis.kernel_names.owner import owner_title
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
@@ -25,17 +25,6 @@ PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
 LARGE = 1e6  # bytes of a copy to the host: a result, and not a number
-COMPUTE_THERE = (
-    "Compute on the device what the host makes of it (argmax, counts, sums, averages), and copy the result alone. What "
-    "the host needs whole goes to pinned memory, beside the kernels of the next step: copy_(..., non_blocking=True)."
-)
-_ON_TENSORS = (
-    "Decide on the device: torch.where or clamp for the `if` on a tensor, torch.cond for large branches"
-)
-_OF_PYTHON = (
-    "Move the line out of the compiled function (keep tensors in it, return what is printed, stored or read with "
-    ".item()), or torch._dynamo.config.capture_scalar_outputs = True"
-)
 _OF_TORCH = (
     "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
     "torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason."
@@ -127,7 +116,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
         f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        COMPUTE_THERE if size >= LARGE else _read_seldom(run),
+        words("large-result", "torch") if size >= LARGE else _read_seldom(run),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
     )
@@ -183,8 +172,9 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
         if all(whole)
         else f"torch.compile leaves the function in {plural(lines, 'line')}",
         f"{first.function.rstrip('.')}{_other_lines(profile.hotspots)}{outer}",
-        f"{_ON_TENSORS if first.function.startswith('Data-dependent') else _OF_PYTHON}; TORCH_LOGS=graph_breaks shows "
-        "each break, fullgraph=True makes it an error.",
+        words(
+            f"graph-breaks.{'tensors' if first.function.startswith('Data-dependent') else 'python'}", "torch"
+        ),
         Place(None, None, None, first.file, first.line),
         Gain(share, run.time_name, "what is launched in pieces: waiting and element-wise kernels"),
     )
@@ -346,7 +336,7 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
         if scores is None or not _is_attention(run.times, *scores):
             continue
         own = [one for one in run.times if _works_on(one, *scores)]
-        share = run.kernel_share(one for one in own if product_dims(one) is None)
+        share = run.share_of(one for one in own if product_dims(one) is None)
         if share < LEAST:
             continue
         lines = sorted({(one.file, one.line, one.function) for one in own if one.file and one.line})
@@ -415,7 +405,7 @@ ELEMENTWISE = re.compile(
 
 def elementwise_share(run: RunEvidence) -> float:
     """The share of the time that ATen's kernels for each element take."""
-    return run.kernel_share(one for one in run.times if is_elementwise(one))
+    return run.share_of(one for one in run.times if is_elementwise(one))
 
 
 def is_elementwise(kernel: KernelTime) -> bool:

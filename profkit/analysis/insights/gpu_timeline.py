@@ -13,11 +13,10 @@ from profkit.analysis.insights.evidence import (
     main_line,
     part_text,
     percent_text,
-    text_at,
+    words,
 )
-from profkit.analysis.insights.gpu_calls import is_copy
+from profkit.analysis.insights.gpu_calls import is_copy, text_at
 from profkit.analysis.insights.gpu_lines import (
-    COMPUTE_THERE,
     LARGE,
     is_elementwise,
     looping_place,
@@ -57,6 +56,8 @@ _PIN = {
     "torch": "tensor.pin_memory(), DataLoader(pin_memory=True).",
     "cuda": "cudaHostAlloc, cudaHostRegister.",
 }
+_AT_ONCE = "as if kernels and the copies of both directions ran at once"
+_BEHIND_KERNELS = "overlap hides no more than the time in which kernels run"
 _BACK = "device to host"
 _HOST_COPIES = ("host to device", _BACK)
 _SAVING = re.compile(r"\bsave\w*\(|\bdump\(|\.write\(|\breplace\(")
@@ -80,7 +81,7 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         insight = replace(insight, where=place_of_line(line), evidence=text)
         if run.framework == "torch" and size >= LARGE * count and {one.kind for one in copies} == {_BACK}:
             title = f"This line brings {each} to the host {times_text(trace, count)}"
-            insight = replace(insight, title=title, change=COMPUTE_THERE)
+            insight = replace(insight, title=title, change=words("large-result", "torch"))
         yield insight
 
 
@@ -128,13 +129,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
                 jax="jax.device_put of the next batch before the results of this one are read.",
                 cuda="Two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
             ),
-            gain=Gain(
-                min(exposed, hidden),
-                run.time_name,
-                "as if kernels and the copies of both directions ran at once"
-                if both
-                else "overlap hides no more than the time in which kernels run",
-            ),
+            gain=Gain(min(exposed, hidden), run.time_name, _AT_ONCE if both else _BEHIND_KERNELS),
         )
     else:
         where = "from the host to the device" if first.kind == "host to device" else "back to the host"
@@ -178,9 +173,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     paused = trace.pauses.seconds if trace.pauses is not None else 0.0
     starved = max(0.0, starved - paused)
     gap = trace.largest_gap or 0.0
-    if (
-        not paused and gap > 0.5 * idle
-    ):  # the begin of a region, a file that is read: what the rest is, is the loop
+    # The begin of a region, a file that is read: what the rest is, is the loop.
+    if not paused and gap > 0.5 * idle:
         starved = max(0.0, starved - gap)
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
     if share < LEAST or trace.launches < MANY_LAUNCHES:
@@ -192,10 +186,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     place = place_of_line(line) if line is not None else looping_place(run)
     of_line = ""
     if line is not None:
-        part = line.launches / sum(one.launches for one in trace.lines)
-        of_line = (
-            f"; this line launches {percent_text(100 * part)} of them, {times_text(trace, line.launches)}"
-        )
+        part = percent_text(100 * line.launches / sum(one.launches for one in trace.lines))
+        of_line = f"; this line launches {part} of them, {times_text(trace, line.launches)}"
     yield Insight(
         "late-launches",
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
@@ -248,8 +240,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
-        "Save in fewer steps, and in the background: copy the state to the host, and let a thread write it "
-        "(torch.distributed.checkpoint.async_save)."
+        words("host-pauses.saving", "torch")
         if _SAVING.search(text)
         else run.in_words(
             torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
@@ -285,7 +276,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         and not _CONVERTING.search(one.kernel.name)
     ]
     launches = sum(one.launches for one in own)
-    share = run.kernel_share(own)
+    share = run.share_of(own)
     if share < 0.1 or launches < MANY_LAUNCHES:
         return
     by_line, place = launching_lines(own), main_line(own)
@@ -325,7 +316,7 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or not trace.span:
         return
     converting = [one for one in trace.kernels if _CONVERTING.search(one.kernel.name)]
-    share, kernels = run.kernel_share(converting), sum(one.launches for one in converting)
+    share, kernels = run.share_of(converting), sum(one.launches for one in converting)
     if share < LEAST or kernels < MANY_LAUNCHES:
         return
     yield Insight(

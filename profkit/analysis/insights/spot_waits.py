@@ -257,12 +257,7 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     if work[slow] < AHEAD * mean:
         return
     waits = _waiting_line(sampled, others)
-
-    def ahead(line: LineSamples) -> float:
-        return line.ranks.get(slow, 0.0) - sum(line.ranks.get(rank, 0.0) for rank in others) / len(others)
-
-    line = max(sampled.lines, key=ahead)
-    more = ahead(line)
+    line, more = line_ahead(sampled, slow)
     share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
     where = f", while the others wait in line {waits.line}, {waits.function}" if waits is not None else ""
     spot = HotSpot(
@@ -276,6 +271,17 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
         f"{format_quantity(mean, 's')} on average{where}",
         "give all ranks the same share of this work, do it ahead or in whole arrays, or do it once and broadcast",
     )
+
+
+def line_ahead(sampled: SampledTime, rank: str) -> tuple[LineSamples, float]:
+    """The line in which a rank spends more than the others do on average, and by how many seconds."""
+    others = {one for line in sampled.lines for one in line.ranks} - {rank}
+
+    def ahead(line: LineSamples) -> float:
+        return line.ranks.get(rank, 0.0) - sum(line.ranks.get(one, 0.0) for one in others) / len(others)
+
+    line = max(sampled.lines, key=ahead)
+    return line, ahead(line)
 
 
 def _collective(line: LineSamples) -> bool:

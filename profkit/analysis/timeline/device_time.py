@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.origins import TimeWindows
 from profkit.analysis.timeline.records import Columns, Configuration
-from profkit.core.types import Communication, HostPauses
+from profkit.core.types import Communication, DeviceCommunication, HostPauses
 
 _NEVER = 1 << 62
 PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
@@ -177,29 +177,30 @@ class CommunicationSums:
         import numpy as np
 
         devices = sorted(self._nccl)
-        seconds = sum(self._nccl[device].worked() for device in devices)
-        exposed = sum(
-            every[device].worked() - (self._others[device].worked() if device in self._others else 0)
-            for device in devices
-        )
         calls = [np.concatenate(self._calls[device], axis=1) for device in devices]
         waiting = self._waiting(calls)
-        scale = 1e9 * len(devices)
+        each = []
+        for number, device in enumerate(devices):
+            beside = self._others[device].worked() if device in self._others else 0
+            exposed = max(0, every[device].worked() - beside) / 1e9
+            waits = waiting[number] / 1e9 if waiting is not None else None
+            each.append(DeviceCommunication(device, self._nccl[device].worked() / 1e9, exposed, waits))
         return Communication(
-            seconds / scale,
-            max(0, exposed) / scale,
-            waiting / scale if waiting is not None else None,
+            fmean(one.seconds for one in each),
+            fmean(one.exposed for one in each),
+            fmean(waiting) / 1e9 if waiting is not None else None,
             calls=max(part.shape[1] for part in calls),
             kernel=self._table[max(self._time, key=lambda what: self._time[what])].name,
             devices=len(devices),
+            by_device=tuple(each),
         )
 
-    def _waiting(self, calls: list[Any]) -> int | None:
-        """For how long calls wait for the last device to begin the same one; None where they cannot be paired."""
+    def _waiting(self, calls: list[Any]) -> list[int] | None:
+        """Of each device for how long its calls wait for the last one; None where they cannot be paired."""
         import numpy as np
 
         names = [[self._table[what].name for what in part[2].tolist()] for part in calls]
         if len(calls) < 2 or any(other != names[0] for other in names[1:]):
             return None
         last = np.max([part[0] for part in calls], axis=0)
-        return int(sum(np.clip(last - part[0], 0, part[1] - part[0]).sum() for part in calls))
+        return [int(np.clip(last - part[0], 0, part[1] - part[0]).sum()) for part in calls]

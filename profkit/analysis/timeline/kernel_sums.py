@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.timeline.origins import LaunchOrigins, SourceLine, TimeWindows, range_meaning
+from profkit.analysis.timeline.products import growing_rows
 from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
 from profkit.core.types import GpuLine, HostMemory, HostOperation, Kernel, KernelTime, Transfer
 
@@ -363,9 +364,11 @@ class LineSums:
             calls[line] += 1
             spent[line] += entry.end - entry.start
             first, last = min(first, entry.start), max(last, entry.end)
-        on_host = self._on_host.summed()
+        on_host, rows = self._on_host.summed(), growing_rows(self.origins.origins)
         lines = [
-            replace(self._line(line, calls[line], spent[line]), on_host=on_host.get(line))
+            replace(
+                self._line(line, calls[line], spent[line]), on_host=on_host.get(line), rows=rows.get(line)
+            )
             for line in {*calls, *self._kernels, *self._waits, *self._copies}
         ]
         lines.sort(key=lambda one: (-one.kernel_seconds, -one.seconds, one.file, one.line))

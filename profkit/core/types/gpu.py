@@ -120,8 +120,9 @@ class GpuLine:
     """What one line of the program did for the devices in what counts; of a backward pass the line of its forward part.
 
     `calls` of torch and their seconds on the host; `waits`: calls that wait for the device, without those that only
-    belong to a copy to it; `on_host`: the operation with most time that the host computes itself. Of the run that
-    recorded lines: its times are longer.
+    belong to a copy to it; `on_host`: the operation with most time that the host computes itself; `rows`: of its
+    matrix products with the same weights, where each has more rows than the one before, by the same number: of the
+    first, of the last, and how many. Of the run that recorded lines: its times are longer.
     """
 
     file: str
@@ -134,6 +135,8 @@ class GpuLine:
     waits: int = 0
     transfers: tuple[Transfer, ...] = ()
     on_host: HostOperation | None = None
+    rows: tuple[int, int, int] | None = None
+    call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,16 @@ class ApiCall:
 
 
 @dataclass(frozen=True)
+class DeviceCommunication:
+    """Kernels of NCCL on one device, in seconds, as Communication has them."""
+
+    device: int
+    seconds: float
+    exposed: float
+    waiting: float | None
+
+
+@dataclass(frozen=True)
 class Communication:
     """Kernels of NCCL: means over the devices that ran any, in seconds."""
 
@@ -179,6 +192,7 @@ class Communication:
     calls: int  # of one device
     kernel: str  # the one with most time
     devices: int
+    by_device: tuple[DeviceCommunication, ...] = ()
 
 
 @dataclass(frozen=True)

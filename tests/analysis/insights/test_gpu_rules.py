@@ -138,8 +138,9 @@ def test_double_precision_that_limits_nothing_is_none_of_the_problems(name: str)
     assert "slow-fp64" not in insights(SAMPLES[name])
 
 
-def test_double_precision_is_no_problem_where_the_chip_is_fast_at_it() -> None:
-    assert "slow-fp64" not in insights(SAMPLES["sobelDouble"], gpu=H100)
+def test_double_precision_where_the_chip_is_fast_at_it_is_a_problem_of_float_arguments_alone() -> None:
+    assert "slow-fp64" not in insights(SAMPLES["sobelDouble"], "my_kernel(double *, float)", gpu=H100)
+    assert "its arguments are float" in insights(SAMPLES["sobelDouble"], gpu=H100)["slow-fp64"].title
 
 
 def test_data_that_l1_delivers_again_and_again_is_to_be_reused() -> None:

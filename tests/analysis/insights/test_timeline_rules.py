@@ -11,6 +11,7 @@ import pytest
 from profkit.analysis.insights import find_insights
 from profkit.core.types import (
     Communication,
+    DeviceCommunication,
     HostMemory,
     HostPauses,
     Insight,
@@ -283,6 +284,18 @@ def test_waiting_for_another_gpu_is_no_transfer() -> None:
     assert found.title.endswith("they wait for each other")
     assert found.gain is not None
     assert found.gain.at_most == pytest.approx(0.2)
+
+
+def test_the_gpu_that_comes_last_to_each_call_is_named() -> None:
+    devices = (DeviceCommunication(0, 0.1, 0.1, 0.01), DeviceCommunication(1, 0.5, 0.5, 0.39))
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, devices))["exposed-communication"]
+    assert found.title == "GPU 0 comes last to each call: the others wait for it"
+    assert found.evidence.endswith("to begin the same call: GPU 0 10.0 ms, GPU 1 390 ms")
+    alike = replace(devices[0], waiting=0.3)
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, (alike, devices[1])))[
+        "exposed-communication"
+    ]
+    assert found.title.endswith("they wait for each other")
 
 
 def test_hidden_communication_is_none() -> None:

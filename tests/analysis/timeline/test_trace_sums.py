@@ -393,7 +393,8 @@ def test_a_call_waits_until_the_last_device_has_begun_it() -> None:
     first, second = (REDUCE, 2000, 3000, 0), (REDUCE, 2900, 3000, 1)
     found = communication(("gemm", 1000, 2000, 0), ("gemm", 1000, 2900, 1), first, second)
     assert found is not None
-    assert found.waiting == pytest.approx(0.45e-6)  # 0.9 of one, 0 of the other
+    assert found.waiting == pytest.approx(0.45e-6)
+    assert [one.waiting for one in found.by_device] == [pytest.approx(0.9e-6), 0.0]
     assert found.calls == 1
     alone = communication(first, ("gemm", 1000, 2900, 1), second, (REDUCE, 4000, 4100, 1))
     assert alone is not None

@@ -21,6 +21,7 @@ from profkit.reporting.views.summaries.parts import (
 )
 
 _AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
+_MOST_DEVICES = 8  # that are told apart
 _TOLD = 0.1  # of the time: a wait that the headline tells
 _MOST = 6  # ranges and calls in a table: the largest are what anybody looks for
 
@@ -137,5 +138,14 @@ def _notes(trace: GpuTrace) -> Iterator[str]:
         yield f"No region is marked: the part that repeats counts as the workload ({times}), the rest as set-up."
     else:
         yield "No region is marked and no loop takes most of it: the whole trace counts, set-up included."
+    each = trace.communication.by_device if trace.communication is not None else ()
+    for one in each[:_MOST_DEVICES] if len(each) > 1 else ():
+        seconds, exposed = format_quantity(one.seconds, "s"), format_quantity(one.exposed, "s")
+        waits = (
+            f", {format_quantity(one.waiting, 's')} waiting for another GPU"
+            if one.waiting is not None
+            else ""
+        )
+        yield f"GPU {one.device}: {seconds} in NCCL, {exposed} of it beside no other kernel{waits}."
     if any(kernel.graph for kernel in trace.kernels):
         yield "Some kernels were launched by a CUDA graph: one launch call starts many of them."
