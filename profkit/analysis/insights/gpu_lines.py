@@ -116,7 +116,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
         f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        words("large-result", "torch") if size >= LARGE else _read_seldom(run),
+        words("large-result", "torch") if size >= LARGE and run.framework == "torch" else _read_seldom(run),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
     )
