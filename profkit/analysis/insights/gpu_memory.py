@@ -231,13 +231,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             title,
             f"{percent_text(100 * share)} of its instructions load or store local memory "
             f"({format_quantity(loads, 'count')} loads)",
-            "Arrays in a kernel stay in registers only where every index is known when it is compiled: unroll the loop "
-            "(#pragma unroll)"
-            + (
-                "; an array whose index depends on the data belongs in shared memory, one part for each thread."
-                if indexed
-                else ". Otherwise use fewer live values, or allow more registers (__launch_bounds__, maxrregcount)."
-            ),
+            words("register-spills.indexed" if indexed else "register-spills"),
             bounded_gain(run, kernel, part, why, ("L2", *_SHARED)) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
         )

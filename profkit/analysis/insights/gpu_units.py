@@ -106,8 +106,7 @@ def double_precision(run: RunEvidence) -> Iterator[Insight]:
         max(placed or kernels, key=lambda kernel: kernel.share),
         "Compute in float32: these tensors are float64",
         f"kernels for float64 take {percent_text(100 * share)} of the GPU time; its numbers have twice the bytes",
-        "An array of numpy is float64 by itself: torch.from_numpy(array).float(), or make it with dtype=np.float32, "
-        "before it goes to the device. Keep float64 where its digits are needed.",
+        words("double-precision", "torch"),
         Gain(
             ((share - products) / 2 + products * (1 - 1 / speed)) * run.gpu_share,
             run.time_name,
@@ -200,8 +199,7 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
         else f"Pad the dimension of {odd:,} to {padded:,}",
         f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} for operands of "
         f"which single elements are aligned (align1){how}",
-        "One dimension (vocabulary, hidden size, batch) is odd, or a view begins at an odd offset. Pad it: 50,257 "
-        "to 50,304; then the library takes kernels that load 16 bytes at a time."
+        words("unaligned-matrix-product")
         if odd is None
         else f"Make it {padded:,} where the tensor is made (vocabulary, hidden size, batch) and leave the rest unused; "
         "then the library takes kernels that load 16 bytes at a time.",
@@ -262,8 +260,7 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Use an attention kernel made for this GPU (cuDNN, FlashAttention-3)",
             "attention runs in FlashAttention-2, made for GPUs before Hopper",
-            "PyTorch: torch.nn.attention.sdpa_kernel(SDPBackend.CUDNN_ATTENTION) around the call, or the package "
-            "flash_attn_interface (FlashAttention-3): both use asynchronous tensor cores. Compare the results.",
+            words("old-attention", "torch"),
             bounded_gain(
                 run,
                 kernel,

@@ -321,6 +321,30 @@ def test_wasted_sectors_are_placed_on_the_line_of_their_instructions() -> None:
     assert "90 % of the waste is in 1 instruction (LDG)" in found.evidence
 
 
+@pytest.mark.parametrize(
+    ("text", "shared", "rule", "title"),
+    [
+        ("LDC.U8", 20.0, "indexed-constants", "Read constant memory with the same index in the whole warp"),
+        ("SHFL", 0.0, "waiting-warps", "Use fewer shuffles"),
+        ("MATCH", 0.0, "waiting-warps", "Use fewer instructions that go through the queue"),
+        (None, 20.0, "waiting-warps", "Use fewer instructions that go through the queue"),
+        (None, 0.0, "indexed-constants", "Read constant memory with the same index in the whole warp"),
+    ],
+)
+def test_of_a_full_queue_no_more_is_said_than_is_known_of_what_fills_it(
+    text: str | None, shared: float, rule: str, title: str
+) -> None:
+    one = kernel_documents.kernel("my_kernel(float *)")
+    waits = stalls(drain=0.0, long_scoreboard=9.0, short_scoreboard=9.0, lg_throttle=0.0, mio_throttle=900.0)
+    values = {**ATOMIC_SUM, **waits, "bandwidth.shared.share": shared}
+    document = kernel_documents.document({one: (1e-3, values)})
+    place = KernelInstruction(one.scope, 64, text, "rs.cu", 41, 0.9, 0.0, 0.0, stall="mio_throttle")
+    document = replace(document, gpus=(A4500,), instructions=(place,))
+    found = find_insights(replace(document, kernels=classify_bottlenecks(document)))[0]
+    assert (found.rule, found.where.line) == (rule, 41)
+    assert found.title.startswith(title)
+
+
 @pytest.mark.parametrize(("estimate", "told"), [(0.42, 0.12), (0.11, 0.11)])
 def test_an_estimate_of_nvidias_ends_at_what_dram_has_left(estimate: float, told: float) -> None:
     one = kernel_documents.kernel("my_kernel(float *)")
