@@ -62,6 +62,9 @@ RULES: tuple[Rule, ...] = (
     Rule("late-launches", gpu_timeline.late_launches, of_host=True),
     Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
     Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("one-hot-product", gpu_models.one_hot_products),
+    Rule("product-order", gpu_models.product_order),
+    Rule("evaluated-each-step", gpu_models.evaluated_each_step),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
     Rule("sorting", gpu_calls.sorting),
@@ -99,7 +102,11 @@ MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of 
 # rules that say why a device waits
 _CAUSES = (
     "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
+<<<<<<< HEAD
     "not-compiled", "host-tensors", "host-callbacks", "gpu-behind",
+=======
+    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step",
+>>>>>>> main
 )  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.

@@ -70,7 +70,9 @@ class KernelTime:
     operation_launches: int = 0
     operations: int = 0  # different ones
     backward_of: str | None = None  # the forward operation whose backward pass that operation is a part of
-    file: str | None = None  # of the line that called that operation (in a backward pass, the forward one)
+    file: str | None = (
+        None  # of the line that launched most of it (in a backward pass, its forward operation)
+    )
     line: int | None = None
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
