@@ -102,11 +102,7 @@ MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of 
 # rules that say why a device waits
 _CAUSES = (
     "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
-<<<<<<< HEAD
-    "not-compiled", "host-tensors", "host-callbacks", "gpu-behind",
-=======
-    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step",
->>>>>>> main
+    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step", "gpu-behind",
 )  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.

@@ -9,41 +9,28 @@ from collections.abc import Iterator
 from itertools import permutations
 from math import prod
 
-<<<<<<< HEAD
-from profkit.analysis.insights.evidence import RunEvidence, launching_lines, outwards, percent_text
-from profkit.analysis.insights.gpu_lines import LEAST, place_of_line
-from profkit.core.formatting import plural
-from profkit.core.types import Gain, GpuLine, Insight, KernelTime, Place
-
-MUCH = 0.1  # of the GPU's time
-MOST = 4  # tables that are named
-=======
 from profkit.analysis.insights.evidence import RunEvidence, looping_call, main_line, percent_text, words
 from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
 from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, KernelTime
 
+MOST = 4  # tables that are named
 CLASSES = 64  # fewer columns of a one-hot matrix are no table
 TYPES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
 FEWER, MOST_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
 MORE_ROWS, MOSTLY = 10, 0.3  # times those of a step; of the time
->>>>>>> main
 SPARSE = 20  # times as many rows in a table as a batch looks up
 HALF = 0.5  # of the scores of causal attention lie above the diagonal
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
-<<<<<<< HEAD
+_ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
+_ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
 _MASKED = re.compile(
     r"^aten::_(?:scaled_dot_product_(?:efficient|cudnn)_attention|(?:cudnn|efficient)_attention_forward) "
 )
-=======
-_ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
-_ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
-_MASKED = re.compile(r"^aten::_scaled_dot_product_efficient_attention ")
->>>>>>> main
 
 
 def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
@@ -77,49 +64,25 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
         for text in (one.operation, one.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
-<<<<<<< HEAD
     large = [table for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used]
     own = [
         one
-        for one in kernels
+        for one in run.times
         if not _looks_up(one) and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in large)
     ]
-    share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
+    share = run.share_of(own)
     if share < MUCH:
         return
     rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
-    by_line = launching_lines(own)
     yield Insight(
         "dense-gradient",
         "The gradient of an embedding is dense: all its rows are worked on in each step",
         f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
         f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
-        "nn.Embedding(..., sparse=True) with torch.optim.SparseAdam (or SGD, Adagrad) touches the rows of the batch "
-        "alone; dense parameters keep an optimizer of their own.",
-        max(by_line, key=lambda place: by_line[place], default=Place()),
+        words("dense-gradient", "torch"),
+        main_line(own),
         Gain(share * (1 - 1 / SPARSE), run.time_name, "as if only these rows were worked on"),
     )
-=======
-    for table, looked_up in tables.items():
-        rows = int(table.split(",")[0])
-        own = [
-            one
-            for one in run.times
-            if f"[{table}]" in f"{one.operation} {one.backward_of}" and not _looks_up(one)
-        ]
-        share = run.share_of(own)
-        if rows < SPARSE * looked_up or share < MUCH:
-            continue
-        yield Insight(
-            "dense-gradient",
-            "The gradient of this embedding is dense: all rows are worked on in each step",
-            f"a table of {rows:,} rows, of which a batch looks up {looked_up:,}; its gradient and the optimizer's "
-            f"passes over it take {percent_text(100 * share)} of the time",
-            words("dense-gradient", "torch"),
-            main_line(own),
-            Gain(share * (1 - looked_up / rows), run.time_name, "as if only these rows were worked on"),
-        )
->>>>>>> main
 
 
 def _looks_up(kernel: KernelTime) -> bool:
@@ -153,19 +116,11 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     if share >= MUCH:
         yield Insight(
             "masked-attention",
-<<<<<<< HEAD
             "Give attention a flag instead of a mask, where one says the same",
             f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
             "for each pair of tokens, and what it hides is computed all the same",
-            "Causal: is_causal=True, which skips half of the scores. Padding: sort by length, or nested tensors. "
-            "Others: torch.nn.attention.flex_attention, compiled, skips blocks that are masked away.",
-            _most(own),
-=======
-            "Give attention a flag instead of a mask: with a mask it cannot use its fastest kernels",
-            f"attention with an attn_mask takes {percent_text(100 * share)} of the time, in memory-efficient kernels",
             words("masked-attention", "torch"),
             main_line(own),
->>>>>>> main
             Gain(HALF * share, run.time_name, "as if the half that a causal mask hides were skipped"),
         )
 

@@ -22,17 +22,9 @@ from tests.kernel_documents import SAMPLES
 
 NAMES = sorted(path.name for path in RECORDINGS.iterdir())
 # Some were on no machine with a GPU yet; the others were judged as they ran.
-<<<<<<< HEAD
 NOT_RECORDED = {
     "leaves", "pathology",
 }  # fmt: skip
-=======
-NOT_RECORDED = {
-    "decode_one_by_one", "cells", "clicks", "sampler", "seismic",
-    "leaves", "chords", "pathology", "experts",
-    "storyteller", "retina", "lookback",
-}  # fmt: skip
->>>>>>> main
 SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
 
 
