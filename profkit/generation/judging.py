@@ -21,7 +21,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
 from profkit.execution.child import WorkerClient
 from profkit.execution.journal import open_journal
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import (
@@ -70,7 +70,7 @@ class AttemptJudge:
         self.about: dict[str, Any] = {}
         self._request, self._stop, self._alone = request, threading.Event(), threading.Lock()
         self._logs = request.folder / "logs"
-        self._queue, self._outcomes = JobQueue(open=True), queue.SimpleQueue[JobOutcome]()
+        self._outcomes = queue.SimpleQueue[JobOutcome]()
         self._pool = WorkerPool(
             [WorkerClient(judge_command(self._logs, {"TMPDIR": scratch}, 0))],
             self._outcomes.put,
@@ -120,7 +120,7 @@ class AttemptJudge:
             )
             more = {"ceilings": ceilings, "source": codec.to_plain_data(source)}
             jobs = [Job(test["id"], {"test": test, **more}) for test in listed]
-            self._queue.put(jobs)
+            self._pool.put(jobs)
             for _ in jobs:
                 outcome = self._next_outcome()
                 asked = was_asked(self._logs, outcome.slot, outcome.job.key)
@@ -148,7 +148,7 @@ class AttemptJudge:
 
     def _run(self) -> None:
         with contextlib.suppress(MachineError):  # `fault` says it
-            self._pool.run(self._queue)
+            self._pool.run(None)
 
 
 # ---------------------------------------------------------------- profiles

@@ -13,7 +13,7 @@ from typing import Any
 
 from profkit.core.types import Json
 from profkit.execution.child import WorkerClient, WorkerCommand
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.execution.worker import DeviceError, limit_memory
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}
@@ -100,5 +100,5 @@ def outcomes(
     pool = WorkerPool([WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout)
     pool.begin()
     pool.open()
-    pool.run(JobQueue(groups))
+    pool.run(groups)
     return settled, pool

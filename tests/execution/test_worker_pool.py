@@ -17,7 +17,7 @@ from made_up_jobs import PLAIN, SLOW, outcomes, singles
 from profkit.core.errors import MachineError
 from profkit.execution import child
 from profkit.execution.child import JobStatus, WorkerClient
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 
 
 def has_ended(pid: int) -> bool:
@@ -92,7 +92,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool = WorkerPool([WorkerClient(c) for c in (SLOW, dead)], settled.append, timeout=9, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(JobQueue([group("a"), group("b")]))
+    pool.run([group("a"), group("b")])
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
     assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
 
@@ -103,7 +103,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool.open()
     worker.kill()
     worker._child._argv[0] = "/bin/false"
-    pool.run(JobQueue([group("a"), group("b", "c")]))
+    pool.run([group("a"), group("b", "c")])
     assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
     assert isinstance(pool.fault, MachineError)
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
@@ -117,7 +117,7 @@ def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     pool.begin()
     pool.open()
     threading.Timer(milliseconds / 1000, pool.close).start()
-    pool.run(JobQueue(singles({key: {"do": "sleep", "seconds": 1000.0} for key in "ab"})))
+    pool.run(singles({key: {"do": "sleep", "seconds": 1000.0} for key in "ab"}))
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled] * 2
 
 
@@ -129,7 +129,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(MachineError, match="the disk is full"):
-        pool.run(JobQueue([group("a"), group("b")]))
+        pool.run([group("a"), group("b")])
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -139,7 +139,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(KeyboardInterrupt):
-        pool.run(JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
+        pool.run(singles({"a": {"do": "sleep", "seconds": 1000.0}}), interrupt)
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
@@ -153,5 +153,5 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
     pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(JobQueue([]))
+    pool.run([])
     assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])

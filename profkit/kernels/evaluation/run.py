@@ -31,7 +31,7 @@ from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal, open_journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
@@ -115,7 +115,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         [Job(test.id, {"test": codec.to_plain_data(test), "ceilings": ceilings}) for test in group]
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, JobQueue(groups), campaign.tick)
+    campaign.do(pool, groups, campaign.tick)
 
 
 def update_result(

@@ -21,7 +21,7 @@ from profkit.core.formatting import plural
 from profkit.core.types import CaseResult, CaseState, Fact, GridPoint, Json, MeasuredCeilings, SweepDocument
 from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
 from profkit.execution.journal import Journal
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
@@ -93,7 +93,7 @@ def _measure(
     before = f", {known} known already" if known else ""
     groups = [jobs_of(*each) for each in work]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases)
-    campaign.do(pool, JobQueue(groups), campaign.tick)
+    campaign.do(pool, groups, campaign.tick)
 
 
 def case_result(outcome: JobOutcome) -> CaseResult | None:
