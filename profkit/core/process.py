@@ -190,7 +190,7 @@ class _UnderWay:
     def wait(self, timeout: float | None, cancel: threading.Event | None) -> bool:
         """Wait for its end; True when its time ran out first."""
         step = 0.02  # short at first, so that a quick child is not measured by our own polling
-        with _end_of(self.child) as ended:
+        with end_of(self.child) as ended:
             while True:
                 gone = time.monotonic() - self.start
                 if timeout is not None and gone >= timeout:
@@ -233,7 +233,7 @@ class _UnderWay:
 
 
 @contextlib.contextmanager
-def _end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+def end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
     """Wait up to so many seconds, and say whether it has ended.
 
     Linux tells its end at once, and the child is not reaped before what it used was read. Elsewhere `subprocess` asks

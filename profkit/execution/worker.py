@@ -1,7 +1,7 @@
 """The inside of a worker process: requests as lines on stdin, answers as lines on what was its standard output.
 
 A worker runs one *handler*. It is made by a factory, which is named `package.module:function` and gets the arguments
-of the `WorkerCommand`. What anybody's code prints goes to the worker's log.
+of the `WorkerClient`. What anybody's code prints goes to the worker's log.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progres
 from profkit.core.process import run
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
-from profkit.execution.child import WorkerClient
 from profkit.execution.journal import open_journal
 from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.generation.request import GenerationRequest
@@ -34,7 +33,7 @@ from profkit.kernels.evaluation.request import (
     was_asked,
 )
 from profkit.kernels.evaluation.run import (
-    judge_command,
+    judge_client,
     plain_settings,
     seconds_of_a_test,
     test_result,
@@ -72,7 +71,7 @@ class AttemptJudge:
         self._logs = request.folder / "logs"
         self._outcomes = queue.SimpleQueue[JobOutcome]()
         self._pool = WorkerPool(
-            [WorkerClient(judge_command(self._logs, {"TMPDIR": scratch}, 0))],
+            [judge_client(self._logs, {"TMPDIR": scratch})],
             self._outcomes.put,
             timeout=seconds_of_a_test(request.settings),
             settings=plain_settings(request.settings),

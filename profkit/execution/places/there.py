@@ -24,7 +24,7 @@ from typing import IO, Any
 from profkit.core.errors import ProfkitError, Progress
 from profkit.core.process import adopt_orphans
 from profkit.core.types import Json
-from profkit.execution.child import WorkerClient, WorkerCommand, WorkerEnded
+from profkit.execution.child import WorkerClient, WorkerEnded
 from profkit.execution.places.files import send_folder
 
 BEAT_SECONDS = 1.0
@@ -137,9 +137,9 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
     out, asked = run / "out", queue.SimpleQueue[dict[str, Any]]()
     for name in ("logs", "tmp"):  # what a worker leaves that is killed goes with the run's folder
         (out / name).mkdir()
-    words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
+    words = [word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"]]
     env = {"TMPDIR": str(out / "tmp"), **data["env"]}
-    client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
+    client = WorkerClient(data["factory"], words, env=env, log=out / "log")
 
     def work(home: Home) -> Json:
         """Ends by the Ctrl-C that the end of the requests is."""
