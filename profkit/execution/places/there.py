@@ -53,27 +53,13 @@ class Home(Progress):
         """The files of a result, once; links and hidden files stay here."""
         send_folder(folder, parts, lambda data: self.send("data", data=base64.b64encode(data).decode()))
 
-    def begin(self, title: str, detail: str = "") -> None:
-        """As a Progress does."""
-        self.send("progress", call="begin", words=[title, detail])
-
-    def tick(self, seconds: float) -> None:
-        """Twice a second at most."""
-        if time.monotonic() - self._ticked > BEAT_SECONDS / 2:
+    def tell(self, call: str, *words: str | float) -> None:
+        """What a Progress is told; of ticks two a second at most."""
+        if call == "tick":
+            if time.monotonic() - self._ticked <= BEAT_SECONDS / 2:
+                return
             self._ticked = time.monotonic()
-            self.send("progress", call="tick", words=[seconds])
-
-    def move(self, detail: str) -> None:
-        """As a Progress does."""
-        self.send("progress", call="move", words=[detail])
-
-    def end(self, result: str) -> None:
-        """As a Progress does."""
-        self.send("progress", call="end", words=[result])
-
-    def note(self, text: str) -> None:
-        """As a Progress does."""
-        self.send("progress", call="note", words=[text])
+        self.send("progress", call=call, words=[*words])
 
 
 def serve(
