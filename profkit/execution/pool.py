@@ -56,12 +56,12 @@ class JobOutcome:
 
 
 class WorkerPool:
-    """Call `begin`, `open`, `run` in this order; `put` and `close` at any time.
+    """Call `open`, then `run`; `put` and `close` at any time. `serving`: how many workers there are.
 
     `settle` is called once for each job, by one thread at a time. `timeout`: seconds that one job may take. `settings`
-    go to `Handler.open`, with `first`: whether this is the first start of the first worker. A worker may be lost with
-    its machine: a job that was running is done once more by another worker, and a second loss is its outcome. `check`
-    gets the number of a slot, what its worker said as it opened, and what the first one said, and may raise
+    go to the handler as it opens, with `first`: whether this is the first start of the first worker. A worker may be
+    lost with its machine: a job that was running is done once more by another worker, and a second loss is its outcome.
+    `check` gets the number of a slot, what its worker said as it opened, and what the first one said, and may raise
     MachineError. `note` gets what is worth a line.
     """
 
@@ -82,7 +82,7 @@ class WorkerPool:
         self._groups = SimpleQueue[Sequence[Job] | None]()  # None: a thread that takes it ends
         self._left, self._more = 0, True  # jobs without an outcome, and whether others may come
         self._settling, self._stop = threading.Lock(), threading.Event()
-        self._serving, self._ended = len(workers), threading.Event()  # set when none serves any more
+        self.serving, self._ended = len(workers), threading.Event()  # set when none serves any more
         self._first: Future[Any] = Future()  # what the first worker said as it opened
         self._error: BaseException | None = None  # an exception of `settle`, or of this module
         self._threads = [
@@ -90,18 +90,10 @@ class WorkerPool:
             for each in enumerate(workers)
         ]
 
-    @property
-    def serving(self) -> int:
-        """How many workers there are, those included that have not opened yet."""
-        return self._serving
-
-    def begin(self) -> None:
-        """Start all workers."""
+    def open(self, tick: Callable[[], None] = lambda: None) -> Any:
+        """Start all workers; what the first one says as it opens. Raises MachineError where it cannot be started."""
         for thread in self._threads:
             thread.start()
-
-    def open(self, tick: Callable[[], None] = lambda: None) -> Any:
-        """Wait until the first worker has opened; what it said. Raises MachineError where it cannot be started."""
         while wait([self._first], TICK_SECONDS).not_done:
             tick()
         if self._first.exception() is not None:
@@ -126,7 +118,7 @@ class WorkerPool:
             self._more = groups is None
             self._end_if_done()
         try:
-            while self._serving and not self._ended.wait(TICK_SECONDS):
+            while self.serving and not self._ended.wait(TICK_SECONDS):
                 tick()
             tick()
         except BaseException:
@@ -178,8 +170,8 @@ class WorkerPool:
         finally:
             worker.close()
             with self._settling:
-                self._serving -= 1
-                if not self._serving:
+                self.serving -= 1
+                if not self.serving:
                     self._ended.set()
 
     def _open_slot(self, slot: int, worker: Worker) -> None:
@@ -245,7 +237,7 @@ class WorkerPool:
         with self._settling:
             if not self._stop.is_set():
                 self.fault = self.fault or fault
-                if self._serving > 1:
+                if self.serving > 1:
                     self._note(f"worker {slot} is gone, the others go on: {fault.message}")
 
     def _start(self, worker: Worker, *, first: bool = False) -> Json:

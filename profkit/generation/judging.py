@@ -81,7 +81,6 @@ class AttemptJudge:
 
     def open(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Start it; what it says of tests and device. Raises MachineError, UsageError."""
-        self._pool.begin()
         self.about = self._pool.open(tick)
         self._thread.start()
         return self.about

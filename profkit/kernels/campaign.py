@@ -137,7 +137,6 @@ class Campaign(Generic[T]):
 
     def open_workers(self, pool: WorkerPool) -> dict[str, Any]:
         """Start the workers; what the first one says of its device."""
-        pool.begin()
         about: dict[str, Any] = pool.open(lambda: self.progress.tick(self.journal.session_seconds))
         return about
 

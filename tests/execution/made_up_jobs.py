@@ -99,7 +99,6 @@ def outcomes(
         settled[outcome.job.key] = outcome
 
     pool = WorkerPool([client() for client in clients or (PLAIN,)], settle, timeout=timeout)
-    pool.begin()
     pool.open()
     pool.run(groups)
     return settled, pool

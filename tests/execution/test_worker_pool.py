@@ -90,7 +90,6 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     settled: list[JobOutcome] = []
     dead = partial(SLOW, python="/bin/false")
     pool = WorkerPool([SLOW(), dead()], settled.append, timeout=9, note=notes.append)
-    pool.begin()
     pool.open()
     pool.run([group("a"), group("b")])
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
@@ -99,7 +98,6 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     settled.clear()
     worker = SLOW()
     pool = WorkerPool([worker], settled.append, timeout=9)
-    pool.begin()
     pool.open()
     worker.kill()
     worker._argv[0] = "/bin/false"
@@ -114,7 +112,6 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
 def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     settled: list[JobOutcome] = []
     pool = WorkerPool([PLAIN()], settled.append, timeout=60.0)
-    pool.begin()
     pool.open()
     threading.Timer(milliseconds / 1000, pool.close).start()
     pool.run(singles({key: {"do": "sleep", "seconds": 1000.0} for key in "ab"}))
@@ -126,7 +123,6 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
         raise MachineError("the disk is full")
 
     pool = WorkerPool([SLOW()], refuse, timeout=60.0)
-    pool.begin()
     pool.open()
     with pytest.raises(MachineError, match="the disk is full"):
         pool.run([group("a"), group("b")])
@@ -136,7 +132,6 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
 
     settled: list[JobOutcome] = []
     pool = WorkerPool([PLAIN()], settled.append, timeout=60.0)
-    pool.begin()
     pool.open()
     with pytest.raises(KeyboardInterrupt):
         pool.run(singles({"a": {"do": "sleep", "seconds": 1000.0}}), interrupt)
@@ -151,7 +146,6 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
     notes: list[str] = []
     clients = [SLOW(), SLOW(arguments=("second",))]
     pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
-    pool.begin()
     pool.open()
     pool.run([])
     assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])

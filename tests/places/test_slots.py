@@ -60,7 +60,6 @@ def settle_all(
         settled[outcome.job.key] = outcome
 
     pool = WorkerPool(workers, settle, timeout=timeout)
-    pool.begin()
     pool.open()
     pool.run([[Job(key, data)] for key, data in jobs.items()])
     return settled, pool
