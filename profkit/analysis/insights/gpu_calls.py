@@ -17,7 +17,7 @@ from profkit.analysis.insights.evidence import (
 )
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
+from profkit.core.types import Gain, GpuTrace, HostCalls, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
@@ -84,7 +84,7 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def _calls(calls: Sequence[ApiCall]) -> int:
+def _calls(calls: Sequence[HostCalls]) -> int:
     return sum(one.calls for one in calls)
 
 

@@ -32,7 +32,6 @@ from profkit.core.types import (
     HotSpot,
     Insight,
     KernelTime,
-    MemoryKind,
     Place,
     Transfer,
 )
@@ -158,16 +157,16 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
-def _memory_seconds(copies: Sequence[Transfer]) -> dict[MemoryKind, float]:
+def _memory_seconds(copies: Sequence[Transfer]) -> dict[str, float]:
     """The time of the copies by the memory on the host's side, as far as it is told."""
-    seconds: dict[MemoryKind, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
+    seconds: dict[str, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
     for transfer in copies:
         for memory in transfer.memory:
-            seconds[memory.kind] += memory.seconds
+            seconds[memory.kind] = seconds.get(memory.kind, 0.0) + memory.seconds
     return seconds
 
 
-def _memory_text(seconds: dict[MemoryKind, float], total: float) -> str:
+def _memory_text(seconds: dict[str, float], total: float) -> str:
     """Which memory most of that was."""
     if seconds["pageable"] > 0.5 * total:
         return f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory"

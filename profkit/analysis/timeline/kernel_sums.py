@@ -18,7 +18,7 @@ from profkit.analysis.timeline.origins import (
     range_meaning,
 )
 from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
-from profkit.core.types import GpuLine, HostMemory, HostOperation, Kernel, KernelTime, Transfer
+from profkit.core.types import GpuLine, HostCalls, Kernel, KernelTime, Transfer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,7 +253,7 @@ class TransferSums:
             known = by_name.get(kind.name, Transfer(kind.name, 0, 0, 0.0))
             memory = known.memory
             if kind.memory is not None:
-                memory = (*memory, HostMemory(kind.memory, count, size, seconds))
+                memory = (*memory, Transfer(kind.memory, count, size, seconds))
             by_name[kind.name] = Transfer(
                 kind.name, known.count + count, known.bytes + size, known.seconds + seconds, memory
             )
@@ -288,11 +288,11 @@ class HostOperations:
             steps = np.searchsorted(moments, mine, side="right") - 1
             self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
 
-    def summed(self) -> dict[SourceLine, HostOperation]:
+    def summed(self) -> dict[SourceLine, HostCalls]:
         """Of each line the operation with most time."""
         import numpy as np
 
-        sums: dict[tuple[SourceLine, str], HostOperation] = {}
+        sums: dict[tuple[SourceLine, str], HostCalls] = {}
         for key, moments, numbers in self._origins.steps():
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
@@ -300,9 +300,9 @@ class HostOperations:
                 operation, backward_of, line = self._origins.origins[numbers[step]]
                 if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
                     continue
-                known = sums.get((line, operation), HostOperation(operation, 0, 0.0))
+                known = sums.get((line, operation), HostCalls(operation, 0, 0.0))
                 seconds = known.seconds + float(spent[step]) / 1e9
-                sums[line, operation] = HostOperation(operation, known.calls + 1, seconds)
+                sums[line, operation] = HostCalls(operation, known.calls + 1, seconds)
         ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
         return {line: one for (line, _), one in ranked}
 

@@ -23,7 +23,7 @@ from profkit.analysis.timeline.origins import (
 )
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
-from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace
+from profkit.core.types import GpuLine, GpuRange, GpuTrace, HostCalls
 
 _LATENCY, _CALL = 0, 1  # groups of medians
 
@@ -66,10 +66,10 @@ class HostSums:
         medians = self._medians.medians()
         return medians.get(_LATENCY), medians.get(_CALL)
 
-    def api(self, names: Sequence[str]) -> tuple[ApiCall, ...]:
+    def api(self, names: Sequence[str]) -> tuple[HostCalls, ...]:
         """The calls by name, most time first."""
         ranked = sorted(self._calls.items(), key=lambda call: -call[1][1])
-        return tuple(ApiCall(names[name], count, ns / 1e9) for name, (count, ns) in ranked)
+        return tuple(HostCalls(names[name], count, ns / 1e9) for name, (count, ns) in ranked)
 
 
 MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step

@@ -84,16 +84,6 @@ MemoryKind = Literal["pageable", "pinned", "managed"]
 
 
 @dataclass(frozen=True)
-class HostMemory:
-    """Those copies whose host side is memory of this kind."""
-
-    kind: MemoryKind
-    count: int
-    bytes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Transfer:
     """Copies (or memsets) of one kind: "host to device", "device to device", "memset"."""
 
@@ -101,12 +91,13 @@ class Transfer:
     count: int
     bytes: int
     seconds: float
-    memory: tuple[HostMemory, ...] = ()  # the host's side, most time first
+    # Those whose host side is memory of one kind (a MemoryKind), most time first
+    memory: tuple[Transfer, ...] = ()
 
 
 @dataclass(frozen=True)
-class HostOperation:
-    """An operation of a framework that the host computes: `aten::normal_ [64,3,256,256]`."""
+class HostCalls:
+    """What the host called: a function of the CUDA API, or a framework's operation, `aten::normal_ [64,3,256,256]`."""
 
     name: str
     calls: int
@@ -131,7 +122,7 @@ class GpuLine:
     kernel_seconds: float = 0.0
     waits: int = 0
     transfers: tuple[Transfer, ...] = ()
-    on_host: HostOperation | None = None
+    on_host: HostCalls | None = None
 
 
 @dataclass(frozen=True)
@@ -156,15 +147,6 @@ class GpuRange:
     kernels: int  # launched inside
     gpu_seconds: float  # their time
     operation: bool = False  # nobody marked it: a framework writes one for each of its operations
-
-
-@dataclass(frozen=True)
-class ApiCall:
-    """One function of the CUDA API as the host called it."""
-
-    name: str
-    calls: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -213,7 +195,7 @@ class GpuTrace:
     launches: int = 0
     transfers: tuple[Transfer, ...] = ()
     ranges: tuple[GpuRange, ...] = ()
-    api: tuple[ApiCall, ...] = ()
+    api: tuple[HostCalls, ...] = ()
     launch_latency: float | None = None  # median, from the begin of a launch call to that of its kernel
     launch_call: float | None = None  # median time of a launch call on the host
     # Share of the idle time in which the host had launched nothing: the device waited for the host.

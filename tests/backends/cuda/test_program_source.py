@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends.cuda.program_source import with_definitions
-from profkit.core.types import ApiCall, GpuTrace, Kernel, KernelTime, Transfer, Workload
+from profkit.core.types import GpuTrace, HostCalls, Kernel, KernelTime, Transfer, Workload
 
 HEAD = "__global__ void work(float* x) { x[threadIdx.x] += 1; }\n"
 TO, BACK = "host to device", "device to host"
@@ -21,7 +21,7 @@ def lines_of(body: str, folder: Path, **calls: int) -> list[tuple[int, int, tupl
     trace = GpuTrace(
         "nsys",
         (kernel,),
-        api=tuple(ApiCall(name, count, 0.1) for name, count in calls.items()),
+        api=tuple(HostCalls(name, count, 0.1) for name, count in calls.items()),
         transfers=(Transfer(TO, 5, 100, 0.1), Transfer(BACK, 5, 100, 0.1)),
     )
     read = with_definitions(trace, Workload("a", ("./a",), str(folder)))
