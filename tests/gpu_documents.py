@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profkit.core.types import (
+    ApiCall,
     Fact,
     Gpu,
     GpuRange,
     GpuTrace,
-    HostCalls,
     Kernel,
     KernelPlan,
     KernelTime,
@@ -69,7 +69,7 @@ def trace(tool: str = "nsys") -> GpuTrace:
             Transfer("memset", 2, 1024, 4e-6),
         ),
         ranges=(GpuRange("mlp", "profkit", 1, 10e-3, 80, 8.3e-3),),
-        api=(HostCalls("cudaLaunchKernel", 80, 0.4e-3),),
+        api=(ApiCall("cudaLaunchKernel", 80, 0.4e-3),),
         launch_latency=6e-6,
         launch_call=3.5e-6,
         starved=0.8,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 from profkit.core.types import Timing
 from profkit.runtime.passes.read import region_timings
@@ -62,3 +66,18 @@ def run_workload(
     argv = [sys.executable, *host, str(program)]
     done = subprocess.run(argv, capture_output=True, text=True, env={**full, **env}, timeout=120)
     return Done(done, folder)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; what has ended and was not waited for does not."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def assert_gone(*pids: int) -> None:
+    """None of them runs, within some seconds: a kill takes effect when a process is next given time."""
+    deadline = time.monotonic() + 20
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_alive, pids))

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
+from profkit.analysis.timeline.records import Collected, Range, TransferKind
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Fact, Gpu, MemoryKind, Report
+from profkit.core.types import Fact, Gpu, Kernel, MemoryKind, Report
 from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
 
 LONGEST_NAME = 65536
@@ -99,12 +99,12 @@ class TorchEvents:
         return self.collected.thread(str(event.get("pid")), str(event.get("tid")))
 
 
-def _launch_configuration(name: str, args: Mapping[str, Any]) -> Configuration:
+def _launch_configuration(name: str, args: Mapping[str, Any]) -> Kernel:
     registers, shared = (
         _whole_number(args.get("registers per thread"), -1),
         _whole_number(args.get("shared memory"), -1),
     )
-    return Configuration(
+    return Kernel(
         name,
         _parse_triple(args.get("grid")),
         _parse_triple(args.get("block")),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
-import time
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-import psutil
 import pytest
 from made_up_jobs import PLAIN, SLOW, outcomes, singles
 
@@ -18,18 +15,7 @@ from profkit.core.errors import MachineError
 from profkit.execution import child
 from profkit.execution.child import JobStatus
 from profkit.execution.pool import Job, JobOutcome, WorkerPool
-
-
-def has_ended(pid: int) -> bool:
-    """Whether the process is gone, or is so within some seconds: a kill takes effect when it is next given time."""
-    deadline = time.monotonic() + 20
-    with contextlib.suppress(psutil.NoSuchProcess):
-        while (
-            running := psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        ) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return not running
-    return True
+from tests.workload_process import assert_gone
 
 
 def group(*jobs: str, **data: str) -> list[Job]:
@@ -70,7 +56,7 @@ def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
     assert found["hang"].reason == "it took longer than 6 s, and was ended"
     assert all(outcome.reason or outcome.status is JobStatus.ok for outcome in found.values())
     assert {outcome.slot for outcome in found.values()} == {0, 1}
-    assert has_ended(int(pid.read_text()))
+    assert_gone(int(pid.read_text()))
     assert pool.fault is None
 
 

@@ -9,11 +9,11 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from profkit.generation.choose_model import make_model
 from profkit.generation.model import Cancelled, ChatMessage, ModelFailed, ModelOptions, ProgramModel
+from tests.workload_process import assert_gone
 
 TALK = [
     ChatMessage("system", "Be brief."),
@@ -92,17 +92,13 @@ def wait_for(path: Path) -> int:
     return int(path.read_text())
 
 
-def is_alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 def test_past_its_time_it_is_ended_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PID", str(tmp_path / "pid"))
     with pytest.raises(ModelFailed, match="ran past its time limit"):
         agent(SPAWNS, seconds=0.5).ask(TALK)
-    assert not is_alive(wait_for(tmp_path / "pid"))
+    assert_gone(wait_for(tmp_path / "pid"))
 
 
 def test_closing_ends_it_with_all_that_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,4 +112,4 @@ def test_closing_ends_it_with_all_that_it_started(tmp_path: Path, monkeypatch: p
     threading.Thread(target=close).start()
     with pytest.raises(Cancelled):
         client.ask(TALK)
-    assert not is_alive(wait_for(tmp_path / "pid"))
+    assert_gone(wait_for(tmp_path / "pid"))

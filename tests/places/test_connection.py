@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnre
 from profkit.execution.places.files import ReceivedFiles, Tree, workload_tree
 from profkit.execution.places.kinds import ExecutionPlace
 from tests.places.test_hostile_answers import sent
+from tests.workload_process import assert_gone
 
 TOP = (*"abcde", "C:x", "artifacts", "run.json")
 HERE = str(Path(__file__).parent)
@@ -161,13 +161,13 @@ def test_a_ctrl_c_ends_what_runs_there(store: Path, tmp_path: Path) -> None:
         with pytest.raises(ProfkitError, match="interrupted") as caught:
             list(events)
         assert caught.value.exit_code == 130
-        assert_gone(pids)
+        assert_gone(*pids)
 
 
 def test_where_this_side_is_killed_nothing_goes_on_there(store: Path, tmp_path: Path) -> None:
     with sleeping(place(store), tmp_path) as (_, pids, connection):
         connection._child._child.stdin.close()  # type: ignore[union-attr]  # as the end of this process does
-        assert_gone(pids)
+        assert_gone(*pids)
 
 
 @contextlib.contextmanager
@@ -182,21 +182,6 @@ def sleeping(where: ExecutionPlace, tmp_path: Path) -> Iterator[tuple[Iterator[A
         yield events, [int(word) for word in note["words"][0].split()], connection
     finally:
         connection.close()
-
-
-def assert_gone(pids: list[int]) -> None:
-    deadline = time.monotonic() + 10
-    while any(map(is_alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(is_alive, pids))
-
-
-def is_alive(pid: int) -> bool:
-    """Whether it runs; what has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_a_full_disk_there_is_told_with_its_folder(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from profkit.core.errors import UsageError
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.kinds import parse_places
 from tests.conftest import ROOT
-from tests.places.test_connection import assert_gone
+from tests.workload_process import assert_gone
 
 HERE = Path(__file__).parent
 
@@ -104,7 +104,7 @@ def test_where_this_side_is_killed_the_container_ends(here: Modal, tmp_path: Pat
     next(events)
     os.kill(connection._child.pid, signal.SIGKILL)  # it can end nothing any more
     pids = [int(word) for word in here.notes("pids").split()]
-    assert_gone(pids)
+    assert_gone(*pids)
     connection.close()
 
 

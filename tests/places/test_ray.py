@@ -17,7 +17,8 @@ import pytest
 from profkit.core.errors import UsageError
 from profkit.execution.places.connection import Connection, PlaceUnreachable
 from profkit.execution.places.kinds import parse_places
-from tests.places.test_connection import HERE, ask, assert_gone, sleeping
+from tests.places.test_connection import HERE, ask, sleeping
+from tests.workload_process import assert_gone
 
 STAND_IN = Path(__file__).parent / "ray_stand_in"
 
@@ -101,7 +102,7 @@ def test_where_the_actor_dies_what_profkit_does_there_ends(stand_in: Path, tmp_p
     (place,) = parse_places(["ray:auto"])
     with sleeping(place, tmp_path) as (_, pids, connection):
         os.kill(connection._child.pid, signal.SIGKILL)
-        assert_gone(pids)
+        assert_gone(*pids)
 
 
 def test_profkit_works_in_an_actor(stand_in: Path, tmp_path: Path) -> None:

@@ -21,19 +21,9 @@ from tests.reporting.shown import text_of
 from tests.spoken import spoken
 
 
-def sampled(document: SweepDocument) -> SweepDocument:
-    """With samples as its intervals say."""
-    found = []
-    for r in document.results:
-        steps = (5, 1, 9, 3, 7, 2, 8, 4, 6)
-        seconds = tuple((r.median or 0.0) * (1 + 0.3 * (r.half_width or 0.0) * (k - 5)) for k in steps)
-        found.append(replace(r, seconds=seconds if r.median else ()))
-    return replace(document, results=tuple(found))
-
-
 def judged(document: SweepDocument, precision: float = 0.01) -> RunDocument:
     """Its run with samples, and verdicts on it."""
-    run = sweep_as_run(sampled(document), ("profkit", "sweep"), "sweep", "", None, (), precision)
+    run = sweep_as_run(sweeps.sampled(document), ("profkit", "sweep"), "sweep", "", None, (), precision)
     return judge_document(run, targets_for(run.backend, None, "sweep"))
 
 
@@ -105,7 +95,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole = sweeps.without(sweeps.sweep(), "wrong", "CUDA", "half of it is 0", among=(7,))
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     store_sweep_document(made, whole, grid)
-    write_results(made, sampled(whole), grid, 0.01, "sweep")
+    write_results(made, sweeps.sampled(whole), grid, 0.01, "sweep")
     return made
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from profkit.analysis.insights import (
     gpu_calls,
@@ -17,6 +18,7 @@ from profkit.analysis.insights import (
     gpu_launch,
     gpu_lines,
     gpu_memory,
+    gpu_models,
     gpu_timeline,
     gpu_units,
     host_memory,
@@ -38,6 +40,9 @@ RULES: tuple[Rule, ...] = (
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic, of_host=True),
     Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True),
     Rule("debug-checks", gpu_lines.debug_checks, of_host=True),
+    Rule("graphs-captured-again", gpu_calls.graphs_captured_again, of_host=True),
+    Rule("repeated-pinning", gpu_calls.repeated_pinning, of_host=True),
+    Rule("managed-memory", gpu_calls.managed_memory, of_host=True),
     Rule("device-allocations", gpu_calls.device_allocations, of_host=True),
     Rule("small-copies", gpu_calls.small_copies, of_host=True),
     Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True),
@@ -49,12 +54,20 @@ RULES: tuple[Rule, ...] = (
     Rule("autotuned-again", gpu_lines.autotuned_again),
     Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True),
     Rule("written-out-attention", gpu_lines.written_out_attention),
+    Rule("recomputed-sequence", gpu_models.recomputed_sequence),
+    Rule("dense-gradient", gpu_models.dense_gradient),
+    Rule("masked-attention", gpu_models.masked_attention),
+    Rule("layout-conversions", gpu_models.layout_conversions),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches, of_host=True),
     Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
     Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("one-hot-product", gpu_models.one_hot_products),
+    Rule("product-order", gpu_models.product_order),
+    Rule("evaluated-each-step", gpu_models.evaluated_each_step),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
+    Rule("sorting", gpu_calls.sorting),
     Rule("fft-length", gpu_calls.fft_lengths),
     Rule("device-copies", gpu_calls.device_copies),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
@@ -69,10 +82,13 @@ RULES: tuple[Rule, ...] = (
     Rule("no-reuse", gpu_memory.no_reuse),
     Rule("bank-conflicts", gpu_memory.bank_conflicts),
     Rule("register-spills", gpu_memory.register_spills),
+    Rule("small-blocks", gpu_launch.small_blocks),
     Rule("waiting-warps", gpu_latency.waiting_warps),
+    Rule("indexed-constants", partial(gpu_latency.waiting_warps, rule="indexed-constants")),
     Rule("serial-atomics", gpu_latency.serial_atomics),
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
+    Rule("device-heap", gpu_latency.device_heap),
     Rule("divergent-warps", gpu_latency.divergent_warps),
     Rule("small-grid", gpu_launch.small_grid),
     Rule("last-wave", gpu_launch.last_wave),
@@ -85,13 +101,9 @@ LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place 
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
 # rules that say why a device waits
 _CAUSES = (
-    "debug-checks",
-    "device-allocations",
-    "small-copies",
-    "not-compiled",
-    "host-tensors",
-    "host-callbacks",
-)
+    "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
+    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step",
+)  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
@@ -12,6 +14,7 @@ from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.summaries.readings import main_scopes
 from profkit.core.formatting import format_percent
+from profkit.core.tables import load_yaml
 from profkit.core.types import (
     QUALITY_ORDER,
     Bound,
@@ -152,12 +155,7 @@ def main_operation(time: KernelTime) -> str | None:
 
 def launch_place(time: KernelTime) -> Place:
     """The kernel, the operation that launched it, and the line of the program, as far as they are known."""
-    operation = main_operation(time)
-    if operation is None and time.operation is not None:
-        most = next((one for one in time.lines if 2 * one.launches > time.launches), None)
-        line = (most.function, most.file, most.line) if most is not None else ()
-        return Place(time.kernel.name, None, *line)
-    return Place(time.kernel.name, operation, time.function, time.file, time.line)
+    return Place(time.kernel.name, main_operation(time), time.function, time.file, time.line)
 
 
 def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
@@ -171,6 +169,19 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
             place = Place(None, None, *line)
             seconds[place] = seconds.get(place, 0.0) + share * kernel.total
     return seconds
+
+
+def main_line(kernels: Sequence[KernelTime]) -> Place:
+    """The line that launched most of these kernels' time; where none is known the place of the largest."""
+    by_line = launching_lines(kernels)
+    return max(
+        by_line, key=by_line.__getitem__, default=launch_place(max(kernels, key=lambda one: one.total))
+    )
+
+
+def part_text(by_line: Mapping[Place, float], place: Place) -> str:
+    """What one of the lines is of all, in %."""
+    return percent_text(100 * by_line[place] / sum(by_line.values()))
 
 
 DEEPEST = 6  # callers that are looked at
@@ -206,6 +217,16 @@ class RunEvidence:
         return self.busy if self.busy is not None else 1.0
 
     @property
+    def times(self) -> tuple[KernelTime, ...]:
+        """The kernels of the timeline, most time first."""
+        return self.trace.kernels if self.trace is not None else ()
+
+    def share_of(self, kernels: Iterable[KernelTime]) -> float:
+        """The share of the whole time that these kernels of the trace take."""
+        total = sum(one.total for one in self.times)
+        return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
+
+    @property
     def framework(self) -> str:
         """What the program's work for the device is written in: torch, jax or cuda; empty where that is not known."""
         times = self.document.trace.kernels if self.document.trace is not None else ()
@@ -233,6 +254,15 @@ class RunEvidence:
         if trace is not None and trace.repeats and not trace.marked:
             return "a step"
         return "the marked region" if trace is not None and trace.marked else "the traced time"
+
+
+def looping_call(run: RunEvidence, place: Place) -> Place:
+    """From a place outwards: the last line in a loop, which calls all the rest."""
+    found = place
+    for outer, here in outwards(run, place):
+        if any(one.line == outer.line and one.code is not None and one.code.loop is not None for one in here):
+            found = outer
+    return found
 
 
 def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineSamples]]]:
@@ -415,47 +445,19 @@ def percent_text(value: float) -> str:
 
 Language = Literal["cuda", "triton", "numba", "inductor", "xla"]
 
-_TRITON = {
-    "wasted-sectors": "Let tl.arange run along the innermost dimension of the tensor: neighbouring elements of "
-    "a block are neighbouring addresses; where both orders are needed, load a two-dimensional block and turn it with "
-    "tl.trans.",
-    "register-spills": "The block is too large for its warps: more of them (num_warps=8, 16 or 32), a smaller BLOCK "
-    "with a loop over the rest, fewer stages (num_stages); @triton.autotune tries them.",
-    "bank-conflicts": "Triton lays out shared memory by itself: try other num_warps, num_stages and BLOCK sizes, or "
-    "load the block in the order of its memory.",
-    "no-reuse": "Larger tiles (BLOCK_M, BLOCK_N), and programs that use the same data next to each other (groups of "
-    "program ids).",
-    "serial-atomics": "Reduce inside of the block first (tl.sum, tl.max), and use one atomic operation for its result.",
-    "divergent-warps": "Let a block hold elements that all do the same: a smaller BLOCK, rare cases in another "
-    "kernel.",
-    "small-grid": "A smaller BLOCK, or a reduction that is split over several programs, gives more of them.",
-    "last-wave": "Another BLOCK size, or a persistent kernel: one program for each multiprocessor, each with a "
-    "loop.",
-    "slow-fp64": "Use tl.float32 where its digits are enough.",
-}
-_NUMBA = {
-    "wasted-sectors": "The first index of cuda.grid is the fast one: let it be the last index of the array "
-    "(x, y = cuda.grid(2); out[y, x] = ...), or go through a tile in cuda.shared.array.",
-    "register-spills": "Fewer values alive at a time, small or no cuda.local.array, or @cuda.jit(max_registers=...).",
-    "bank-conflicts": "One column more in the tile: cuda.shared.array((32, 33), ...).",
-    "serial-atomics": "Reduce in cuda.shared.array or with cuda.shfl_down_sync first, and add once for each block.",
-    "slow-fp64": "Use numpy.float32 for arrays and constants: a Python float is float64.",
-}
-_WORDS: Mapping[Language, Mapping[str, str]] = {"triton": _TRITON, "numba": _NUMBA, "inductor": {}, "xla": {}}
-_OTHERWISE: Mapping[Language, str] = {
-    "triton": "Try other num_warps, num_stages and BLOCK sizes (@triton.autotune), and keep in registers what is used "
-    "again.",
-    "numba": "Try other block sizes, give each thread several elements, and keep what is used again in "
-    "cuda.shared.array or in local variables.",
-    "inductor": "torch.compile wrote this kernel: contiguous inputs, sizes that are multiples of 64, its own tuning "
-    '(mode="max-autotune").',
-    "xla": "XLA wrote this kernel: fewer passes over large arrays in the function, smaller types, sizes that are "
-    "multiples of 64.",
-}
+
+@lru_cache(maxsize=1)
+def _texts() -> Mapping[str, Mapping[str, str]]:
+    texts: Mapping[str, Mapping[str, str]] = load_yaml(Path(__file__).with_name("words.yaml"))
+    return texts
+
+
+def words(name: str, language: str = "cuda") -> str:
+    """The change of this name, in the words of `language`; where it has none, those for any other rule."""
+    texts = _texts()[language]
+    return texts[name] if name in texts else texts["otherwise"]
 
 
 def change_in(language: Language, rule: str, change: str) -> str:
     """The change of a rule for a kernel that was written in `language`."""
-    if language == "cuda":
-        return change
-    return _WORDS[language].get(rule, _OTHERWISE[language])
+    return change if language == "cuda" else words(rule, language)

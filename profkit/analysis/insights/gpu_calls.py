@@ -1,5 +1,5 @@
-"""Rules on what a program asks of the driver or of a library again and again: memory, small copies, copies on the
-device, sums into few places, factorisations, lengths of FFTs."""
+"""Rules on what a program asks of the driver or of a library again and again: memory, graphs, small copies, copies on
+the device, sums into few places, factorisations, lengths of FFTs."""
 
 from __future__ import annotations
 
@@ -10,28 +10,42 @@ from math import prod
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
-    launch_place,
     launching_lines,
-    outwards,
+    looping_call,
+    main_line,
+    part_text,
     percent_text,
+    words,
 )
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuTrace, HostCalls, Insight, KernelTime, Place
+from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
+REPLAYS, BACK = (
+    2,
+    0.2,
+)  # of a graph that was worth a capture; of what managed memory moves one way, and back again
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
 PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
 FEW = 1000  # times as many elements are added as there are places for them
-_ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed|Host)?(?:_v\d)?$|^cudaHostAlloc$")
-_FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:Host)?(?:_v\d)?$")
+_ALLOCATING = re.compile(r"^cu(?:da)?(?:Malloc|MemAlloc)(?:Pitch|Managed)?(?:_v\d+)?$")
+_FREEING = re.compile(r"^cu(?:da)?(?:Mem)?Free(?:_v\d+)?$")
+_PINNING = re.compile(r"^cu(?:da)?(?:Mem)?(?:HostAlloc|HostRegister|MallocHost|AllocHost)(?:_v\d+)?$")
+_UNPINNING = re.compile(r"^cu(?:da)?(?:Mem)?(?:FreeHost|HostUnregister)(?:_v\d+)?$")
+_INSTANTIATING, _REPLAYING = re.compile(r"^cu(?:da)?GraphInstantiate"), re.compile(r"^cu(?:da)?GraphLaunch")
+_CAPTURING = re.compile(r"^cu(?:da)?(?:Stream(?:Begin|End)Capture|Graph(?:Instantiate|(?:Exec)?Destroy))")
+_EMPTIES, _PINS = re.compile(r"empty_cache\("), re.compile(r"pin_memory|pinned|cudaHost(?:Register|Alloc)")
+_CAPTURES = re.compile(r"cuda\.graph\(|make_graphed_callables|CUDAGraph\(|capture_begin")
 _ADDING = re.compile(r"^aten::(?:index_add|scatter_add|scatter_reduce|_?index_put(?:_impl)?)_? \[")
 _FACTORING = re.compile(
     r"^aten::(?:_?linalg_)?(lu_factor|solve|inv|cholesky|eigh|svd|qr|det|slogdet)(?:_ex)?_? \["
 )
 _SHAPE = re.compile(r"\[([\d,]+)\]")
 _TRANSFORM = re.compile(r"^aten::_fft_(r2c|c2c|c2r) \[(?:\d+,)*(\d+)\]")
+_SORTING = re.compile(r"^aten::_?(unique_dim|unique|sort|argsort)2?(?:_stable)? \[")
 _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
+_IN_CALLS = "the time that the host spends in these calls"
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
 _OF_COPIES = (
     (
@@ -57,43 +71,112 @@ _KEEP_LAYOUT = (
 
 def device_allocations(run: RunEvidence) -> Iterator[Insight]:
     """Memory of the device that is allocated and freed in each step: the second waits for all kernels."""
-    trace, idle = run.trace, idle_share(run)
-    if trace is None or not trace.span or idle is None or not trace.repeats:
+    made, freed = _calls_of(run, _ALLOCATING), _calls_of(run, _FREEING)
+    share = _share_of(run, (*made, *freed), made, freed)
+    if not share or any(graphs_captured_again(run)):  # each capture has a pool of its own
         return
-    made = [one for one in trace.api if _ALLOCATING.match(one.name)]
-    freed = [one for one in trace.api if _FREEING.match(one.name)]
-    share = min(idle, sum(one.seconds for one in (*made, *freed)) / trace.span)
-    least = max(MANY, OFTEN * trace.repeats)
-    if share < LEAST or min(_calls(made), _calls(freed)) < least:
-        return
-    emptied = _sampled_line(run, re.compile(r"empty_cache\("))
-    # Of a program of machine code those lines that neither copy nor wait allocate.
-    calling = [one for one in trace.lines if not trace.lines_of and not one.transfers and not one.waits]
-    native = place_of_line(max(calling, key=lambda one: one.seconds)) if calling else Place()
+    place = _calling_place(run, (*made, *freed), _EMPTIES)
     yield Insight(
         "device-allocations",
         "Keep the device's memory: it is allocated and freed again in each step",
-        f"{_calls(made):,} allocations and {_calls(freed):,} releases in {trace.repeats:,} steps take "
-        f"{percent_text(100 * share)} of the time; a release waits until all kernels are done",
+        f"{_count(made):,} allocations and {_count(freed):,} releases take {percent_text(100 * share)} of the time; a "
+        "release waits until all kernels are done",
         "Take torch.cuda.empty_cache() out of the loop: what is freed is kept for the next step."
-        if emptied.file is not None
+        if _EMPTIES.search(text_at(run, place))
         else "Allocate once before the loop, or from a pool (cudaMallocAsync, cudaFreeAsync). PyTorch keeps what it "
         "frees, unless the sizes change: pad them, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-        emptied if emptied.file is not None else native if native.file is not None else looping_place(run),
-        Gain(share, run.time_name, "the time that the host spends in these calls"),
+        place,
+        Gain(share, run.time_name, _IN_CALLS),
     )
 
 
-def _calls(calls: Sequence[HostCalls]) -> int:
+def repeated_pinning(run: RunEvidence) -> Iterator[Insight]:
+    """Memory of the host that is pinned and released in each step: it takes longer than the copy it speeds up."""
+    made, freed = _calls_of(run, _PINNING), _calls_of(run, _UNPINNING)
+    share = _share_of(run, (*made, *freed), made, freed)
+    if share:
+        yield Insight(
+            "repeated-pinning",
+            "Pin the host's memory once: it is pinned and released again in each step",
+            f"{_count(made):,} calls that pin ({made[0].name}) and {_count(freed):,} that release take "
+            f"{percent_text(100 * share)} of the time: each goes through all pages of its buffer, and the GPU waits",
+            "Pin each buffer once, before the loop (cudaHostAlloc, cudaHostRegister; pin_memory=True), and copy what "
+            "comes later into one of them.",
+            _calling_place(run, (*made, *freed), _PINS),
+            Gain(share, run.time_name, _IN_CALLS),
+        )
+
+
+def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
+    """Graphs of CUDA that are captured in each step and hardly replayed: that takes longer than plain launches."""
+    made, launched = _calls_of(run, _INSTANTIATING), _count(_calls_of(run, _REPLAYING))
+    around = [one for known in (_CAPTURING, _ALLOCATING, _FREEING) for one in _calls_of(run, known)]
+    share = _share_of(run, around, made)
+    if share and launched <= REPLAYS * _count(made):
+        yield Insight(
+            "graphs-captured-again",
+            "Capture the CUDA graph once and replay it: it is captured again in each step",
+            f"{_count(made):,} graphs are made for {launched:,} launches of them: the calls that make them, and those "
+            f"for the memory that each takes for itself, take {percent_text(100 * share)} of the time",
+            "One graph for each shape and dtype, with a static input that new ones are copied into (copy_, replay()): "
+            "no address and no object in its key. CUDA C++: cudaGraphExecUpdate changes arguments in place.",
+            _calling_place(run, made, _CAPTURES),
+            Gain(share, run.time_name, f"{_IN_CALLS}; what the host does between them goes as well"),
+        )
+
+
+def managed_memory(run: RunEvidence) -> Iterator[Insight]:
+    """Managed memory that host and device use in turn: its pages go to and fro in each step."""
+    trace, idle = run.trace, idle_share(run)
+    moved = [one for one in trace.transfers if one.kind.endswith("(managed)")] if trace is not None else []
+    seconds = sum(one.seconds for one in moved)
+    if trace is None or not trace.repeats or not trace.span or idle is None or seconds < LEAST * trace.span:
+        return
+    count = sum(one.count for one in moved) / trace.repeats
+    ways = {one.kind: one.bytes / trace.repeats for one in moved}
+    to, back = ways.get("host to device (managed)", 0.0), ways.get("device to host (managed)", 0.0)
+    if min(to, back) < BACK * max(to, back):  # the first use, which moves a page once
+        return
+    line = next((place_of_line(one) for one in trace.lines if one.call == "cudaMallocManaged"), None)
+    yield Insight(
+        "managed-memory",
+        "Keep this memory on the GPU: its pages move to the host and back in each step",
+        f"{format_quantity(to, 'B')} to the GPU and {format_quantity(back, 'B')} back in each step, in {count:,.0f} "
+        f"migrations: {percent_text(100 * seconds / trace.span)} of the time, in part within kernels; the GPU is idle "
+        f"for {percent_text(100 * idle)} of it",
+        "cudaMalloc for what the device computes with; reduce it there and copy the result alone. Where the host needs "
+        "all of it, cudaMemPrefetchAsync moves it at once, before it is used on either side.",
+        line or main_line(trace.kernels[:1]),
+        Gain(min(1.0, seconds / trace.span + idle), run.time_name, "the migrations, and all waiting"),
+    )
+
+
+def _calls_of(run: RunEvidence, pattern: re.Pattern[str]) -> list[ApiCall]:
+    return [one for one in run.trace.api if pattern.match(one.name)] if run.trace is not None else []
+
+
+def _share_of(run: RunEvidence, calls: Sequence[ApiCall], *repeated: Sequence[ApiCall]) -> float:
+    """The share of the time that calls take while the device waits; 0 of those that are few, or not `repeated`."""
+    trace = run.trace
+    if trace is None or not trace.span or not trace.repeats:
+        return 0.0
+    share = min(idle_share(run) or 0.0, sum(one.seconds for one in calls) / trace.span)
+    often = min(map(_count, repeated)) >= max(MANY, OFTEN * trace.repeats)
+    return share if often and share >= LEAST else 0.0
+
+
+def _count(calls: Sequence[ApiCall]) -> int:
     return sum(one.calls for one in calls)
 
 
-def _sampled_line(run: RunEvidence, pattern: re.Pattern[str]) -> Place:
-    """The line of the program with most samples whose text matches."""
-    spots = (
-        spot for spot in run.document.hot_spots if spot.code is not None and pattern.search(spot.code.text)
-    )
-    return next((spot.where for spot in spots), Place())
+def _calling_place(run: RunEvidence, calls: Sequence[ApiCall], sampled: re.Pattern[str]) -> Place:
+    """The line of the source that takes most time in these calls; else that of most samples with such a text."""
+    names, trace = {one.name.partition("_")[0] for one in calls}, run.trace
+    lines = [one for one in trace.lines if one.call in names] if trace is not None else []
+    if lines:
+        return place_of_line(max(lines, key=lambda one: one.seconds))
+    spots = (one for one in run.document.hot_spots if one.code is not None and sampled.search(one.code.text))
+    return next((spot.where for spot in spots), looping_place(run))
 
 
 def small_copies(run: RunEvidence) -> Iterator[Insight]:
@@ -134,6 +217,8 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     each = trace.launches / trace.repeats
     if len(programs) < PROGRAMS or each < KERNELS:
         return
+    spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
+    first = next((one.where for one in spots if one.code is not None), Place())
     yield Insight(
         "not-compiled",
         "Put jax.jit around the whole step: its operations run one by one",
@@ -141,20 +226,9 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
         f"({', '.join(sorted(programs)[:3])}, ...); the GPU is idle for {percent_text(100 * idle)} of the time",
         "@jax.jit on the function that makes one step, with donate_argnums for what it replaces; numbers that change "
         "stay arguments. Then jax.lax.scan, where several steps need no Python between them.",
-        _repeated_call(run),
+        looping_call(run, first),
         Gain(idle, run.time_name, "the time in which the GPU waits for the host"),
     )
-
-
-def _repeated_call(run: RunEvidence) -> Place:
-    """From the place with most time outwards: the last line in a loop, which calls all the rest."""
-    spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
-    first = next((one.where for one in spots if one.code is not None), Place())
-    found = first
-    for place, here in outwards(run, first):
-        if any(one.line == place.line and one.code is not None and one.code.loop is not None for one in here):
-            found = place
-    return found
 
 
 def is_copy(kernel: KernelTime) -> bool:
@@ -168,10 +242,9 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or not trace.repeats:
         return
-    total = sum(one.total for one in trace.kernels)
     by_kernels = [one for one in trace.kernels if is_copy(one)]
     by_driver = [one for one in trace.transfers if one.kind == "device to device"]
-    share = sum(one.total for one in by_kernels) / total * run.gpu_share if total > 0 else 0.0
+    share = run.share_of(by_kernels)
     share += min(trace.copying or 0.0, sum(one.seconds for one in by_driver)) / trace.span
     count = sum(one.launches for one in by_kernels) + sum(one.count for one in by_driver)
     if share < MUCH or count < OFTEN * trace.repeats:
@@ -181,12 +254,10 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
     place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
-    of_line = ""
     if trace.lines:
-        place = max(by_line, key=lambda one: by_line[one], default=Place())
-    if place in by_line:
-        of_line = f"; this line makes {percent_text(100 * by_line[place] / sum(by_line.values()))} of them"
-    text = f"{_text_at(run, place)} {largest.operation if largest is not None else ''}"
+        place = max(by_line, key=by_line.__getitem__, default=Place())
+    of_line = f"; this line makes {part_text(by_line, place)} of them" if place in by_line else ""
+    text = f"{text_at(run, place)} {largest.operation if largest is not None else ''}"
     yield Insight(
         "device-copies",
         "Whole arrays are copied on the GPU",
@@ -207,102 +278,106 @@ def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place
     return seconds
 
 
-def _text_at(run: RunEvidence, place: Place) -> str:
+def text_at(run: RunEvidence, place: Place) -> str:
     """The source of a line, where it was sampled."""
     lines = (line for sampled in run.document.sampled for line in sampled.lines if line.code is not None)
     texts = (one.code.text for one in lines if one.code and (one.file, one.line) == (place.file, place.line))
     return next(texts, "")
 
 
-def _by_operation(run: RunEvidence, is_one: Callable[[KernelTime], bool]) -> tuple[KernelTime, float] | None:
-    """The largest kernel that is one, and the share of the time of all of them; None where that is not much."""
-    trace = run.trace
-    own = [one for one in trace.kernels if is_one(one)] if trace is not None else []
-    total = sum(one.total for one in trace.kernels) if trace is not None else 0.0
-    share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
-    return (max(own, key=lambda one: one.total), share) if own and share >= MUCH else None
+def by_operation(
+    run: RunEvidence, is_one: Callable[[KernelTime], object]
+) -> Iterator[tuple[KernelTime, float, Place]]:
+    """Where they take much of the time: the largest kernel that is one, the share of all of them, and their line."""
+    own = [one for one in run.times if is_one(one)]
+    share = run.share_of(own)
+    if own and share >= MUCH:
+        yield own[0], share, main_line(own)
 
 
 def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
     """Sums of many rows into few: the additions to one address wait for each other."""
-    found = _by_operation(run, _adds_into_few)
-    if found is None:
-        return
-    largest, share = found
-    shapes = _shapes(largest.operation)
-    yield Insight(
-        "atomic-contention",
-        "Sum without atomics: many rows are added into few",
-        f"{(largest.operation or '').split(' ')[0]} adds {max(shapes):,} numbers into {shapes[0]:,} places, in "
-        f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
-        "Sum by a matrix product (one_hot(labels).T @ rows) or with a mask for each place; or sort by the index first "
-        "and use torch.segment_reduce; or sum into several copies and add these up.",
-        launch_place(largest),
-        Gain(share, run.time_name, "the time of these kernels"),
-    )
+    for largest, share, place in by_operation(run, _adds_into_few):
+        sizes = shapes(largest.operation)
+        yield Insight(
+            "atomic-contention",
+            "Sum without atomics: many rows are added into few",
+            f"{(largest.operation or '').split(' ')[0]} adds {max(sizes):,} numbers into {sizes[0]:,} places, in "
+            f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
+            words("atomic-contention", "torch"),
+            place,
+            Gain(share, run.time_name, "the time of these kernels"),
+        )
 
 
-def _shapes(operation: str | None) -> list[int]:
+def shapes(operation: str | None) -> list[int]:
+    """The elements of each tensor that an operation works on."""
     return [prod(map(int, found.split(","))) for found in _SHAPE.findall(operation or "")]
 
 
 def _adds_into_few(kernel: KernelTime) -> bool:
-    if not _ADDING.match(kernel.operation or ""):
-        return False
-    shapes = _shapes(kernel.operation)
-    return 0 < FEW * shapes[0] <= max(shapes)
+    sizes = shapes(kernel.operation) if _ADDING.match(kernel.operation or "") else [0]
+    return 0 < FEW * sizes[0] <= max(sizes)
 
 
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     """A matrix that is factorised in each step."""
-    found = _by_operation(run, lambda one: _FACTORING.match(one.operation or "") is not None)
-    if found is None or run.trace is None or not run.trace.repeats:
-        return
-    largest, share = found
-    word = _FACTORING.match(largest.operation or "")
-    yield Insight(
-        "repeated-factorisation",
-        f"A matrix is factorised in each step ({word[1] if word is not None else ''})",
-        f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
-        "Where the matrix stays the same, factorise it once before the loop (torch.linalg.lu_factor, or cholesky where "
-        "it is symmetric and positive definite) and call lu_solve or cholesky_solve in it. Where it changes little, an "
-        "iterative solver that begins with the last solution needs few products.",
-        launch_place(largest),
-        Gain(share, run.time_name, "as if it were factorised once"),
-    )
+    for largest, share, place in by_operation(run, lambda one: _FACTORING.match(one.operation or "")):
+        word = _FACTORING.match(largest.operation or "")
+        if run.trace is None or not run.trace.repeats or word is None:
+            return
+        yield Insight(
+            "repeated-factorisation",
+            f"A matrix is factorised in each step ({word[1]})",
+            f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
+            words("repeated-factorisation", "torch"),
+            place,
+            Gain(share, run.time_name, "as if it were factorised once"),
+        )
+
+
+def sorting(run: RunEvidence) -> Iterator[Insight]:
+    """An operation of torch that sorts, for much of the time."""
+    for largest, share, place in by_operation(run, lambda one: _SORTING.match(one.operation or "")):
+        word = _SORTING.match(largest.operation or "")
+        if word is None or "sort" not in largest.kernel.name.lower():
+            return
+        yield Insight(
+            "sorting",
+            f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
+            f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
+            words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
+            place,
+            Gain(share, run.time_name, "as if nothing were sorted"),
+        )
 
 
 def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
     """FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
-    found = _by_operation(run, lambda one: "bluestein" in one.kernel.name)
-    if found is None or run.trace is None:
-        return
-    largest, share = found
-    inputs = [size for one in run.trace.kernels if (size := _TRANSFORM.match(one.operation or ""))]
-    lengths = [
-        2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs
-    ]  # of c2r that, or one less
-    bad = next((length for length in lengths if next_fast_length(length) != length), None)
-    padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
-    yield Insight(
-        "fft-length",
-        "Pad the length of the FFT: it has a large prime factor",
-        f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
-        "length has a prime factor above 127, and computes several longer transforms instead",
-        f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
-        launch_place(largest),
-        Gain(share, run.time_name, "as if the padded transform cost nothing"),
-    )
+    for _, share, place in by_operation(run, lambda one: "bluestein" in one.kernel.name):
+        inputs = [size for one in run.times if (size := _TRANSFORM.match(one.operation or ""))]
+        # of c2r that, or one less
+        lengths = [2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs]
+        bad = next((length for length in lengths if next_fast_length(length) != length), None)
+        padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
+        yield Insight(
+            "fft-length",
+            "Pad the length of the FFT: it has a large prime factor",
+            f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
+            "length has a prime factor above 127, and computes several longer transforms instead",
+            f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
+            place,
+            Gain(share, run.time_name, "as if the padded transform cost nothing"),
+        )
 
 
 def next_fast_length(length: int) -> int:
     """The smallest product of 2, 3, 5 and 7 that is not below `length`."""
-    candidate = length
     while True:
-        rest = candidate
+        rest = length
         for prime in (2, 3, 5, 7):
             while rest % prime == 0:
                 rest //= prime
         if rest == 1:
-            return candidate
-        candidate += 1
+            return length
+        length += 1

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from profkit.analysis.insights.evidence import (
+    MEMORY_UNITS,
     PIPES,
     KernelEvidence,
     RunEvidence,
     bounded_gain,
     insight_on,
     percent_text,
+    words,
 )
 from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import stalls
-from profkit.core.types import Insight
+from profkit.core.formatting import format_quantity
+from profkit.core.types import GpuLine, Insight, KernelInstruction
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
-ALWAYS, LITTLE = (
-    90.0,
-    10.0,
-)  # % of the time that a slice works, and of the peak that L2 and DRAM reach meanwhile
+ALWAYS, LITTLE = 90.0, 10.0  # % of the time that a slice works, and of the peak of L2 and DRAM meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
+HEAP = 0.5  # of L1's sectors: with less the heap is not what a kernel does
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
 LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
+UNUSED = 5.0  # % of its peak: a unit that is used less fills no queue
+MANY_ATOMICS = 0.1  # of the sectors of global accesses
+LONG = 2e-6  # s of an access to memory: on a device that is nearly idle it takes less than half of that
+QUEUE = "mio_throttle"  # before shared memory, shuffles, special functions and constants with an index
+_CONSTANTS = (f"{QUEUE}.LDC", f"{QUEUE}.constants")
 _TO_FULL = "the kernel's time until its busiest unit is full"
 
 
-def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
-    """The kernel waits: for what, and what that reason asks for."""
+def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Insight]:
+    """The kernel waits: for what, and what that reason asks for. For constants it waits under a `rule` of its own."""
     for kernel in run.kernels:
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
@@ -49,7 +56,10 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
         if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
-        stall = stalls()[reason]
+        known = _in_queue(kernel) if reason == QUEUE and kernel.owner == "user" else reason
+        if (rule == "indexed-constants") is not (known in _CONSTANTS):
+            continue
+        stall = stalls()[known]
         change = stall.change
         evidence = (
             f"the busiest unit is at {percent_text(busiest)} of its peak; warps wait for {stall.means} for "
@@ -62,7 +72,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
             evidence += f"; {occupancy[0]}"
             change = f"{change} {occupancy[1]}"
         yield insight_on(
-            "waiting-warps",
+            rule,
             kernel,
             stall.title,
             evidence,
@@ -80,34 +90,38 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
+def _in_queue(kernel: KernelEvidence) -> str:
+    """What fills that queue: by the instructions that wait for room in it, else by what of it is in use at all."""
+    samples: dict[str, float] = {}
+    for one in kernel.instructions:
+        if one.stall == QUEUE and one.text is not None:
+            name = f"{QUEUE}.{one.text.partition('.')[0]}"
+            samples[name] = samples.get(name, 0.0) + one.samples
+    pipes = ("bandwidth.shared.share", *(f"pipe.{unit}.utilization" for unit in ("lsu", "xu", "fp64")))
+    if not samples and all(kernel.below(name, UNUSED) for name in pipes):
+        return f"{QUEUE}.constants"
+    most = max(samples, key=lambda name: samples[name], default=QUEUE)
+    return most if most in stalls() else QUEUE
+
+
 def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
     """What keeps more warps from running, and what lets more run; None where enough can run."""
     possible, achieved = kernel.values.get("occupancy.theoretical"), kernel.values.get("occupancy.achieved")
     if possible is None or possible > 60:
         return None
+    # Of equal ones the first: each block takes some shared memory for itself.
     limits = {
         name: kernel.values[f"occupancy.limit.{name}"]
-        for name in ("registers", "shared", "warps", "blocks")
+        for name in ("blocks", "registers", "shared", "warps")
         if kernel.values.get(f"occupancy.limit.{name}")
     }
     if not limits:
         return None
     limiter = min(limits, key=lambda name: limits[name])
-    registers = kernel.values.get("launch.registers")
-    why = {
-        "registers": f"registers ({registers:.0f} per thread)" if registers else "registers",
-        "shared": "shared memory",
-        "warps": "the size of the blocks",
-        "blocks": "the number of blocks",
-    }[limiter]
-    change = {
-        "registers": "Fewer registers let more warps run: __launch_bounds__, smaller tiles.",
-        "shared": "Less shared memory per block lets more warps run.",
-        "warps": "Blocks of 128 or 256 threads let more warps run.",
-        "blocks": "More threads per block (128 or 256) let more warps run.",
-    }[limiter]
+    registers, stall = kernel.values.get("launch.registers"), stalls()[f"occupancy.{limiter}"]
+    why = f"registers ({registers:.0f} per thread)" if registers and limiter == "registers" else stall.means
     kept = f"{percent_text(achieved)} of the warps run" if achieved is not None else "few warps run"
-    return f"{kept}, {percent_text(possible)} are possible: {why} limit them", change
+    return f"{kept}, {percent_text(possible)} are possible: {why} limit them", stall.change
 
 
 def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
@@ -116,7 +130,7 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
     for kernel in run.kernels:
         if kernel.owner != "user" or not _serial_atomics(kernel):
             continue
-        drain = kernel.stall_share("drain") or 0.0
+        drain, seconds = kernel.stall_share("drain") or 0.0, _atomic_seconds(kernel)
         signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
         if not signs and _queues_at_slice(kernel):
             busiest, moved = kernel.values["l2.busiest_slice"], kernel.values["bandwidth.l2.share"]
@@ -124,21 +138,27 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
                 f"a slice of L2 works for {percent_text(busiest)} of the time, and L2 moves {percent_text(moved)} "
                 "of what it can"
             ]
+        if seconds > LONG:
+            signs.append(f"an access takes {format_quantity(seconds, 's')} on average")
         if drain >= LEAST:
             signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
         yield insight_on(
             "serial-atomics",
             kernel,
-            "Add up within the warp and the block before the atomic operation",
+            f"Add up within the {'program' if kernel.language == 'triton' else 'warp and the block'} before the "
+            "atomic operation",
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
-            "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
-            "(a histogram of its own for each block); one thread of each block does the atomic operation.",
+            words("serial-atomics"),
             bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
             kernel.place_of(
-                [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
+                _atomics(kernel) or [one for one in kernel.instructions if one.stall == "membar"]
             ),
         )
+
+
+def _atomics(kernel: KernelEvidence) -> list[KernelInstruction]:
+    return [one for one in kernel.instructions if (one.text or "").startswith(("RED", "ATOM"))]
 
 
 def _serial_atomics(kernel: KernelEvidence) -> bool:
@@ -148,7 +168,28 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
     waits = (kernel.stall_share("drain") or 0.0) >= LEAST
-    return kernel.bound == "latency" and stores == 0 and (waits or _queues_at_slice(kernel))
+    queues = _queues_at_slice(kernel)
+    few = (stores == 0 and (waits or queues)) or (queues and _atomic_seconds(kernel) > LONG)
+    return kernel.bound == "latency" and few
+
+
+def _atomic_seconds(kernel: KernelEvidence) -> float:
+    """How long an access to global memory takes in a kernel with many atomic operations; 0: not known, or few.
+
+    Sectors that neither loads nor stores moved are those of atomic operations, 8 each; with shared memory in use they
+    may be those of asynchronous copies.
+    """
+    count, values, ways = kernel.counters.get, kernel.values.get, ("ld.sum", "st.sum")
+    moved = rest = count("memory_l2_theoretical_sectors_global", 0.0)
+    rest -= sum(count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}", 0.0) for way in ways)
+    accesses = sum(count(f"smsp__sass_inst_executed_op_global_{way}", 0.0) for way in ways)
+    copies = count("memory_l1_wavefronts_shared") != 0 and not _atomics(kernel)
+    if copies or not accesses or rest < MANY_ATOMICS * moved:
+        return 0.0
+    reasons = ("long_scoreboard", "lg_throttle", "membar", "drain")
+    waits = sum(kernel.stall_share(one) or 0.0 for one in reasons) * values("time.kernel", 0.0)
+    warps = count("device__attribute_max_warps_per_multiprocessor", 0.0) * values("occupancy.achieved", 0.0)
+    return waits * warps / 100 * values("launch.multiprocessors", 0.0) / (accesses + rest / 8)
 
 
 def _queues_at_slice(kernel: KernelEvidence) -> bool:
@@ -176,20 +217,14 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
     for kernel in run.kernels:
         if kernel.owner != "user" or not _crowded_slices(kernel) or _serial_atomics(kernel):
             continue
+        fraction = 1 - kernel.values["balance.l2"] / 100
         yield insight_on(
             "uneven-l2-slices",
             kernel,
             "Spread the accesses over the slices of L2",
             _slices_text(kernel),
-            "Many warps read or write the same few lines, or addresses a power of two apart. Give each block a copy "
-            "of what all read (shared memory, __constant__), pad rows by one line, and begin blocks at different rows.",
-            bounded_gain(
-                run,
-                kernel,
-                1 - kernel.values["balance.l2"] / 100,
-                "until all slices of L2 are as busy",
-                ("L2",),
-            ),
+            words("uneven-l2-slices"),
+            bounded_gain(run, kernel, fraction, "until all slices of L2 are as busy", ("L2",)),
             ("balance.l2", "l2.busiest_slice"),
         )
 
@@ -209,11 +244,42 @@ def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
             "Give the blocks the same amount of work",
             f"the average multiprocessor has work for {percent_text(balance)} of the time of the busiest one, "
             f"in {waves:.1f} waves of blocks",
-            "Some blocks run much longer than others: split long rows or lists over several blocks, sort the work so "
-            "that the longest begins first, or let blocks take pieces from a counter (a persistent kernel).",
+            words("uneven-multiprocessors"),
             bounded_gain(run, kernel, 1 - balance / 100, "as if all multiprocessors ended at once"),
             ("balance.multiprocessors", "launch.waves"),
         )
+
+
+def device_heap(run: RunEvidence) -> Iterator[Insight]:
+    """Kernels that call malloc or new, whose own loads and stores are little of what goes through L1."""
+    for kernel in run.kernels:
+        line, others = _heap_line(run, kernel), _share_of_others(kernel)
+        if line is not None:
+            yield insight_on(
+                "device-heap",
+                kernel,
+                f"Take {line.call} out of the kernel: all threads share one heap",
+                f"{percent_text(100 * others)} of the sectors that L1 looks up belong to no load or store of the "
+                "kernel's own code: each thread goes through the lists of the heap, to take memory and to free it",
+                words("device-heap"),
+                bounded_gain(run, kernel, others, "as if the kernel did its own work alone", MEMORY_UNITS),
+                where=replace(kernel.place, file=line.file, line=line.line),
+            )
+
+
+def _heap_line(run: RunEvidence, kernel: KernelEvidence) -> GpuLine | None:
+    """Where its source takes memory from the heap of the device, if that is what it mostly does."""
+    lines, time = run.trace.lines if run.trace is not None else (), kernel.row.time
+    heap = {one.function: one for one in lines if one.call in ("malloc", "new")}
+    return heap.get(time.function) if time is not None and _share_of_others(kernel) >= HEAP else None
+
+
+def _share_of_others(kernel: KernelEvidence) -> float:
+    """Of the sectors that L1 looks up the share that its own code does not ask for: the driver's functions do."""
+    every = sum(kernel.counters.get(f"l1tex__t_sectors_lookup_{how}.sum", 0.0) for how in ("hit", "miss"))
+    name = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{}.sum"
+    own = sum(kernel.counters.get(name.format(way), every) for way in ("ld", "st"))
+    return 1 - own / every if every else 0.0
 
 
 def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
@@ -222,15 +288,14 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
         active = kernel.values.get("warp.execution_efficiency")
         if active is None or active > 75 or kernel.owner != "user":  # NVIDIA's own rule: 24 of 32
             continue
-        if kernel.bound in ("dram", "l2", "tensor", "launch"):
+        if kernel.bound in ("dram", "l2", "tensor", "launch") or _heap_line(run, kernel) is not None:
             continue
         yield insight_on(
             "divergent-warps",
             kernel,
             "Let the 32 threads of a warp take the same path",
             f"{percent_text(active)} of a warp's threads are active on average",
-            "Sort or group the work so that neighbouring threads do the same; give each thread the same number of "
-            "iterations; move rare, long cases into a second kernel.",
+            words("divergent-warps"),
             bounded_gain(
                 run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
             ),

@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from profkit.analysis.insights.evidence import RunEvidence, bounded_gain, insight_on, percent_text
+from profkit.analysis.insights.evidence import (
+    MEMORY_UNITS,
+    PIPES,
+    RunEvidence,
+    bounded_gain,
+    insight_on,
+    percent_text,
+    words,
+)
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight
 
 LEAST_LOST = 0.1  # of the time: the end of every kernel costs some
 MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
+SHORT = 1.5e-6  # s that a block works: what it costs by itself is a good part of that
+MANY_WAVES = 20.0  # with fewer the first and the last one are much of the time
+LATE = 0.85  # of the warps that could run: with fewer, multiprocessors wait for their next block
+BUSY = 60.0  # % of its peak: a unit that is busier limits the kernel
+WORD = 4  # bytes: where a thread moves less, several work on the same number
+_INSIDE = (*MEMORY_UNITS[2:], *PIPES)  # of a multiprocessor: what several threads do alike
+_OF_BLOCKS = (
+    "launch.waves", "launch.blocks", "launch.threads", "occupancy.achieved", "occupancy.theoretical", "time.kernel",
+    "bandwidth.l2", "bandwidth.l2.share", "bandwidth.dram.share",
+)  # fmt: skip
 
 
 def small_grid(run: RunEvidence) -> Iterator[Insight]:
@@ -23,18 +41,46 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             continue
         blocks = kernel.values["launch.blocks"]
         library = kernel.owner != "user"
+        same = (one for one in run.kernels if one.operation and one.operation == kernel.operation)
+        if library and filled_share(next(same, kernel).values) == 1:
+            continue  # a small part of an operation whose largest kernel fills the device
         yield insight_on(
             "small-grid",
             kernel,
             "Split the work into more blocks" if not library else "Give this operation more work at a time",
             f"{plural(int(blocks), 'block')} for {kernel.values['launch.multiprocessors']:.0f} "
             f"multiprocessors, in {format_quantity(seconds, 's')}",
-            "A larger batch, or several such operations at once (streams, batched calls)."
-            if library
-            else "Let each block do less (split the reduction over blocks, smaller tiles), or work on several inputs "
-            "in one launch.",
+            words("small-grid.library") if library else words("small-grid"),
             bounded_gain(run, kernel, 1 - filled, "as if the same work ran on all multiprocessors"),
             ("launch.blocks", "launch.waves"),
+        )
+
+
+def small_blocks(run: RunEvidence) -> Iterator[Insight]:
+    """Very many blocks that each do next to nothing: their multiprocessors wait for the next one."""
+    for kernel in run.kernels:
+        if kernel.owner != "user" or not kernel.values.keys() >= {*_OF_BLOCKS}:
+            continue
+        waves, blocks, threads, running, possible, seconds, rate, *moving = (
+            kernel.values[name] for name in _OF_BLOCKS
+        )
+        few = rate * seconds < WORD * threads
+        each = seconds / waves * running / possible if waves >= MANY_WAVES else SHORT
+        if each >= SHORT or running > LATE * possible or max(moving) > BUSY:
+            continue
+        if not few and (kernel.busiest or 100.0) > BUSY:
+            continue
+        word = "program" if kernel.language == "triton" else "block"
+        yield insight_on(
+            "small-blocks",
+            kernel,
+            f"Do the work of many {word}s in one",
+            f"{blocks:,.0f} {word}s of {threads / blocks:.0f} threads, each works for {format_quantity(each, 's')} and "
+            f"moves {rate * seconds / blocks:.0f} bytes; {percent_text(running)} of the warps run, "
+            f"{percent_text(possible)} could: multiprocessors wait for their next {word}",
+            words("small-blocks"),
+            bounded_gain(run, kernel, 1.0, f"as if a {word} by itself cost nothing", _INSIDE if few else ()),
+            _OF_BLOCKS,
         )
 
 
@@ -58,8 +104,7 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
             "Choose the grid so that the last wave is full",
             f"the blocks run in {waves:.2f} waves: the last one fills "
             f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device",
-            "A grid that is a multiple of the blocks that run at once, smaller blocks of work, or a persistent kernel "
-            "in which each block takes the next piece of work by itself.",
+            words("last-wave"),
             bounded_gain(run, kernel, lost, "as if the waves were full"),
             ("launch.waves", "balance.multiprocessors"),
         )
@@ -83,8 +128,7 @@ def small_kernels(run: RunEvidence) -> Iterator[Insight]:
         "Fuse or batch the small kernels, or launch them as a CUDA graph",
         f"it takes {format_quantity(seconds, 's')}, less than it takes to launch it; "
         f"{plural(len(small), 'such kernel')}, {percent_text(100 * share)} of the GPU time",
-        "Do the work of several such kernels in one (torch.compile, a larger batch, a loop inside the kernel). Where "
-        "they cannot be joined, capture them in a CUDA graph. What is inside a kernel of this size hardly matters.",
+        words("small-kernels"),
         Gain(share * run.gpu_share, run.time_name, "all such kernels together")
         if run.busy is not None
         else None,

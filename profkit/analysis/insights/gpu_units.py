@@ -15,6 +15,7 @@ from profkit.analysis.insights.evidence import (
     insight_on,
     percent_text,
     unit_utilization,
+    words,
 )
 from profkit.analysis.kernel_names.owner import is_matrix_product
 from profkit.analysis.timeline.products import product_share
@@ -50,14 +51,19 @@ FLASH_GAIN = 0.5  # of its time
 
 
 def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
-    """FP64 arithmetic on a chip that does 32 or 64 times as much in FP32."""
+    """FP64 arithmetic on a chip that does 32 or 64 times as much in FP32; on any chip where the arguments are float."""
     for kernel in run.kernels:
-        rate = fp64_rate(kernel)
+        rate, name = fp64_rate(kernel), kernel.row.scope.name or ""
+        floats = "float" in name and "double" not in name
         busy = kernel.values.get("pipe.fp64.utilization", 0.0)
-        if rate is None or rate > SLOW_FP64 or kernel.owner not in ("user", "cutlass") or busy < 20:
+        if rate is None or kernel.owner not in ("user", "cutlass") or busy < 20:
+            continue
+        if rate > SLOW_FP64 and not floats:
             continue
         units = unit_utilization(kernel)
-        rest = max((value for title, value in units.items() if title != "the FP64 pipe"), default=0.0)
+        # Divisions and square roots of doubles are made of conversions and many instructions.
+        with_it = (*_FP64, "the special function pipe") if floats else _FP64[:1]
+        rest = max((value for title, value in units.items() if title not in with_it), default=0.0)
         busy = units.get("the FP64 pipe", busy)
         if busy <= max(rest, 20.0):
             continue
@@ -65,13 +71,17 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
         yield insight_on(
             "slow-fp64",
             kernel,
-            f"Compute in FP32: this GPU does 1/{1 / rate:.0f} of that in FP64",
-            f"the FP64 pipe is busy for {percent_text(busy)} of the time, every other unit for at "
-            f"most {percent_text(rest)}",
-            "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal makes a whole "
-            "expression double. Keep double where its digits are needed.",
+            f"Compute in FP32: {'its arguments are float, and ' if floats else ''}this GPU does 1/{1 / rate:.0f} of "
+            "that in FP64",
+            f"the FP64 pipe is busy for {percent_text(busy)} of the time, every other unit "
+            f"{'that does not feed it ' if floats else ''}for at most {percent_text(rest)}",
+            words("slow-fp64"),
             bounded_gain(
-                run, kernel, (busy - floor) / 100, "the kernel's time until the next unit is as busy", _FP64
+                run,
+                kernel,
+                1 - floor / 100 if floats else (busy - floor) / 100,
+                "the kernel's time until the next unit is as busy",
+                with_it,
             ),
             ("pipe.fp64.utilization", "flops.share.f64"),
         )
@@ -96,8 +106,7 @@ def double_precision(run: RunEvidence) -> Iterator[Insight]:
         max(placed or kernels, key=lambda kernel: kernel.share),
         "Compute in float32: these tensors are float64",
         f"kernels for float64 take {percent_text(100 * share)} of the GPU time; its numbers have twice the bytes",
-        "An array of numpy is float64 by itself: torch.from_numpy(array).float(), or make it with dtype=np.float32, "
-        "before it goes to the device. Keep float64 where its digits are needed.",
+        words("double-precision", "torch"),
         Gain(
             ((share - products) / 2 + products * (1 - 1 / speed)) * run.gpu_share,
             run.time_name,
@@ -190,8 +199,7 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
         else f"Pad the dimension of {odd:,} to {padded:,}",
         f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} for operands of "
         f"which single elements are aligned (align1){how}",
-        "One dimension (vocabulary, hidden size, batch) is odd, or a view begins at an odd offset. Pad it: 50,257 "
-        "to 50,304; then the library takes kernels that load 16 bytes at a time."
+        words("unaligned-matrix-product")
         if odd is None
         else f"Make it {padded:,} where the tensor is made (vocabulary, hidden size, batch) and leave the rest unused; "
         "then the library takes kernels that load 16 bytes at a time.",
@@ -252,8 +260,7 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Use an attention kernel made for this GPU (cuDNN, FlashAttention-3)",
             "attention runs in FlashAttention-2, made for GPUs before Hopper",
-            "PyTorch: torch.nn.attention.sdpa_kernel(SDPBackend.CUDNN_ATTENTION) around the call, or the package "
-            "flash_attn_interface (FlashAttention-3): both use asynchronous tensor cores. Compare the results.",
+            words("old-attention", "torch"),
             bounded_gain(
                 run,
                 kernel,

@@ -6,8 +6,10 @@ forked it, its parent's stack, is no line of its own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias
 
 from profkit.analysis.stacks.python_code import LOCAL, PythonSample, is_users_frame, largest
@@ -38,13 +40,13 @@ class _Line:
     other_cpu: float = 0.0
     own: float = 0.0
     longest: float = 0.0
-    waits: dict[str, float] = field(default_factory=dict)
-    other_waits: dict[str, float] = field(default_factory=dict)
-    callees: dict[Place, float] = field(default_factory=dict)
-    callers: dict[Place, float] = field(default_factory=dict)
+    waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
+    other_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
+    callees: dict[Place, float] = field(default_factory=partial(defaultdict, float))
+    callers: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     sources: set[tuple[str, str]] = field(default_factory=set)  # role, and thread or process
-    ranks: dict[str, float] = field(default_factory=dict)
-    rank_waits: dict[str, float] = field(default_factory=dict)
+    ranks: dict[str, float] = field(default_factory=partial(defaultdict, float))
+    rank_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
 
 
 class LineTally:
@@ -84,19 +86,18 @@ class LineTally:
             inner = next(
                 (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
             )
-            _add(line.callees, places[inner], sample.wall)
+            line.callees[places[inner]] += sample.wall
         if outer > 0:
-            _add(line.callers, places[outer - 1], sample.wall)
+            line.callers[places[outer - 1]] += sample.wall
         if rank:
-            line.ranks[rank] = line.ranks.get(rank, 0.0) + sample.cpu
-            line.rank_waits[rank] = line.rank_waits.get(rank, 0.0) + max(0.0, sample.wall - sample.cpu)
+            line.ranks[rank] += sample.cpu
+            line.rank_waits[rank] += max(0.0, sample.wall - sample.cpu)
 
     def add_wait(self, sample: PythonSample, role: Role, kind: str, seconds: float) -> None:
         """Count what a thread waited for to the line of the program that leads there."""
         line = self._line_of(sample, role)
         if line is not None:
-            waits = line.waits if role == "main" else line.other_waits
-            waits[kind] = waits.get(kind, 0.0) + seconds
+            (line.waits if role == "main" else line.other_waits)[kind] += seconds
 
     def move_wait(self, awaited: PythonSample, seconds: float, *, alone: bool) -> None:
         """What an event loop waited belongs to the line of its first coroutine; `alone`: it had no other to run."""
@@ -114,10 +115,9 @@ class LineTally:
             self._rest_wall -= moved
         line = self._lines.setdefault(found[0], _Line())
         line.main_wall += moved
-        kind = "await" if alone else "input"
-        line.waits[kind] = line.waits.get(kind, 0.0) + moved
+        line.waits["await" if alone else "input"] += moved
         for outer in reversed(places[: found[1]]):
-            _add(line.callers, outer, moved)
+            line.callers[outer] += moved
 
     def note_longest(self, sample: PythonSample, role: Role, seconds: float) -> None:
         """Note the longest time between two samples that a line computed for without a pause."""
@@ -202,7 +202,3 @@ def places_of(sample: PythonSample, role: Role) -> list[Place]:
         ]
         return places[begins[-1] :] if begins else places
     return places
-
-
-def _add(sums: dict[Place, float], key: Place, value: float) -> None:
-    sums[key] = sums.get(key, 0.0) + value

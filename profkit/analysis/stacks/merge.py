@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from profkit.core.types import Frame, Hotspot, Profile, Stacks
 
@@ -42,43 +44,29 @@ class Tally:
     stack (recursion) is counted once, so that no inclusive weight exceeds the whole.
     """
 
-    def __init__(self, frames: Sequence[Frame]) -> None:
+    def __init__(self, frames: Sequence[Frame], before: Tally | None = None) -> None:
+        """`before` is what another tally over the same frames has counted."""
         self._frames = frames
         self._libraries: list[str] = []  # of frames[:len(self._libraries)]
-        self.own: dict[int, float] = {}
-        self.total: dict[int, float] = {}
-        self._library_own: dict[str, float] = {}
-        self._library_total: dict[str, float] = {}
-        self.weight: float = 0
+        self.own: dict[int, float] = defaultdict(float, before.own if before else ())
+        self.total: dict[int, float] = defaultdict(float, before.total if before else ())
+        self._library_own: dict[str, float] = defaultdict(float, before._library_own if before else ())
+        self._library_total: dict[str, float] = defaultdict(float, before._library_total if before else ())
+        self.weight: float = before.weight if before else 0
 
     def add(self, ids: Sequence[int], weight: float) -> None:
         """Count one stack, innermost frame first."""
         if len(self._libraries) < len(self._frames):
             self._libraries += [f.library or UNKNOWN for f in self._frames[len(self._libraries) :]]
         library = self._libraries
-        leaf = ids[0]
         self.weight += weight
-        self.own[leaf] = self.own.get(leaf, 0) + weight
-        self._library_own[library[leaf]] = self._library_own.get(library[leaf], 0) + weight
+        self.own[ids[0]] += weight
+        self._library_own[library[ids[0]]] += weight
         functions = set(ids)
-        total = self.total
         for index in functions:
-            total[index] = total.get(index, 0) + weight
+            self.total[index] += weight
         for name in {library[index] for index in functions}:
-            self._library_total[name] = self._library_total.get(name, 0) + weight
-
-    def merge(self, other: Tally) -> None:
-        """Add what another tally over the same frames has counted."""
-        self.weight += other.weight
-        for mine, theirs in ((self.own, other.own), (self.total, other.total)):
-            for index, weight in theirs.items():
-                mine[index] = mine.get(index, 0) + weight
-        for named, more in (
-            (self._library_own, other._library_own),
-            (self._library_total, other._library_total),
-        ):
-            for name, weight in more.items():
-                named[name] = named.get(name, 0) + weight
+            self._library_total[name] += weight
 
     def by_function(self, title: str, unit: str, per: float = 1) -> Profile:
         """A profile by function; weights are divided by `per` to be in `unit`."""
@@ -104,37 +92,6 @@ class Tally:
             for name, total in self._library_total.items()
         ]
         return Profile(title, unit, self.weight / per, _sorted(hotspots), "libraries")
-
-
-def by_function(stacks: Stacks) -> Profile:
-    """Own and inclusive weight of every function (name, library and file; lines together)."""
-    return _tally(stacks).by_function(f"{stacks.title} by function", stacks.unit)
-
-
-def by_library(stacks: Stacks) -> Profile:
-    """Own and inclusive weight of every library, largest own first. Frames without one are `[unknown]`."""
-    return _tally(stacks).by_library(f"{stacks.title} by library", stacks.unit)
-
-
-def _tally(stacks: Stacks) -> Tally:
-    functions: dict[Frame, int] = {}
-    frames: list[Frame] = []
-    tally = Tally(frames)
-    numbered: dict[int, int] = {}  # id(frame) -> index: hashing a Frame costs more than everything else here
-    for stack, weight in stacks.weights.items():
-        ids = []
-        for frame in reversed(stack):
-            index = numbered.get(id(frame))
-            if index is None:
-                function = Frame(frame.function, frame.library, frame.file)
-                index = functions.setdefault(function, len(frames))
-                if index == len(frames):
-                    frames.append(function)
-                numbered[id(frame)] = index
-            ids.append(index)
-        if ids:
-            tally.add(ids, weight)
-    return tally
 
 
 def _sorted(hotspots: list[Hotspot]) -> tuple[Hotspot, ...]:
@@ -235,9 +192,7 @@ class StackMerger:
 
     def profiles(self, title: str, unit: str, per: float = 1) -> tuple[Profile, Profile]:
         """The tables by function and by library; every weight is divided by `per` to be in `unit`."""
-        tally = Tally(self._table.frames)
-        if self._cut is not None:
-            tally.merge(self._cut)
+        tally = Tally(self._table.frames, self._cut)
         marker = self._table.add(MORE_STACKS) if self._cut is not None else -1
         for ids, weight in self._weights.items():
             if ids[0] != marker:
@@ -251,13 +206,15 @@ class StackMerger:
 NATIVE_ONLY = Frame("[no Python frame]")  # threads of a library, the interpreter's own start-up
 
 
-def keep_python_frames(stacks: Stacks) -> Stacks | None:
-    """The same samples with Python frames alone; None where no sample has one."""
-    weights: dict[tuple[Frame, ...], float] = {}
-    any_python = False
+def python_functions(stacks: Stacks) -> Profile | None:
+    """The table by Python function, where native code is charged to who called it; None where no sample has one."""
+    table = FrameTable()
+    tally = Tally(table.frames)
     for stack, weight in stacks.weights.items():
-        frames = tuple(frame for frame in stack if is_python(frame))
-        any_python = any_python or bool(frames)
-        key = frames or (NATIVE_ONLY,)
-        weights[key] = weights.get(key, 0.0) + weight
-    return Stacks(stacks.title, stacks.unit, weights) if any_python else None
+        tally.add(
+            table.stack([frame for frame in reversed(stack) if is_python(frame)] or [NATIVE_ONLY]), weight
+        )
+    if not any(map(is_python, table.frames)):
+        return None
+    profile = tally.by_function(f"{stacks.title} by Python function", stacks.unit)
+    return replace(profile, kind="python-functions")

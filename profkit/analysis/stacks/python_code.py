@@ -6,8 +6,10 @@ What runs while a module is imported counts to that import and to no function: i
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from profkit.analysis.stacks.merge import PYTHON
 from profkit.core.types import CodeLine, Frame, Hotspot, Profile
@@ -70,12 +72,8 @@ class _Function:
     own: float = 0.0
     total: float = 0.0
     outermost: float = 0.0  # seconds in which no other import was under way around it
-    lines: dict[tuple[Frame, int], float] = field(default_factory=dict)
-    callers: dict[tuple[Frame, int], float] = field(default_factory=dict)
-
-
-def _add(sums: dict[tuple[Frame, int], float], key: tuple[Frame, int], value: float) -> None:
-    sums[key] = sums.get(key, 0.0) + value
+    lines: dict[tuple[Frame, int], float] = field(default_factory=partial(defaultdict, float))
+    callers: dict[tuple[Frame, int], float] = field(default_factory=partial(defaultdict, float))
 
 
 class PythonTally:
@@ -101,9 +99,9 @@ class PythonTally:
         leaf, line = places[-1]
         function = self._functions.setdefault(leaf, _Function())
         function.own += sample.cpu
-        _add(function.lines, (leaf, line), sample.cpu)
+        function.lines[leaf, line] += sample.cpu
         if len(places) > 1:
-            _add(function.callers, places[-2], sample.cpu)
+            function.callers[places[-2]] += sample.cpu
         for frame in {frame for frame, _ in places}:
             self._functions.setdefault(frame, _Function()).total += sample.cpu
 
@@ -131,7 +129,7 @@ class PythonTally:
             entry.own += sample.wall if number == len(modules) - 1 else 0.0
             entry.outermost += sample.wall if number == 0 else 0.0
             if caller is not None:
-                _add(entry.callers, caller, sample.wall)
+                entry.callers[caller] += sample.wall
 
     def profiles(self) -> tuple[Profile, ...]:
         """Functions and the user's lines by processor time, of all of it; imports by wall time."""

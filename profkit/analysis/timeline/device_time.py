@@ -9,8 +9,8 @@ from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.origins import TimeWindows
-from profkit.analysis.timeline.records import Columns, Configuration
-from profkit.core.types import Communication, DeviceCommunication, HostPauses
+from profkit.analysis.timeline.records import Columns
+from profkit.core.types import Communication, DeviceCommunication, HostPauses, Kernel
 
 _NEVER = 1 << 62
 PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
@@ -21,16 +21,15 @@ class Idle:
     """Fed with what one device did, in the order of the starts. All sums in ns."""
 
     windows: TimeWindows
-    begins: list[int] = field(default_factory=list)  # of the windows seen so far, and
-    ends: list[int] = field(default_factory=list)  # until when each was worked at
-    numbers: list[int] = field(default_factory=list)  # which windows these are
+    seen: dict[int, tuple[int, int]] = field(default_factory=dict)  # windows by number: begin and end
     idle: int = 0
     judged: int = 0  # of that, how much is known to have been waiting for the host or not
     starved: int = 0
     largest: int = 0
     pauses: list[int] = field(default_factory=list)  # of what is starved, the stretches over PAUSE
     _window: int = -1
-    _until: int = 0  # how far the device's work reached in this window
+    _begin: int = 0  # of this window, and
+    _until: int = -_NEVER  # how far the device's work reached in it
 
     def add(self, start: Any, end: Any, launch: Any, window: Any) -> None:
         """`window` is the number of each activity's window; `launch` -1 where it is not known.
@@ -52,10 +51,7 @@ class Idle:
         self._leave()
         self._window = window
         begin = start if self.windows.tight else self.windows.bounds[window][0]
-        self._until = max(begin, self.ends[-1]) if self.ends else begin
-        self.begins.append(self._until)
-        self.ends.append(self._until)
-        self.numbers.append(window)
+        self._begin = self._until = max(begin, self._until)
 
     def _within(self, start: Any, end: Any, launch: Any) -> None:
         import numpy as np
@@ -75,14 +71,12 @@ class Idle:
     def _leave(self) -> None:
         if self._window < 0:
             return
-        end = self._until
         bound = self.windows.bounds[self._window][1]
-        if not self.windows.tight and end < bound < _NEVER // 2:
+        if not self.windows.tight and self._until < bound < _NEVER // 2:
             # Everything that was launched in it is done: until its end the device has nothing.
-            gap = bound - end
-            self._lack([gap])
-            end = bound
-        self.ends[-1] = end
+            self._lack([bound - self._until])
+            self._until = bound
+        self.seen[self._window] = self._begin, self._until
 
     def _lack(self, gaps: Sequence[int]) -> None:
         """Time before the first and after the last work, for which nothing was launched."""
@@ -96,7 +90,7 @@ class Idle:
         """Begin and end of each window as this device saw it, in ns, once all has been added."""
         self._leave()
         self._window = -1
-        return {n: (b, e) for n, b, e in zip(self.numbers, self.begins, self.ends, strict=True)}
+        return self.seen
 
     def worked(self) -> int:
         """For how long something ran, in ns, once all has been added."""
@@ -140,7 +134,7 @@ def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
 class CommunicationSums:
     """Fed with the kernels of each device, in the order of their starts."""
 
-    def __init__(self, configurations: list[Configuration], windows: TimeWindows) -> None:
+    def __init__(self, configurations: list[Kernel], windows: TimeWindows) -> None:
         self._table, self._windows = configurations, windows
         self._is_nccl = [kernel_owner(configuration.name) == "nccl" for configuration in configurations]
         self._there = any(self._is_nccl)

@@ -8,35 +8,46 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profkit.analysis.timeline.origins import (
     LaunchOrigins,
     SourceLine,
     TimeWindows,
     range_meaning,
+    with_operation,
 )
-from profkit.analysis.timeline.records import Columns, Configuration, Range, Tables, TransferKind
-from profkit.core.types import GpuLine, HostCalls, Kernel, KernelTime, Transfer
+from profkit.analysis.timeline.products import growing_rows
+from profkit.analysis.timeline.records import Columns, Range, Tables, TransferKind
+from profkit.core.types import ApiCall, GpuLine, GpuTrace, Kernel, KernelTime, Transfer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-_VALUE_BITS = 40  # of a duration in ns: 18 minutes; a longer one counts as that
-_MOST_WAITING = 1 << 19  # pairs of group and duration that wait before they are merged
+_VALUE_BITS = 45  # of a duration in ns: ten hours; a longer one counts as that
+_MOST_PARTS = 32  # that wait before they are merged
 
 
-class Medians:
+class DurationSums(NamedTuple):
+    """Of one group; times in ns. The median of an even number is the mean of the middle two."""
+
+    counted: int
+    total: int
+    least: int
+    most: int
+    median: float
+
+
+class Durations:
     """Counts how often each duration came in each group."""
 
     def __init__(self) -> None:
-        self._pending: list[tuple[Any, Any]] = []
-        self._waiting = 0
-        self._keys: Any = None
-        self._counts: Any = None
+        self._parts: list[
+            tuple[Any, Any]
+        ] = []  # groups with durations as one number, and how often each came
 
     def add(self, groups: NDArray[np.integer[Any]], durations: NDArray[np.int64]) -> None:
         """One duration in ns per entry, with the number of its group."""
@@ -45,190 +56,112 @@ class Medians:
         if not len(groups):
             return
         values = np.clip(durations, 0, (1 << _VALUE_BITS) - 1)
-        keys, counts = np.unique((groups.astype(np.int64) << _VALUE_BITS) | values, return_counts=True)
-        self._pending.append((keys, counts))
-        self._waiting += len(keys)
-        if self._waiting > _MOST_WAITING:
-            self._merge()
+        keys = (groups.astype(np.int64) << _VALUE_BITS) | values
+        self._parts.append(np.unique(keys, return_counts=True))
+        if len(self._parts) > _MOST_PARTS:
+            self._parts = [self._merged()]
 
-    def medians(self) -> dict[int, float]:
-        """The median of each group, in ns; of an even number the mean of the middle two."""
+    def summed(self) -> dict[int, DurationSums]:
+        """The sums of each group."""
         import numpy as np
 
-        self._merge()
-        if self._keys is None:
+        if not self._parts:
             return {}
-        groups, values = self._keys >> _VALUE_BITS, self._keys & ((1 << _VALUE_BITS) - 1)
+        keys, counts = self._merged()
+        groups, values = keys >> _VALUE_BITS, keys & ((1 << _VALUE_BITS) - 1)
         starts = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
-        sums = np.cumsum(self._counts)
+        sums = np.cumsum(counts)
         ends = np.r_[starts[1:], len(groups)] - 1
         before = np.r_[0, sums[ends[:-1]]]
-        total = sums[ends] - before
-        low = np.searchsorted(sums, before + (total + 1) // 2)
-        high = np.searchsorted(sums, before + total // 2 + 1)
+        count = sums[ends] - before
+        low = np.searchsorted(sums, before + (count + 1) // 2)
+        high = np.searchsorted(sums, before + count // 2 + 1)
         middle = (values[low] + values[high]) / 2
-        return {int(group): float(value) for group, value in zip(groups[starts], middle, strict=True)}
+        columns = (count, np.add.reduceat(values * counts, starts), values[starts], values[ends], middle)
+        rows = zip(*map(np.ndarray.tolist, columns), strict=True)
+        return dict(zip(groups[starts].tolist(), map(DurationSums._make, rows), strict=True))
 
-    def _merge(self) -> None:
+    def _merged(self) -> tuple[Any, Any]:
         import numpy as np
 
-        parts = [*self._pending, *([] if self._keys is None else [(self._keys, self._counts)])]
-        self._pending, self._waiting = [], 0
-        if not parts:
-            return
-        keys = np.concatenate([part[0] for part in parts])
-        counts = np.concatenate([part[1] for part in parts])
-        self._keys, where = np.unique(keys, return_inverse=True)
-        self._counts = np.bincount(where, weights=counts).astype(np.int64)
+        keys, counts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        keys, where = np.unique(keys, return_inverse=True)
+        return keys, np.bincount(where, weights=counts).astype(np.int64)
 
 
 MOST_ORDER = 2048  # launches whose order is told
 MOST_SETUP = 1024  # configurations that were launched in the set-up alone
-_NEVER = 1 << 62
-
-
-@dataclass
-class _Launches:
-    """Of one configuration. Times in ns; `setup` counts launches before what counts."""
-
-    count: int = 0
-    total: int = 0
-    least: int = _NEVER
-    most: int = 0
-    first: int = _NEVER
-    setup: int = 0
-    graph: bool = False
-
-
-@dataclass(frozen=True)
-class KernelOperation:
-    """What launched a configuration most often: the operation, how often, how many different ones there were.
-
-    `backward_of` and the line are those of most launches by it.
-    """
-
-    operation: str | None = None
-    operation_launches: int = 0
-    operations: int = 0
-    backward_of: str | None = None
-    file: str | None = None
-    line: int | None = None
-    function: str | None = None
-    flops: float | None = None
-    lines: tuple[GpuLine, ...] = ()
-
-
-@dataclass(frozen=True)
-class SummedKernels:
-    """`times` most time first; `order`: which of them the first launches were; `setup`: launched only before.
-
-    `setup_seconds` is the time of all kernels before what counts; None where there were none.
-    """
-
-    times: tuple[KernelTime, ...]
-    order: tuple[int, ...]
-    setup: tuple[KernelTime, ...]
-    setup_seconds: float | None
 
 
 class KernelSums:
     """Fed with kernels in the order of their starts."""
 
-    def __init__(self, configurations: list[Configuration]) -> None:
+    def __init__(self, configurations: list[Kernel]) -> None:
         self._table = configurations
-        self._kernels: dict[int, _Launches] = {}
-        self._medians = Medians()
+        self._durations = Durations()
+        self._first: dict[int, int] = {}  # by configuration its first launch that counts
+        self._graphs: set[int] = set()  # configurations that a CUDA graph launched
         self._order: list[int] = []  # the configurations of the first launches that count
-        self._setup = 0  # ns of kernels before what counts
-        self._before = False  # whether there were any
+        self._before = Counter[int]()  # launches before what counts
+        self._setup: int | None = None  # ns of these; None: there were none
 
     def add(self, rows: Columns, ordinal: Any) -> None:
         """Kernels that count (columns ACTIVITY), each with its number among all kernels."""
         import numpy as np
 
-        what, spent = rows["what"], rows["end"] - rows["start"]
+        what = rows["what"]
         self._order += what[: MOST_ORDER - len(self._order)].tolist()
-        order = np.argsort(what, kind="stable")
-        cuts = np.flatnonzero(np.r_[True, what[order][1:] != what[order][:-1]])
-        ordered = spent[order]
-        columns = (
-            what[order][cuts],
-            np.diff(np.r_[cuts, len(order)]),
-            np.add.reduceat(ordered, cuts),
-            np.minimum.reduceat(ordered, cuts),
-            np.maximum.reduceat(ordered, cuts),
-            ordinal[order][cuts],
-            np.logical_or.reduceat(rows["graph"][order], cuts),
-        )
-        for number, count, total, least, most, first, graph in zip(
-            *map(np.ndarray.tolist, columns), strict=True
-        ):
-            kernel = self._kernels.setdefault(number, _Launches())
-            kernel.count += count
-            kernel.total += total
-            kernel.least, kernel.most = min(kernel.least, least), max(kernel.most, most)
-            kernel.first = min(kernel.first, first)
-            kernel.graph |= graph
-        self._medians.add(what, spent)
+        for number, at in zip(*map(np.ndarray.tolist, np.unique(what, return_index=True)), strict=True):
+            self._first.setdefault(number, int(ordinal[at]))
+        self._graphs.update(np.unique(what[rows["graph"]]).tolist())
+        self._durations.add(what, rows["end"] - rows["start"])
 
     def add_setup(self, rows: Columns) -> None:
         """Kernels before what counts."""
-        import numpy as np
-
-        self._before = True
-        self._setup += int((rows["end"] - rows["start"]).sum())
-        whats, counts = np.unique(rows["what"], return_counts=True)
-        for what, count in zip(whats.tolist(), counts.tolist(), strict=True):
-            self._kernels.setdefault(what, _Launches()).setup += count
+        self._setup = (self._setup or 0) + int((rows["end"] - rows["start"]).sum())
+        self._before.update(rows["what"].tolist())
 
     def summed(
-        self, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelOperation]
-    ) -> SummedKernels:
-        """All of it; `ranges` are those that each configuration was launched in, `operations` its commonest one."""
-        ranked = sorted(self._kernels.items(), key=self._rank)
-        counted = [(number, launches) for number, launches in ranked if launches.count]
-        places = {number: place for place, (number, _) in enumerate(counted)}
-        medians = self._medians.medians()
-        return SummedKernels(
+        self, tool: str, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelTime]
+    ) -> GpuTrace:
+        """The kernels of a trace; `ranges` are those that each configuration was launched in, `operations` its
+        commonest one. Most time first, then most launches of the set-up."""
+        sums = self._durations.summed()
+
+        def rank(number: int) -> tuple[int, int, str, str]:
+            kernel = self._table[number]
+            return -sums[number].total if number in sums else 0, -self._before[number], kernel.name, kernel.id
+
+        counted, only_before = sorted(sums, key=rank), sorted(self._before.keys() - sums.keys(), key=rank)
+        places = {number: place for place, number in enumerate(counted)}
+        return GpuTrace(
+            tool,
             tuple(
-                KernelTime(
-                    _kernel(self._table[number]),
-                    launches.count,
-                    launches.total / 1e9,
-                    medians[number] / 1e9,
-                    launches.least / 1e9,
-                    launches.most / 1e9,
-                    launches.first,
-                    ranges.get(number, ()),
-                    launches.setup,
-                    launches.graph,
-                    **vars(operations.get(number, KernelOperation())),
+                with_operation(
+                    KernelTime(
+                        self._table[number],
+                        sums[number].counted,
+                        sums[number].total / 1e9,
+                        sums[number].median / 1e9,
+                        sums[number].least / 1e9,
+                        sums[number].most / 1e9,
+                        self._first[number],
+                        ranges.get(number, ()),
+                        self._before[number],
+                        number in self._graphs,
+                    ),
+                    operations.get(number),
                 )
-                for number, launches in counted
+                for number in counted
             ),
-            tuple(places[number] for number in self._order),
-            tuple(
-                KernelTime(_kernel(self._table[number]), 0, 0.0, setup_launches=launches.setup)
-                for number, launches in [item for item in ranked if not item[1].count][:MOST_SETUP]
+            launches=sum(one.counted for one in sums.values()),
+            setup_seconds=None if self._setup is None else self._setup / 1e9,
+            order=tuple(places[number] for number in self._order),
+            setup=tuple(
+                KernelTime(self._table[number], 0, 0.0, setup_launches=self._before[number])
+                for number in only_before[:MOST_SETUP]
             ),
-            self._setup / 1e9 if self._before else None,
         )
-
-    def _rank(self, item: tuple[int, _Launches]) -> tuple[int, int, str, str]:
-        """Most time first, then most launches of the set-up."""
-        kernel = _kernel(self._table[item[0]])
-        return -item[1].total, -item[1].setup, kernel.name, kernel.id
-
-
-def _kernel(configuration: Configuration) -> Kernel:
-    return Kernel(
-        configuration.name,
-        configuration.grid,
-        configuration.block,
-        configuration.mangled,
-        configuration.registers,
-        configuration.shared,
-    )
 
 
 class TransferSums:
@@ -288,11 +221,11 @@ class HostOperations:
             steps = np.searchsorted(moments, mine, side="right") - 1
             self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
 
-    def summed(self) -> dict[SourceLine, HostCalls]:
+    def summed(self) -> dict[SourceLine, ApiCall]:
         """Of each line the operation with most time."""
         import numpy as np
 
-        sums: dict[tuple[SourceLine, str], HostCalls] = {}
+        sums: dict[tuple[SourceLine, str], ApiCall] = {}
         for key, moments, numbers in self._origins.steps():
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
@@ -300,9 +233,9 @@ class HostOperations:
                 operation, backward_of, line = self._origins.origins[numbers[step]]
                 if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
                     continue
-                known = sums.get((line, operation), HostCalls(operation, 0, 0.0))
+                known = sums.get((line, operation), ApiCall(operation, 0, 0.0))
                 seconds = known.seconds + float(spent[step]) / 1e9
-                sums[line, operation] = HostCalls(operation, known.calls + 1, seconds)
+                sums[line, operation] = ApiCall(operation, known.calls + 1, seconds)
         ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
         return {line: one for (line, _), one in ranked}
 
@@ -368,9 +301,11 @@ class LineSums:
             calls[line] += 1
             spent[line] += entry.end - entry.start
             first, last = min(first, entry.start), max(last, entry.end)
-        on_host = self._on_host.summed()
+        on_host, rows = self._on_host.summed(), growing_rows(self.origins.origins)
         lines = [
-            replace(self._line(line, calls[line], spent[line]), on_host=on_host.get(line))
+            replace(
+                self._line(line, calls[line], spent[line]), on_host=on_host.get(line), rows=rows.get(line)
+            )
             for line in {*calls, *self._kernels, *self._waits, *self._copies}
         ]
         lines.sort(key=lambda one: (-one.kernel_seconds, -one.seconds, one.file, one.line))

@@ -224,11 +224,25 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     }
     return replace(
         trace,
-        kernels=tuple(_with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
+        kernels=tuple(with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
         lines=launched.lines or trace.lines,
         line_span=launched.line_span or trace.line_span,
         lines_of=launched.span if launched.lines else trace.lines_of,
     )
+
+
+_TOLD = ("operation", "operations", "backward_of", "file", "line", "function", "flops")
+
+
+def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
+    """With what `launched`, of the same configuration, says of its operation: of its launches only shares count."""
+    if launched is None or time.operation is not None:
+        return time
+    share = time.launches / launched.launches if launched.launches else 0.0
+    lines = tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines)
+    most = round(share * launched.operation_launches)
+    told = {name: getattr(launched, name) for name in _TOLD}
+    return replace(time, **told, operation_launches=most, lines=lines)
 
 
 _MODULE = re.compile(r"hlo_module=([^,#]+)")
@@ -260,24 +274,6 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[KernelLine]) -> 
         return replace(time, file=file, line=line, function=function)
 
     return replace(trace, kernels=tuple(map(lined, trace.kernels)))
-
-
-def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
-    if launched is None or time.operation is not None:
-        return time
-    share = time.launches / launched.launches if launched.launches else 0.0
-    return replace(
-        time,
-        operation=launched.operation,
-        operation_launches=round(share * launched.operation_launches),
-        operations=launched.operations,
-        backward_of=launched.backward_of,
-        file=launched.file,
-        line=launched.line,
-        function=launched.function,
-        flops=launched.flops,
-        lines=tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines),
-    )
 
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`

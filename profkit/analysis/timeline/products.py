@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
+from profkit.analysis.timeline.origins import LaunchOrigin, SourceLine
 from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
 
 # FLOP/s with 16-bit operands and without sparsity, by NVIDIA's data sheets; the first that is in the name counts.
@@ -81,6 +83,28 @@ def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
     formula = f"100 * FLOP of matrix products and attention by shapes / (span * {most})"
     share = total / trace.span / devices / peak
     return [Reading("gpu.mfu", 100 * share, "%", "estimated", RUN, Source(trace.tool, formula=formula))]
+
+
+OFTEN = 10  # sizes of one product: fewer are the lengths of some batches
+_WEIGHTED = re.compile(r"^aten::(?:mm|addmm) .*\[(\d+),\d+\] x (\[\d+,\d+\])$")
+
+
+def growing_rows(origins: Sequence[LaunchOrigin]) -> dict[SourceLine, tuple[int, int, int]]:
+    """Of lines whose products with the same weights have ever more rows: of the first, the last, and how many sizes.
+
+    `origins` are in the order in which they were first seen.
+    """
+    rows: dict[tuple[SourceLine, str], list[int]] = {}
+    for one in origins:
+        found = _WEIGHTED.match(one.operation or "") if one.backward_of is None else None
+        if found is not None and one.line is not None:
+            rows.setdefault((one.line, found[2]), []).append(int(found[1]))
+    growing = {}
+    for (line, _), sizes in rows.items():
+        steps = {after - before for before, after in itertools.pairwise(sizes[-OFTEN:])}
+        if len(sizes) >= OFTEN and len(steps) == 1 and 0 < min(steps) <= min(sizes[-OFTEN:]) / OFTEN:
+            growing[line] = sizes[-OFTEN], sizes[-1], OFTEN
+    return growing
 
 
 _PRODUCT = re.compile(r"aten::_?(?:scaled_)?(?:add|badd)?b?(?:mm|addmm)(?:_out|_)? ")

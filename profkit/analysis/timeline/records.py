@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
-from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from profkit.core.types import MemoryKind
+from profkit.core.types import Kernel, MemoryKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,21 +45,6 @@ OTHER = "[more launch configurations]"  # and these are one
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """A kernel as it was launched: grid in blocks, block in threads, registers per thread, shared memory in bytes.
-
-    Finer than `Kernel.id`: what differs in registers or memory alone stays apart.
-    """
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    mangled: str | None = None
-    registers: int | None = None
-    shared: int | None = None
-
-
-@dataclass(frozen=True)
 class TransferKind:
     """A kind of copy, and the memory on the host's side of it where that is told."""
 
@@ -85,9 +70,12 @@ class Range:
 
 @dataclass
 class Tables:
-    """What the numbers in the columns mean. Grows while the columns are read."""
+    """What the numbers in the columns mean. Grows while the columns are read.
 
-    configurations: list[Configuration] = field(default_factory=list)
+    Configurations that differ in registers or memory alone stay apart here.
+    """
+
+    configurations: list[Kernel] = field(default_factory=list)
     transfers: list[TransferKind] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -148,7 +136,9 @@ class Spool:
 
 
 BLOCK = 1 << 17
-_FOLDED = Configuration(OTHER, (0, 0, 0), (0, 0, 0))
+# Rows of ACTIVITY and of CALL.
+_ACTIVITY_ROW, _CALL_ROW = struct.Struct("=6q2i2hb?"), struct.Struct("=3q2ih")
+_FOLDED = Kernel(OTHER, (0, 0, 0), (0, 0, 0))
 
 
 @dataclass
@@ -159,13 +149,11 @@ class Collected:
     devices: set[int] = field(default_factory=set)
     graphs: set[int] = field(default_factory=set)  # keys of launches of CUDA graphs
     kernels: int = 0
-    _activities: dict[str, array[int]] = field(
-        default_factory=lambda: {name: array("q") for name, _ in ACTIVITY}
-    )
-    _calls: dict[str, array[int]] = field(default_factory=lambda: {name: array("q") for name, _ in CALL})
+    _activities: bytearray = field(default_factory=bytearray)
+    _calls: bytearray = field(default_factory=bytearray)
     _numbers: dict[object, int] = field(default_factory=dict)
 
-    def kernel(self, what: Configuration, start: int, end: int, *, key: int = -1, device: int = 0) -> None:
+    def kernel(self, what: Kernel, start: int, end: int, *, key: int = -1, device: int = 0) -> None:
         """One launch of a kernel as the device carried it out."""
         number = self._numbers.get(what)
         if number is None:
@@ -186,9 +174,8 @@ class Collected:
         """One call of the host into CUDA."""
         if "GraphLaunch" in name:
             self.graphs.add(key)
-        row = (start, end, key, self._number(("call", name), name, self.tables.calls), thread, 0)
-        for column, value in zip(self._calls.values(), row, strict=True):
-            column.append(value)
+        number = self._number(("call", name), name, self.tables.calls)
+        self._calls += _CALL_ROW.pack(start, end, key, number, thread, 0)
 
     def thread(self, *what: str) -> int:
         """A number for a thread."""
@@ -197,9 +184,9 @@ class Collected:
     def _activity(self, kind: int, what: int, start: int, end: int, key: int, device: int, size: int) -> None:
         device &= 0x7FFF
         self.devices.add(device)
-        row = (start, end, key, -1, -1, size, what, -1, 0, device, kind, 0)
-        for column, value in zip(self._activities.values(), row, strict=True):
-            column.append(value)
+        self._activities += _ACTIVITY_ROW.pack(
+            start, end, key, -1, -1, size, what, -1, 0, device, kind, False
+        )
 
     def _number(self, key: object, value: Any, table: list[Any]) -> int:
         number = self._numbers.get(key)
@@ -212,29 +199,19 @@ class Collected:
         """What the devices did, in the order of the starts."""
         import numpy as np
 
-        block = _columns(self._activities, ACTIVITY)
-        if self.graphs:
+        for block in _in_blocks(self._activities, ACTIVITY):
             block["graph"] = np.isin(block["key"], np.array(sorted(self.graphs), dtype=np.int64))
-        yield from _in_blocks(block)
+            yield block
 
     def calls(self) -> Iterator[Columns]:
         """The host's calls into CUDA, in the order of their starts."""
-        yield from _in_blocks(_columns(self._calls, CALL))
+        return _in_blocks(self._calls, CALL)
 
 
-def _columns(columns: Mapping[str, array[int]], dtype: Any) -> Columns:
+def _in_blocks(rows: bytearray, dtype: Any) -> Iterator[Columns]:
     import numpy as np
 
-    size = len(columns["start"])
-    table = np.zeros(size, dtype=dtype)
-    for name, values in columns.items():
-        table[name] = np.frombuffer(values, dtype=np.int64) if size else 0
-    return table
-
-
-def _in_blocks(table: Columns) -> Iterator[Columns]:
-    import numpy as np
-
+    table = np.frombuffer(rows, dtype=dtype)
     table = table[np.argsort(table["start"], kind="stable")]
     for at in range(0, len(table), BLOCK):
         yield table[at : at + BLOCK]

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.kernel_names.owner import computes_products
-from profkit.analysis.timeline.device_time import (
-    CommunicationSums,
-    Idle,
-    common_windows,
-    host_pauses,
-)
-from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, LineSums, Medians, TransferSums
-from profkit.analysis.timeline.origins import (
-    LaunchOrigin,
-    RangePaths,
-    SourceLine,
-    TimeWindows,
-    range_meaning,
-)
+from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
+from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
+from profkit.analysis.timeline.origins import LaunchOrigin, RangePaths, SourceLine, TimeWindows, range_meaning
 from profkit.analysis.timeline.products import operation_flops
-from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
-from profkit.core.types import GpuLine, GpuRange, GpuTrace, HostCalls
+from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
+from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace, Kernel, KernelTime
 
-_LATENCY, _CALL = 0, 1  # groups of medians
+_LATENCY, _CALL = 0, 1  # groups of durations
 
 
 class HostSums:
     """Fed with the kernels that count, and with the calls that do."""
 
     def __init__(self) -> None:
-        self._medians = Medians()
+        self._durations = Durations()
         self._calls: dict[int, list[int]] = {}  # by name: count, ns
 
     def add_launches(self, rows: Columns) -> None:
@@ -45,8 +35,8 @@ class HostSums:
             first = np.zeros(len(rows), dtype=bool)
             first[np.unique(rows["key"], return_index=True)[1]] = True
             rows = rows[~graphs | first]
-        self._medians.add(np.full(len(rows), _LATENCY), rows["start"] - rows["launch"])
-        self._medians.add(np.full(len(rows), _CALL), rows["call"])
+        self._durations.add(np.full(len(rows), _LATENCY), rows["start"] - rows["launch"])
+        self._durations.add(np.full(len(rows), _CALL), rows["call"])
 
     def add_calls(self, rows: Columns) -> None:
         """Calls (columns CALL)."""
@@ -61,15 +51,15 @@ class HostSums:
             row[0] += int(counts[name])
             row[1] += int(spent[name])
 
-    def latencies(self) -> tuple[float | None, float | None]:
-        """Medians in ns: from the begin of a launch call to that of its kernel, and of the call itself."""
-        medians = self._medians.medians()
-        return medians.get(_LATENCY), medians.get(_CALL)
+    def latencies(self) -> tuple[float, float] | None:
+        """Medians in seconds: from the begin of a launch call to that of its kernel, and of the call itself."""
+        sums = self._durations.summed()
+        return (sums[_LATENCY].median / 1e9, sums[_CALL].median / 1e9) if sums else None
 
-    def api(self, names: Sequence[str]) -> tuple[HostCalls, ...]:
+    def api(self, names: Sequence[str]) -> tuple[ApiCall, ...]:
         """The calls by name, most time first."""
         ranked = sorted(self._calls.items(), key=lambda call: -call[1][1])
-        return tuple(HostCalls(names[name], count, ns / 1e9) for name, (count, ns) in ranked)
+        return tuple(ApiCall(names[name], count, ns / 1e9) for name, (count, ns) in ranked)
 
 
 MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
@@ -83,11 +73,7 @@ class RangeSums:
     """Fed with the kernels that count."""
 
     def __init__(
-        self,
-        ranges: Sequence[Range],
-        windows: TimeWindows,
-        configurations: Sequence[Configuration],
-        lines: LineSums,
+        self, ranges: Sequence[Range], windows: TimeWindows, configurations: Sequence[Kernel], lines: LineSums
     ) -> None:
         self._table = configurations
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
@@ -118,45 +104,42 @@ class RangeSums:
         for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
             self._launched_by.setdefault(what, Counter())[number] += count
 
-    def operations(self) -> dict[int, KernelOperation]:
-        """By configuration what launched it most often."""
+    def operations(self) -> dict[int, KernelTime]:
+        """By configuration what launched it most often: its operation and the line are those of most launches by it."""
         return {
-            what: operation
+            what: launched
             for what, origins in self._launched_by.items()
-            if (operation := self._commonest(origins, self._table[what].name)) is not None
+            if (launched := self._commonest(origins, self._table[what])) is not None
         }
 
-    def _commonest(self, origins: Counter[int], kernel: str) -> KernelOperation | None:
+    def _commonest(self, origins: Counter[int], kernel: Kernel) -> KernelTime | None:
         """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
-        every = origins.total()
         known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
-        launches: Counter[str | None] = Counter()
-        by_line: Counter[SourceLine] = Counter()
+        launches, of = Counter[str | None](), Counter[tuple[str | None, str | None]]()
+        lines = Counter[SourceLine | None]()
         for origin, count in known:
             launches[origin.operation] += count
-            if origin.line is not None:
-                by_line[origin.line] += count
-        named = {operation: count for operation, count in launches.items() if operation is not None}
-        if not known:
+            of[origin.operation, origin.backward_of] += count
+            lines[origin.line] += count
+        if not known or (not any(launches) and not any(lines)):
             return None
-        operation = max(named, key=lambda name: named[name]) if named else None
-        of: Counter[str | None] = Counter()
-        lines: Counter[SourceLine | None] = Counter()
-        for origin, count in known:
-            if origin.operation == operation:
-                of[origin.backward_of] += count
-                lines[origin.line] += count
-        line = _majority(lines)
-        if operation is None and not by_line:
-            return None
-        share = named[operation] / launches.total() if operation is not None else 0.0
-        flops = _mean_flops(known) if computes_products(kernel) else None
-        file, number, function = line if line is not None else (None, None, None)
-        each, most = every / launches.total(), round(share * every)
-        top = by_line.most_common(MOST_LINES)
-        places = tuple(GpuLine(*place, launches=round(count * each)) for place, count in top)
-        return KernelOperation(
-            operation, most, len(named), _majority(of), file, number, function, flops, places
+        each = origins.total() / launches.total()
+        operation = next((name for name, _ in launches.most_common(2) if name is not None), None)
+        file, number, function = _majority(lines) or (None, None, None)
+        top = [(place, count) for place, count in lines.most_common(MOST_LINES) if place is not None]
+        return KernelTime(
+            kernel,
+            origins.total(),
+            0.0,
+            operation=operation,
+            operation_launches=round(each * launches[operation]) if operation is not None else 0,
+            operations=sum(name is not None for name in launches),
+            backward_of=_majority(Counter({back: n for (name, back), n in of.items() if name == operation})),
+            file=file,
+            line=number,
+            function=function,
+            flops=_mean_flops(known) if computes_products(kernel.name) else None,
+            lines=tuple(GpuLine(*place, launches=round(count * each)) for place, count in top),
         )
 
     def names(self) -> dict[int, tuple[str, ...]]:
@@ -297,21 +280,19 @@ class Sums:
         spans = [device.among(windows) for device in devices]
         judged = sum(device.judged for device in devices)
         computing = sum(self._computing[n].worked() for n in working if n in self._computing)
-        latency, call = self._host.latencies()
-        kernels = self._kernels.summed(self._ranges.names(), self._ranges.operations())
+        latency, call = self._host.latencies() or (None, None)
+        kernels = self._kernels.summed(self._recording.tool, self._ranges.names(), self._ranges.operations())
         lines, line_span = self._lines.summed()
         span = sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None
-        return GpuTrace(
-            self._recording.tool,
-            kernels.times,
+        return replace(
+            kernels,
             span=span,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
-            launches=sum(k.launches for k in kernels.times),
             transfers=self._transfers.summed(self._recording.tables.transfers),
             ranges=self._ranges.ranges(),
             api=self._host.api(self._recording.tables.calls),
-            launch_latency=_seconds(latency),
-            launch_call=_seconds(call),
+            launch_latency=latency,
+            launch_call=call,
             starved=sum(device.starved for device in devices) / judged if judged else None,
             pauses=host_pauses(devices),
             largest_gap=max(device.largest for device in devices) / 1e9 if devices else None,
@@ -321,18 +302,10 @@ class Sums:
             device_busy=tuple(busy / span if span else 0.0 for span, busy in spans) if len(spans) > 1 else (),
             marked=self._windows.marked,
             repeats=repeats,
-            setup_seconds=0.0
-            if kernels.setup_seconds is None and repeats is not None
-            else kernels.setup_seconds,
-            order=kernels.order,
-            setup=kernels.setup,
+            setup_seconds=kernels.setup_seconds if repeats is None else kernels.setup_seconds or 0.0,
             operations=self._ranges.written_operations(),
             communication=self._communication.summed(self._computing),
             lines=lines,
             line_span=line_span,
             lines_of=span if lines else None,
         )
-
-
-def _seconds(nanoseconds: float | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e9

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
+from profkit.analysis.stacks.merge import python_functions
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
@@ -132,14 +132,10 @@ class SampledTrace(Pass):
         if not report.stacks:
             return PassFindings(notes=report.warnings, facts=facts)
         stacks = report.stacks[0]
-        python = keep_python_frames(stacks)
+        python = python_functions(stacks)
         deep = any(len(frames) > 1 for frames in stacks.weights)
-        profiles = [by_function(stacks), by_library(stacks)]
-        if python is not None:
-            title = f"{stacks.title} by Python function"
-            profiles.append(replace(by_function(python), title=title, kind="python-functions"))
         return PassFindings(
-            profiles=tuple(profiles),
+            profiles=(*report.profiles[:2], *([python] if python is not None else ())),
             stacks=report.stacks,
             sampled=self._sampled(folder / TEXT),
             facts=facts,

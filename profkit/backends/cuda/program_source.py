@@ -1,9 +1,9 @@
-"""What the source beside a program tells of its trace: where kernels are defined, and which lines call the CUDA API."""
+"""What a program's own sources tell of its trace: where kernels are defined, and which lines call the CUDA API."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,56 +17,62 @@ SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp")
 MOST_FILES, LONGEST = 200, 1 << 20
 _KERNELS = re.compile(r"__global__|\bjit\b|RawKernel")
 _DEFINED = r"^[^\S\n]*(?:def\s+{name}\s*\(|(?:[^\n#]*__global__[^\n;]*\s|\w[\w\s]*\s)\*?{name}\s*\()"
+_BY_NUMBA, _OF_NUMBA = "[abi:", r"@[\w.]*\bjit\b(?:(?!\n\s*def\b)[\s\S])*\n[^\S\n]*def\s+{name}\s*\("
 
 
 def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | None:
-    """The trace, with file and line of those kernels of the program's own that are defined beside it.
+    """The trace, with file and line of those kernels of the program's own that its sources define.
 
-    Of a program of machine code also the lines that copy, wait and allocate, each where it can be only that one.
+    Of machine code also lines that call the CUDA API, each where it can be only that one, or that allocate in a kernel.
     """
     if trace is None or all(kernel_owner(one.kernel.name) != "user" for one in trace.kernels):
         return trace
-    texts = list(_texts(workload))
-    if workload.python is None and not trace.lines:
-        trace = replace(trace, lines=tuple(_calling_lines(trace, texts)))
-    return replace(trace, kernels=tuple(_defined(one, texts) for one in trace.kernels))
+    python = workload.python is not None or any(word.endswith(".py") for word in workload.command)
+    texts = list(_texts(workload, python))
+    trace = replace(trace, kernels=tuple(_defined(one, texts) for one in trace.kernels))
+    if python or trace.lines:
+        return trace
+    own = {
+        Path(one.file or "").name for one in trace.kernels
+    }  # what defines none that ran may only lie beside it
+    codes = {str(path): _code(text) for path, text in texts if path.name in own}
+    return replace(trace, lines=(*_calling_lines(trace, codes), *_allocating_lines(trace.kernels, codes)))
 
 
-def _texts(workload: Workload) -> Iterator[tuple[Path, str]]:
-    """The files that may define kernels, those of the program itself first."""
+def _texts(workload: Workload, python: bool) -> Iterator[tuple[Path, str]]:
+    """The files that may define kernels, those of the program itself first; of Python the sources that it names."""
     folder = Path(workload.folder)
     named = [folder / word for word in workload.command if Path(word).suffix in SUFFIXES]
     folders = dict.fromkeys([*(path.parent for path in named), folder])
-    paths = dict.fromkeys([*named, *(path for one in folders for path in _files_in(one))])
-    for path in list(paths)[:MOST_FILES]:
+    beside = [path for one in folders for path in one.glob("*.*") if path.suffix in SUFFIXES]
+    beside.sort(key=lambda path: (path.stem != workload.name, path))
+    texts: dict[Path, str] = {}
+    for path in list(dict.fromkeys([*named, *beside]))[:MOST_FILES]:
         with suppress(OSError, ValueError):
-            text = read_bounded_text(path, LONGEST)
-            if _KERNELS.search(text):
-                yield path, text
-
-
-def _files_in(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
-    return []
+            texts[path] = read_bounded_text(path, LONGEST)
+    scripts = "\n".join(text for path, text in texts.items() if path.suffix == ".py")
+    for path, text in texts.items():
+        built = not python or path.suffix == ".py" or path.name in scripts or f"*{path.suffix}" in scripts
+        if built and _KERNELS.search(text):
+            yield path, text
 
 
 def _defined(time: KernelTime, texts: list[tuple[Path, str]]) -> KernelTime:
-    name = function_name(time.kernel.name).partition("[")[0]
+    whole, by_numba, _ = time.kernel.name.partition(_BY_NUMBA)
+    name = function_name(f"{whole}(" if by_numba else whole).partition("[")[0]
     if time.file is not None or kernel_owner(time.kernel.name) != "user" or not name.isidentifier():
         return time
-    pattern = re.compile(_DEFINED.format(name=re.escape(name)), re.MULTILINE)
-    for path, text in texts:
-        found = pattern.search(text)
-        if found is not None:
-            line = text.count("\n", 0, found.end()) + 1
-            return replace(time, file=str(path), line=line, function=name)
-    return time
+    pattern = re.compile((_OF_NUMBA if by_numba else _DEFINED).format(name=re.escape(name)), re.MULTILINE)
+    found = ((path, text, one.end()) for path, text in texts for one in pattern.finditer(text))
+    path, text, end = next(found, (None, "", 0))
+    if path is None or (by_numba and next(found, None) is not None):
+        return time
+    return replace(time, file=str(path), line=text.count("\n", 0, end) + 1, function=name)
 
 
 # ------------------------------------------------------------ lines that call the API
 
-_CALL = re.compile(r"\b(cuda(?:Memcpy|Malloc|Free|DeviceSynchronize|StreamSynchronize)\w*)\s*(\([^;]*)")
+_CALL = re.compile(r"\b(cuda(?:Memcpy|Malloc|Free|Host|DeviceSync|StreamSync|GraphInst)\w*)\s*(\([^;]*)")
 _NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\\n])*\"", re.DOTALL)
 _LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\b")
 _SIGN, _FIRST = re.compile(r"[(){}]"), re.compile(r"\S")
@@ -77,27 +83,36 @@ _WAYS = {
 }
 
 
-def _calling_lines(trace: GpuTrace, texts: list[tuple[Path, str]]) -> Iterator[GpuLine]:
+def _code(text: str) -> str:
+    """The text without comments and strings, each of its lines and columns where it was."""
+    return _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLine]:
     """Lines whose call of the API is the only one of its name and direction that a loop can repeat."""
     places: dict[tuple[str, str], list[tuple[bool, str, int]]] = {}
-    for path, text in texts:
-        code = _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    managed = tuple(one for one in trace.transfers if one.kind.endswith("(managed)"))
+    for path, code in codes.items():
         loops = list(_loops(code))
         for found in _CALL.finditer(code):
             way = next((word for word in _WAYS if word in found[2]), "")
             inside = any(begin <= found.start() < end for begin, end in loops)
             line = code.count("\n", 0, found.start()) + 1
-            places.setdefault((found[1], way), []).append((inside, str(path), line))
+            places.setdefault((found[1], way), []).append((inside, path, line))
     for (name, way), found_at in places.items():
         repeated = [place for place in found_at if place[0]] or found_at
         made = [one for one in trace.api if one.name.partition("_")[0] == name]  # cudaMemcpy_v3020, too
-        if len(repeated) != 1 or not made:
+        if name == "cudaMallocManaged" and managed:  # before what counts
+            yield GpuLine(*found_at[0][1:], transfers=managed, call=name)
+        # Of several that allocate in loops the first stands for all; a copy or a wait has to be the one.
+        named = len(repeated) == 1 or (repeated[0][0] and not re.search("Memcpy|Synchronize", name))
+        if not named or not made:
             continue
         _, file, line = repeated[0]
         calls, seconds = sum(one.calls for one in made), sum(one.seconds for one in made)
         moved = tuple(one for one in trace.transfers if one.kind == _WAYS.get(way))
         waits = calls if name.endswith("Synchronize") else 0
-        yield GpuLine(file, line, None, calls, seconds, waits=waits, transfers=moved)
+        yield GpuLine(file, line, None, calls, seconds, waits=waits, transfers=moved, call=name)
 
 
 def _loops(code: str) -> Iterator[tuple[int, int]]:
@@ -105,12 +120,14 @@ def _loops(code: str) -> Iterator[tuple[int, int]]:
     behind = _pairs(code)
     for found in _LOOP.finditer(code):
         at = behind.get(found.end() - 1, len(code)) if code[found.end() - 1] == "(" else found.end()
-        first = _FIRST.search(code, at)
-        if first is not None and first[0] == "{":
-            yield first.start(), behind.get(first.start(), len(code))
-        else:
-            statement = code.find(";", at)
-            yield at, statement if statement >= 0 else len(code)
+        statement = code.find(";", at)
+        yield _block(code, behind, at) or (at, statement if statement >= 0 else len(code))
+
+
+def _block(code: str, behind: Mapping[int, int], at: int) -> tuple[int, int] | None:
+    """Where the block that comes first begins and ends; None where something else does."""
+    first = _FIRST.search(code, at)
+    return (first.start(), behind.get(first.start(), len(code))) if first and first[0] == "{" else None
 
 
 def _pairs(code: str) -> dict[int, int]:
@@ -123,3 +140,22 @@ def _pairs(code: str) -> dict[int, int]:
         elif opened:
             behind[opened.pop()] = found.end()
     return behind
+
+
+_HEAP = re.compile(r"\b(malloc)\s*\(|\b(new)\s+[\w:]+\s*[\[({;]")
+_OF_DEVICE = re.compile(r"__(?:global|device)__[^;{}]*?\b(?!__)(\w+)\s*\(")
+
+
+def _allocating_lines(kernels: Sequence[KernelTime], codes: Mapping[str, str]) -> Iterator[GpuLine]:
+    """Where a kernel, or a function that it calls, takes memory from the heap of the device."""
+    for kernel in kernels:
+        code = codes.get(kernel.file or "", "")
+        behind = _pairs(code)
+        ends = {one[1]: behind.get(one.end() - 1, len(code)) for one in _OF_DEVICE.finditer(code)}
+        bodies = {name: block for name, end in ends.items() if (block := _block(code, behind, end))}
+        own = bodies.get(kernel.function or "", (0, 0))
+        called = [body for name, body in bodies.items() if re.search(rf"\b{name}\b", code[slice(*own)])]
+        found = next((one for body in (own, *called) if (one := _HEAP.search(code, *body))), None)
+        if found is not None:
+            line = code.count("\n", 0, found.start()) + 1
+            yield GpuLine(kernel.file or "", line, kernel.function, call=found[1] or found[2])

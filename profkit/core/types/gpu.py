@@ -70,7 +70,9 @@ class KernelTime:
     operation_launches: int = 0
     operations: int = 0  # different ones
     backward_of: str | None = None  # the forward operation whose backward pass that operation is a part of
-    file: str | None = None  # of the line that called that operation (in a backward pass, the forward one)
+    file: str | None = (
+        None  # of the line that launched most of it (in a backward pass, its forward operation)
+    )
     line: int | None = None
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
@@ -96,7 +98,7 @@ class Transfer:
 
 
 @dataclass(frozen=True)
-class HostCalls:
+class ApiCall:
     """What the host called: a function of the CUDA API, or a framework's operation, `aten::normal_ [64,3,256,256]`."""
 
     name: str
@@ -109,8 +111,9 @@ class GpuLine:
     """What one line of the program did for the devices in what counts; of a backward pass the line of its forward part.
 
     `calls` of torch and their seconds on the host; `waits`: calls that wait for the device, without those that only
-    belong to a copy to it; `on_host`: the operation with most time that the host computes itself. Of the run that
-    recorded lines: its times are longer.
+    belong to a copy to it; `on_host`: the operation with most time that the host computes itself; `rows`: of its
+    matrix products with the same weights, where each has more rows than the one before, by the same number: of the
+    first, of the last, and how many. Of the run that recorded lines: its times are longer.
     """
 
     file: str
@@ -122,7 +125,9 @@ class GpuLine:
     kernel_seconds: float = 0.0
     waits: int = 0
     transfers: tuple[Transfer, ...] = ()
-    on_host: HostCalls | None = None
+    on_host: ApiCall | None = None
+    rows: tuple[int, int, int] | None = None
+    call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
 
 
 @dataclass(frozen=True)
@@ -195,7 +200,7 @@ class GpuTrace:
     launches: int = 0
     transfers: tuple[Transfer, ...] = ()
     ranges: tuple[GpuRange, ...] = ()
-    api: tuple[HostCalls, ...] = ()
+    api: tuple[ApiCall, ...] = ()
     launch_latency: float | None = None  # median, from the begin of a launch call to that of its kernel
     launch_call: float | None = None  # median time of a launch call on the host
     # Share of the idle time in which the host had launched nothing: the device waited for the host.

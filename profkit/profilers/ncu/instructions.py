@@ -5,10 +5,11 @@ executed is the kernel's begin. RuleResult, fields by number (seen in reports of
 2 title, 3 body {1 items {1 message {1 text, 2 kind, 4 title}, 10 speed-up {1 local or global, 2 %}}}.
 
 The code comes out of the kernel's cubin, an ELF file. Nothing here disassembles: of an instruction only what a
-conclusion needs is known, the kind and width of a memory access. The operation stands in the low 8 of its 12 opcode
-bits on every chip since Volta, the width in bits 73 to 75 (seen in reports of compute capability 7.0 to 9.0, held
-against the accesses that Nsight Compute counted). Line tables are those of DWARF 2 to 4 ("DWARF Debugging Information
-Format", 6.2).
+conclusion needs is known: what goes through the queues of memory and special instructions, and the width of an access.
+The operation stands in the low 9 of its 12 opcode bits on every chip since Volta, the width in bits 73 to 75, the index
+register of a constant in bits 24 to 31 (seen in code of compute capability 7.0 to 9.0, held against the accesses that
+Nsight Compute counted and against what ptxas made of known PTX). Line tables are those of DWARF 2 to 4 ("DWARF
+Debugging Information Format", 6.2).
 """
 
 from __future__ import annotations
@@ -33,8 +34,19 @@ from profkit.profilers.ncu.launches import finite_number
 from profkit.profilers.ncu.results import metric_value
 
 INSTRUCTION_BYTES = 16  # Volta and later
-_OPERATIONS = {0x81: "LDG", 0x86: "STG", 0x84: "LDS", 0x88: "STS", 0x83: "LDL", 0x87: "STL", 0x8E: "RED"}
-_OPERATIONS |= {0xA8: "ATOMG", 0xA9: "ATOMG", 0x8C: "ATOMS", 0x8D: "ATOMS"}
+_OPERATIONS = {
+    0x181: "LDG",
+    0x186: "STG",
+    0x184: "LDS",
+    0x188: "STS",
+    0x183: "LDL",
+    0x187: "STL",
+    0x182: "LDC",
+}
+_OPERATIONS |= {0x18E: "RED", 0x1A6: "RED", 0x18C: "ATOMS", 0x18D: "ATOMS", 0x189: "SHFL", 0x119: "S2R"}
+_OPERATIONS |= {0x1A3: "ATOMG", 0x1A8: "ATOMG", 0x1A9: "ATOMG", 0x105: "F2I", 0x106: "I2F", 0x108: "MUFU"}
+_OPERATIONS |= {0x1A1: "MATCH", 0x11D: "BAR"}
+_NO_INDEX = 0xFF  # the register that is always zero: a constant whose place is known, such as an argument
 _WIDTHS = {0: ".U8", 1: ".S8", 2: ".U16", 3: ".S16", 4: "", 5: ".64", 6: ".128"}
 MOST_ROWS = 1_000_000  # of a line table: a hostile one would never end
 
@@ -57,12 +69,14 @@ class KernelCode:
     debug: bool  # compiled with -G: without optimisation
 
     def instruction(self, offset: int) -> str | None:
-        """`LDG.128`: the memory access at `offset`; None for anything else."""
+        """`LDG.128`: the memory access or special instruction at `offset`; None for anything else."""
         if not 0 <= offset <= len(self.code) - INSTRUCTION_BYTES:
             return None
         low, high = struct.unpack_from("<QQ", self.code, offset)
-        operation = _OPERATIONS.get(low & 0xFF)
-        return None if operation is None else operation + _WIDTHS.get((high >> 9) & 7, "")
+        operation = _OPERATIONS.get(low & 0x1FF)
+        if operation is None or (operation == "LDC" and (low >> 24) & 0xFF == _NO_INDEX):
+            return None
+        return operation + (_WIDTHS.get((high >> 9) & 7, "") if operation[:2] in ("LD", "ST") else "")
 
     def line(self, offset: int) -> LineTableRow | None:
         """The source line of the instruction at `offset`."""

@@ -19,11 +19,10 @@ from profkit.analysis.timeline.records import (
     OTHER,
     TRANSFER,
     Columns,
-    Configuration,
     Tables,
     TransferKind,
 )
-from profkit.core.types import MemoryKind
+from profkit.core.types import Kernel, MemoryKind
 from profkit.profilers.nsys.database import Database, call_name
 
 
@@ -144,7 +143,7 @@ class ConfigurationTable:
             mangled = texts.get(names & 0xFFFFFFFF)
             name = texts.get(names >> 32) or mangled or f"[kernel {names >> 32}]"
             table.append(
-                Configuration(
+                Kernel(
                     name,
                     (grid & 0x7FFFFFFF, (grid >> 31) & 0xFFFF, (grid >> 47) & 0xFFFF),
                     (block & 0x7FF, (block >> 11) & 0x7FF, (block >> 22) & 0x7F),
@@ -161,14 +160,14 @@ class ConfigurationTable:
             if len(table) >= MOST_CONFIGURATIONS:
                 return self._fold()
             self._numbers[row] = len(table)
-            table.append(Configuration(f"[CUDA graph {number}]", (0, 0, 0), (0, 0, 0)))
+            table.append(Kernel(f"[CUDA graph {number}]", (0, 0, 0), (0, 0, 0)))
         return self._numbers[row]
 
     def _fold(self) -> int:
         """The number of all that come when the table is full."""
         if self._folded is None:
             self._folded = len(self.tables.configurations)
-            self.tables.configurations.append(Configuration(OTHER, (0, 0, 0), (0, 0, 0)))
+            self.tables.configurations.append(Kernel(OTHER, (0, 0, 0), (0, 0, 0)))
         return self._folded
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
-from profkit.core.types import Fact, GpuTrace, HostCalls, Kernel, KernelTime, Report
+from profkit.core.types import ApiCall, Fact, GpuTrace, Kernel, KernelTime, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
@@ -195,7 +195,7 @@ def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[Fact]]:
 
     kernels = _kernel_times(rows("shapes", "kernels"))
     calls = [
-        (HostCalls(call_name(row["name"]), count, spent), table.time(row, "med"))
+        (ApiCall(call_name(row["name"]), count, spent), table.time(row, "med"))
         for row, table, count, spent in rows("calls")
     ]
     launches = [(call.calls, median) for call, median in calls if "Launch" in call.name]

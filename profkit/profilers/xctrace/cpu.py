@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.analysis.stacks import merge
-from profkit.analysis.stacks.merge import KERNEL, UNKNOWN, FrameTable, StackMerger, keep_python_frames
+from profkit.analysis.stacks.merge import KERNEL, UNKNOWN, FrameTable, StackMerger, python_functions
 from profkit.core.formatting import plural
 from profkit.core.types import Fact, Frame, Profile, Report, Stacks
 from profkit.profilers.perf.samples import python_frame
@@ -102,10 +101,8 @@ class SampledTable:
         profiles: list[Profile] = []
         if self._running.samples:
             profiles += self._running.profiles(TITLE, "s", 1e9)
-            python = keep_python_frames(self._running.stacks(TITLE, "s", 1e9))
-            if python is not None:
-                name = f"{TITLE} by Python function"
-                profiles.append(replace(merge.by_function(python), title=name, kind="python-functions"))
+            python = python_functions(self._running.stacks(TITLE, "s", 1e9))
+            profiles += [python] if python is not None else []
         return tuple(profiles)
 
     def warnings(self) -> Iterator[Fact]:

@@ -138,8 +138,9 @@ def test_double_precision_that_limits_nothing_is_none_of_the_problems(name: str)
     assert "slow-fp64" not in insights(SAMPLES[name])
 
 
-def test_double_precision_is_no_problem_where_the_chip_is_fast_at_it() -> None:
-    assert "slow-fp64" not in insights(SAMPLES["sobelDouble"], gpu=H100)
+def test_double_precision_where_the_chip_is_fast_at_it_is_a_problem_of_float_arguments_alone() -> None:
+    assert "slow-fp64" not in insights(SAMPLES["sobelDouble"], "my_kernel(double *, float)", gpu=H100)
+    assert "its arguments are float" in insights(SAMPLES["sobelDouble"], gpu=H100)["slow-fp64"].title
 
 
 def test_data_that_l1_delivers_again_and_again_is_to_be_reused() -> None:
@@ -318,6 +319,30 @@ def test_wasted_sectors_are_placed_on_the_line_of_their_instructions() -> None:
     found = find_insights(document)[0]
     assert (found.where.file, found.where.line) == ("norm.cu", 88)
     assert "90 % of the waste is in 1 instruction (LDG)" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "shared", "rule", "title"),
+    [
+        ("LDC.U8", 20.0, "indexed-constants", "Read constant memory with the same index in the whole warp"),
+        ("SHFL", 0.0, "waiting-warps", "Use fewer shuffles"),
+        ("MATCH", 0.0, "waiting-warps", "Use fewer instructions that go through the queue"),
+        (None, 20.0, "waiting-warps", "Use fewer instructions that go through the queue"),
+        (None, 0.0, "indexed-constants", "Read constant memory with the same index in the whole warp"),
+    ],
+)
+def test_of_a_full_queue_no_more_is_said_than_is_known_of_what_fills_it(
+    text: str | None, shared: float, rule: str, title: str
+) -> None:
+    one = kernel_documents.kernel("my_kernel(float *)")
+    waits = stalls(drain=0.0, long_scoreboard=9.0, short_scoreboard=9.0, lg_throttle=0.0, mio_throttle=900.0)
+    values = {**ATOMIC_SUM, **waits, "bandwidth.shared.share": shared}
+    document = kernel_documents.document({one: (1e-3, values)})
+    place = KernelInstruction(one.scope, 64, text, "rs.cu", 41, 0.9, 0.0, 0.0, stall="mio_throttle")
+    document = replace(document, gpus=(A4500,), instructions=(place,))
+    found = find_insights(replace(document, kernels=classify_bottlenecks(document)))[0]
+    assert (found.rule, found.where.line) == (rule, 41)
+    assert found.title.startswith(title)
 
 
 @pytest.mark.parametrize(("estimate", "told"), [(0.42, 0.12), (0.11, 0.11)])

@@ -10,10 +10,8 @@ from profkit.analysis.stacks.merge import (
     NO_STACK,
     FrameTable,
     StackMerger,
-    by_function,
-    by_library,
 )
-from profkit.core.types import Frame, Stacks
+from profkit.core.types import Frame
 
 MAIN, WORK, LEAF = Frame("main", "app"), Frame("work", "app"), Frame("memcpy", "libc.so.6")
 
@@ -43,13 +41,13 @@ def test_a_sample_without_a_stack_is_counted_and_says_so():
 
 
 def test_recursion_is_counted_once_in_the_inclusive_weight():
-    functions = by_function(Stacks("t", "n", {(MAIN, WORK, WORK, WORK): 10.0}))
+    functions = merged(((MAIN, WORK, WORK, WORK), 10.0)).profiles("t", "n")[0]
     work = next(h for h in functions.hotspots if h.function == "work")
     assert (work.own, work.total, functions.total) == (10, 10, 10)
 
 
 def test_a_library_is_inclusive_over_all_its_functions_and_counted_once():
-    libraries = by_library(Stacks("t", "n", {(MAIN, WORK, LEAF): 4.0, (MAIN,): 1.0}))
+    libraries = merged(((MAIN, WORK, LEAF), 4.0), ((MAIN,), 1.0)).profiles("t", "n")[1]
     assert [(h.function, h.own, h.total) for h in libraries.hotspots] == [
         ("libc.so.6", 4, 4),
         ("app", 1, 5),
@@ -57,13 +55,10 @@ def test_a_library_is_inclusive_over_all_its_functions_and_counted_once():
 
 
 def test_functions_of_one_name_in_two_libraries_are_two_functions():
-    stacks = Stacks("t", "n", {(Frame("_start", "a.so"),): 1.0, (Frame("_start", "b.so"),): 2.0})
-    assert [(h.library, h.own) for h in by_function(stacks).hotspots] == [("b.so", 2), ("a.so", 1)]
-
-
-def test_lines_of_one_function_are_one_function():
-    stacks = Stacks("t", "n", {(Frame("f", "a", "f.c", 1),): 1.0, (Frame("f", "a", "f.c", 2),): 2.0})
-    assert [(h.function, h.own) for h in by_function(stacks).hotspots] == [("f", 3)]
+    functions = merged(((Frame("_start", "a.so"),), 1.0), ((Frame("_start", "b.so"),), 2.0)).profiles(
+        "t", "n"
+    )[0]
+    assert [(h.library, h.own) for h in functions.hotspots] == [("b.so", 2), ("a.so", 1)]
 
 
 def test_past_the_bound_stacks_are_cut_to_their_outer_frames_and_the_tables_stay_exact():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.timeline.records import Collected, Configuration, Range, Recording, TransferKind
+from profkit.analysis.timeline.records import Collected, Range, Recording, TransferKind
+from profkit.core.types import Kernel
 
 
-def configuration(name: str, grid: int = 1) -> Configuration:
-    return Configuration(name, (grid, 1, 1), (32, 1, 1), None, 16, 0)
+def configuration(name: str, grid: int = 1) -> Kernel:
+    return Kernel(name, (grid, 1, 1), (32, 1, 1), None, 16, 0)
 
 
 def recording(

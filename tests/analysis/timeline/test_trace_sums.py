@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.timeline import trace as launch_module
-from profkit.analysis.timeline.kernel_sums import Medians
+from profkit.analysis.timeline.kernel_sums import Durations
 from profkit.analysis.timeline.origins import MOST_OPEN, TimeWindows, merge_intervals
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
@@ -287,15 +287,19 @@ def test_busy_and_span_are_what_counting_each_nanosecond_gives(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 10**9)), min_size=1, max_size=300),
     st.integers(1, 50),
 )
-def test_medians_of_groups_are_those_of_the_library(pairs: list[tuple[int, int]], block: int) -> None:
+def test_sums_and_medians_of_groups_are_those_of_the_library(
+    pairs: list[tuple[int, int]], block: int
+) -> None:
     import numpy as np
 
-    medians = Medians()
+    durations = Durations()
     for at in range(0, len(pairs), block):
         part = pairs[at : at + block]
-        medians.add(np.array([g for g, _ in part]), np.array([v for _, v in part], dtype=np.int64))
-    groups = {g for g, _ in pairs}
-    assert medians.medians() == {g: statistics.median(v for h, v in pairs if h == g) for g in groups}
+        durations.add(np.array([g for g, _ in part]), np.array([v for _, v in part], dtype=np.int64))
+    of = {group: [value for other, value in pairs if other == group] for group, _ in pairs}
+    assert durations.summed() == {
+        group: (len(own), sum(own), min(own), max(own), statistics.median(own)) for group, own in of.items()
+    }
 
 
 def test_launches_are_joined_across_blocks_and_the_oldest_are_forgotten(

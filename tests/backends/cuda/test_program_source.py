@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.backends.cuda.program_source import with_definitions
-from profkit.core.types import GpuTrace, HostCalls, Kernel, KernelTime, Transfer, Workload
+from profkit.core.types import ApiCall, GpuLine, GpuTrace, Kernel, KernelTime, Transfer, Workload
 
 HEAD = "__global__ void work(float* x) { x[threadIdx.x] += 1; }\n"
 TO, BACK = "host to device", "device to host"
@@ -21,10 +21,10 @@ def lines_of(body: str, folder: Path, **calls: int) -> list[tuple[int, int, tupl
     trace = GpuTrace(
         "nsys",
         (kernel,),
-        api=tuple(HostCalls(name, count, 0.1) for name, count in calls.items()),
+        api=tuple(ApiCall(name, count, 0.1) for name, count in calls.items()),
         transfers=(Transfer(TO, 5, 100, 0.1), Transfer(BACK, 5, 100, 0.1)),
     )
-    read = with_definitions(trace, Workload("a", ("./a",), str(folder)))
+    read = with_definitions(trace, Workload(("./a",), "a", str(folder)))
     assert read is not None
     assert read.kernels[0].line == 1
     return [(one.line, one.waits, tuple(moved.kind for moved in one.transfers)) for one in read.lines]
@@ -48,6 +48,11 @@ def test_of_two_copies_in_loops_none_is_named(tmp_path: Path) -> None:
     assert lines_of(f"for (;;) {{\n{one}\n{one}\n}}", tmp_path, cudaMemcpy=10) == []
 
 
+def test_of_several_that_pin_in_loops_the_first_stands_for_all(tmp_path: Path) -> None:
+    body = "cudaHostAlloc(a, 9, 0);\nfor (;;) {\ncudaHostAlloc(a, 9, 0);\ncudaHostAlloc(b, 9, 0);\n}"
+    assert lines_of(body, tmp_path, cudaHostAlloc=90) == [(5, 0, ())]
+
+
 def test_a_synchronisation_that_is_the_only_one_waits_as_often_as_it_was_called(tmp_path: Path) -> None:
     body = "work<<<1, 32>>>(x);\ncudaDeviceSynchronize();"
     assert lines_of(body, tmp_path, cudaDeviceSynchronize=70) == [(4, 70, ())]
@@ -55,3 +60,55 @@ def test_a_synchronisation_that_is_the_only_one_waits_as_often_as_it_was_called(
 
 def test_what_was_never_called_is_no_line(tmp_path: Path) -> None:
     assert lines_of("cudaFree(x);", tmp_path, cudaMalloc=3) == []
+
+
+def read_as(
+    program: str, folder: Path, kernel: str = "work(float *)"
+) -> tuple[int | None, tuple[GpuLine, ...]]:
+    """Line of the kernel, and lines of the program, that is `./a` or a program of Python."""
+    time = KernelTime(Kernel(kernel, (1, 1, 1), (32, 1, 1)), 5, 1.0)
+    trace = GpuTrace("nsys", (time,), api=(ApiCall("cudaDeviceSynchronize", 9, 0.1),))
+    read = with_definitions(trace, Workload(tuple(program.split()), "a", str(folder)))
+    assert read is not None
+    return read.kernels[0].line, read.lines
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "line", "lines"),
+    [
+        ("./a", "", 1, [2]),
+        ("./b", "", None, []),  # whose sources define no kernel that ran
+        ("python a.py", "import jax", None, []),
+        ("python a.py", "load('a', ['a.cu'])", 1, []),
+    ],
+)
+def test_only_sources_of_the_program_itself_are_read(
+    program: str, script: str, line: int | None, lines: list[int], tmp_path: Path
+) -> None:
+    (tmp_path / "a.cu").write_text(f"{HEAD}int main() {{ cudaDeviceSynchronize(); }}\n")
+    (tmp_path / "a.py").write_text(script)
+    found = read_as(program, tmp_path, "work(float *)" if program != "./b" else "other(float *)")
+    assert (found[0], [one.line for one in found[1]]) == (line, lines)
+
+
+@pytest.mark.parametrize(("before", "line"), [("", 5), ("@cuda.jit\ndef work(b):\n    pass\n", None)])
+def test_the_only_kernel_of_numba_with_that_name_is_where_it_is_defined(
+    before: str, line: int | None, tmp_path: Path
+) -> None:
+    text = "def work(a):\n    pass\n@cuda.jit('void(f4[:])',\n  fastmath=True)\ndef work(a):\n    pass\n"
+    (tmp_path / "a.py").write_text(before + text)
+    found = read_as("python a.py", tmp_path, "__main__::work[abi:v1,cw51cX_3d](Array<float, (int)1, C>)")
+    assert found[0] == line
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [("float* w = new float[9];", 3), ("grow(x);", 1), ("x = new (x) float; // malloc(9)", None)],
+)
+def test_a_kernel_that_takes_memory_from_the_heap(body: str, line: int | None, tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(
+        "__device__ float* grow(float* x) { return (float*)malloc(9); }\n"
+        f"__global__ void __launch_bounds__(32) work(float* x) {{\n  {body}\n}}\nvoid* f() {{ return malloc(1); }}\n"
+    )
+    found = [one.line for one in read_as("./a", tmp_path)[1] if one.call in ("malloc", "new")]
+    assert found == ([line] if line else [])

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.backends.mps import mps_evidence
 from profkit.core.errors import MachineError
-from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profiling.profile import ProfileOptions, make_plan
 from profkit.profiling.workload import describe_workload
 from tests.backends.mps.conftest import Run
-from tests.spoken import message, spoken, spoken_lines
+from tests.spoken import spoken, spoken_lines
 from tests.xctrace_stand_in import instruments
 
 pytestmark = pytest.mark.usefixtures("no_page")
@@ -184,17 +182,3 @@ def test_the_gate_is_timing_and_trace_and_explain_says_why_not(
     (explain,) = make_plan(ProfileOptions(command, backend="mps", passes=("explain",))).passes
     assert "no counters of single launches" in spoken(explain.skipped)
     assert platform.system() == "Darwin"
-
-
-def test_one_metal_trace_is_made_of_those_of_two_passes() -> None:
-    occupancy = MetalCounter("Kernel Occupancy", "%", 60.0, 0.0, 100.0, 10)
-    absent = (
-        MetalAbsent("metal-gpu-counter-intervals", message("no set")),
-        MetalAbsent("metal-x", message("x")),
-    )
-    trace = MetalTrace(span=1.0, process_busy=0.5, absent=absent)
-    both = merge_metal_traces(trace, MetalTrace(span=9.0, counters=(occupancy,)))
-    assert both is not None
-    assert (both.span, both.process_busy, both.counters) == (1.0, 0.5, (occupancy,))
-    assert [absent.what for absent in both.absent] == ["metal-x"]
-    assert merge_metal_traces(trace, None) is trace

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from small_sweep import in_process as in_process
 
 from profkit.core.errors import Silent
 from profkit.core.run_folder import read_run
-from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
+from profkit.core.types import RunDocument, SweepDocument, Workload
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
 from profkit.regression.history.actions import add_paths
 from profkit.sweep import run_comprehensive_benchmark
+from tests import sweep_documents as sweeps
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = RunDocument(
@@ -91,33 +93,9 @@ def test_the_script_passes_options_through() -> None:
 
 
 def _document(scale: float) -> SweepDocument:
-    results = []
-    for dimension in (8, 16):
-        seconds = tuple(scale * (1e-5 + (n * 7 % 20) * 1e-8) for n in range(100))
-        point = GridPoint("GELU", 2, 3, dimension)
-        results.append(
-            CaseResult(
-                point,
-                "PyTorch",
-                "measured",
-                median=scale * 1.01e-5 * dimension,
-                seconds=seconds,
-                samples=100,
-                precise=True,
-                clock="wall",
-                bytes=1e6,
-                flops=1e6,
-            )
-        )
-    return SweepDocument(
-        f"2026-01-0{int(scale)}T00:00:00+00:00",
-        "a device",
-        tuple(results),
-        MeasuredCeilings(1e10, 1e11),
-        {},
-        2,
-        True,
-    )
+    sizes = {"batches": (2,), "sequences": (3,), "dimensions": (8, 16)}
+    made = sweeps.sampled(sweeps.sweep(factors={"PyTorch": scale}, **sizes))
+    return replace(made, started=f"2026-01-0{int(scale)}T00:00:00+00:00")
 
 
 def test_sweeps_are_remembered_and_compared_like_any_run(tmp_path: Path) -> None:

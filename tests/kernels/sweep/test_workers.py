@@ -26,6 +26,7 @@ from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import read_sweep
 from profkit.kernels.sweep.run import run_sweep
 from tests.spoken import spoken
+from tests.workload_process import assert_gone, is_alive
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -74,15 +75,6 @@ def _until(condition: object, seconds: float = 60.0) -> bool:
     return False
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.is_file() or status.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
 def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None:
     """Two sweeps at once, each ended in its own way."""
     numbers = (signal.SIGKILL, signal.SIGTERM)
@@ -95,7 +87,7 @@ def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None
         assert _until(lambda journal=journal: '"case"' in journal.read_text())
         child.send_signal(number)
         _, told = child.communicate(timeout=30)
-        assert _until(lambda worker=worker: not _alive(worker), 10.0)
+        assert_gone(worker)
         assert journal.read_text().count('"case"') == 1  # PyTorch's is kept
         other = int((folder / "other").read_text())
         if number == signal.SIGKILL:
@@ -104,7 +96,7 @@ def test_no_worker_outlives_its_sweep_however_busy_it_is(tmp_path: Path) -> None
         else:
             assert child.returncode == 130
             assert f"profkit sweep --resume {journal.parent}" in told
-            assert not _alive(other)
+            assert not is_alive(other)
 
 
 def _busy_sweep(folder: Path) -> subprocess.Popen[str]:

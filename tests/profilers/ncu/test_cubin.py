@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from profkit.profilers.ncu.instructions import read_kernel_code
+from profkit.profilers.ncu.instructions import KernelCode, read_kernel_code
 
 LDG_128 = struct.pack("<QQ", 0x981, 6 << 9)
 FFMA = struct.pack("<QQ", 0x223, 4 << 9)
@@ -56,6 +56,12 @@ def test_memory_accesses_are_named_with_their_width_and_nothing_else_is() -> Non
     assert [code.instruction(offset) for offset in (0, 16, 32)] == ["LDG.128", None, "STG"]
     assert code.instruction(48) is None
     assert code.instruction(-16) is None
+
+
+def test_of_constants_only_those_with_an_index_are_named() -> None:
+    known, indexed = (struct.pack("<QQ", 0xB82 | register << 24, 4 << 9) for register in (0xFF, 7))
+    code = KernelCode(known + indexed + struct.pack("<QQ", 0x9A3, 0), (), False)
+    assert [code.instruction(offset) for offset in (0, 16, 32)] == [None, "LDC", "ATOMG"]
 
 
 def test_an_instruction_has_the_line_of_the_row_at_or_before_it() -> None:

@@ -11,7 +11,9 @@ from profkit.core.types import (
     Profile,
     RunDocument,
 )
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.regression.compare import compare
+from tests import metal_documents as metal
 from tests.comparison_documents import kernel, run, traced, value
 from tests.spoken import spoken, spoken_lines
 
@@ -69,6 +71,17 @@ def test_a_kernel_in_another_shape_is_the_same_kernel() -> None:
     found = compare(traced([(kernel("f", grid=132), 10, 1e-2)]), traced([(kernel("f", grid=264), 10, 2e-2)]))
     assert words(found) == {"f": "slower"}
     assert "264x1x1" in spoken_lines(cause(found, "shape").evidence)[0]
+
+
+def test_of_an_apple_gpu_the_encoder_that_became_slower_is_named() -> None:
+    slow = replace(metal.MATMUL, seconds=1.35, median=4.5e-3, longest=6e-3)
+    before, after = (
+        judge_document(metal.report(told, gpus=(metal.M4,)), targets_for("mps"))
+        for told in (metal.metal(), metal.metal(encoders=(slow, metal.SILU, metal.REST), process_busy=1.85))
+    )
+    found = compare(before, after)
+    assert found.outcome == "regressed"
+    assert words(found) == {slow.name: "slower", metal.SILU.name: "same", metal.REST.name: "same"}
 
 
 # ---------------------------------------------------------------- causes on a device

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from workplace import InTurn, commit, git, notes_of, repository, told
+from workplace import InTurn, commit, git, night, notes_of, repository, told
 
 from profkit.regression.paired.counts import Counts
-from tests.cli_runner import profkit
-from tests.spoken import sentences
 
 HEAD = """version: 1
 defaults: {backend: cpu, timing: 0.1, precision: 0.3, budget: 120}
@@ -39,29 +36,18 @@ def place(tmp_path: Path) -> Path:
     return place
 
 
-def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
-    """One night: its exit code, its workload, and its instructions."""
-    said = profkit(
-        "nightly", "night.yaml", "--format", "json", "--quiet", "--night", id, cwd=place, process=False
-    )
-    assert said.out, said.err
-    assert sentences(said.json()) == []
-    (workload,) = said.json()["workloads"]
-    return said.code, workload, next(m for m in workload["metrics"] if m["metric"] == "instructions")
-
-
 def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
     place: Path, simulated: list[str], in_turn: InTurn
 ) -> None:
     good = counted(place, "1000")
     bad = counted(place, "1041")
-    code, workload, instructions = night(place, "a")
+    code, workload, instructions = night(place, "a", "instructions")
     assert (code, instructions["outcome"], instructions["code"]) == (1, "regressed", "exact")
     assert told(workload, "instructions") == f"+4.1 % beside {good[:12]}, exact"
     assert (instructions["good_commit"], instructions["commit"]) == (good, bad)
     assert told(workload).startswith("instructions: ")
     assert len(simulated) == 4  # tonight's and the base's, and as it fails the night each once more
-    code, workload, again = night(place, "b")
+    code, workload, again = night(place, "b", "instructions")
     assert (code, again["since"]) == (1, instructions["since"])
     assert "since" in told(workload)
 
@@ -71,13 +57,13 @@ def test_what_stays_within_the_floor_passes_and_fewer_are_better(
 ) -> None:
     counted(place, "1000")
     counted(place, "1003")
-    assert night(place, "a")[2]["outcome"] == "pass"
+    assert night(place, "a", "instructions")[2]["outcome"] == "pass"
     assert len(simulated) == 2
     counted(place, "1005")
-    code, _, instructions = night(place, "b")
+    code, _, instructions = night(place, "b", "instructions")
     assert (code, instructions["outcome"], instructions["code"]) == (0, "pass", "exact")
     counted(place, "900")
-    assert night(place, "c")[2]["outcome"] == "improved"
+    assert night(place, "c", "instructions")[2]["outcome"] == "improved"
 
 
 def test_means_over_different_numbers_of_iterations_are_not_compared(
@@ -85,7 +71,7 @@ def test_means_over_different_numbers_of_iterations_are_not_compared(
 ) -> None:
     counted(place, "1000", iterations=16)
     counted(place, "1041", iterations=4)
-    code, workload, instructions = night(place, "a")
+    code, workload, instructions = night(place, "a", "instructions")
     assert (code, instructions["code"]) == (0, "new")
     assert any("its iterations are not as many" in note for note in notes_of(workload))
 
@@ -95,7 +81,7 @@ def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_no
 ) -> None:
     counted(place, "1000")
     counted(place, "1041 1049 1030 1020")
-    code, workload, instructions = night(place, "a")
+    code, workload, instructions = night(place, "a", "instructions")
     assert (code, instructions["outcome"]) == (0, "new")
     assert any("runs of one commit differ by" in note for note in notes_of(workload))
 
@@ -105,7 +91,7 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
 ) -> None:
     commit(place, 100)  # without a count
     counted(place, "1041")
-    code, workload, instructions = night(place, "a")
+    code, workload, instructions = night(place, "a", "instructions")
     assert (code, instructions["code"]) == (0, "new")
     assert any("instructions of the base are not known" in note for note in notes_of(workload))
 
@@ -132,7 +118,7 @@ def test_instructions_that_the_pairs_alone_counted_decide_the_night(
     monkeypatch.setattr("profkit.regression.paired.interleave.CountedRuns", Counted)
     commit(place, 100)
     commit(place, 100)
-    found, workload, instructions = night(place, "a")
+    found, workload, instructions = night(place, "a", "instructions")
     assert (found, instructions["outcome"], instructions["code"]) == (code, outcome, "exact")
     assert any("memory.python_peak was not measured: its pass, tracemalloc" in n for n in notes_of(workload))
 
@@ -149,7 +135,7 @@ def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path, in
     commit(place, 104)
     base = git(place, "rev-parse", "HEAD")
     commit(place, 100)
-    code, workload, instructions = night(place, "a")
+    code, workload, instructions = night(place, "a", "instructions")
     assert (code, instructions["outcome"], instructions["code"]) == (0, "improved", "exact"), workload[
         "pairs"
     ]

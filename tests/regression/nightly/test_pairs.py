@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workplace import InTurn, commit, git, notes_of, repository, told
+from workplace import InTurn, commit, git, night, notes_of, repository, told
 
 from profkit.core.types import SampleSet
 from profkit.regression import profile_process
 from profkit.regression.history import open_history
 from profkit.regression.profile_process import ProfileResult
 from tests.cli_runner import profkit
-from tests.spoken import sentences
 
 pytestmark = pytest.mark.usefixtures("simulated")
 HEAD = """version: 1
@@ -29,18 +28,6 @@ def place_of(folder: Path, more: str = "", size: int = 100, workload: str = "") 
     line = f"workloads:\n  - {{name: work, command: [python, work.py]{workload}}}\n"
     (place / "night.yaml").write_text(HEAD + more + line)
     return place
-
-
-def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
-    """One night: its exit code, its workload, and the time that decides it."""
-    said = profkit(
-        "nightly", "night.yaml", "--format", "json", "--quiet", "--night", id, cwd=place, process=False
-    )
-    assert said.out, said.err
-    assert sentences(said.json()) == []
-    (workload,) = said.json()["workloads"]
-    decided = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
-    return said.code, workload, decided
 
 
 def base_of(time: dict[str, Any]) -> str:

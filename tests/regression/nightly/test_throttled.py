@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import RunDocument, SampleSet, Timing, Workload
+from profkit.core.types import RunDocument, SampleSet, Timing
 from profkit.regression.nightly.session import throttling_reason
 from profkit.reporting.facts import fact_text
+from tests import documents
 
 SECONDS = (1e-3, 1e-3, 1e-3)
 
@@ -16,10 +17,7 @@ SECONDS = (1e-3, 1e-3, 1e-3)
 def run(**sample: object) -> RunDocument:
     """A run of one process with these peculiarities of its samples."""
     samples = replace(SampleSet(SECONDS), **sample)  # type: ignore[arg-type]
-    timing = Timing("mlp", "benchmark", (samples,), 0.01)
-    return RunDocument(
-        "mlp", "cuda", "complete", Workload(("w",), "mlp", ""), "2026-11-20", timings=(timing,)
-    )
+    return replace(documents.empty(), timings=(Timing("mlp", "benchmark", (samples,), 0.01),))
 
 
 def test_a_device_at_its_power_limit_does_what_it_does_every_night() -> None:

@@ -16,9 +16,21 @@ from profkit.regression.history import open_history
 from profkit.regression.paired.checkout import PRESENT, Version
 from profkit.regression.paired.one_run import OneRun, RunOptions
 from profkit.reporting.views.night_words import reason_of, workload_notes, workload_reason
+from tests.cli_runner import profkit
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git
 from tests.git_repository import repository as repository
+from tests.spoken import sentences
+
+
+def night(place: Path, id: str, metric: str = "time.median") -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """One night of one workload: its exit code, the workload, and what became of the metric."""
+    words = ("nightly", "night.yaml", "--format", "json", "--quiet", "--night", id)
+    said = profkit(*words, cwd=place, process=False)
+    assert said.out, said.err
+    assert sentences(said.json()) == []
+    (workload,) = said.json()["workloads"]
+    return said.code, workload, next((m for m in workload["metrics"] if m["metric"] == metric), {})
 
 
 def told(workload: dict[str, Any], metric: str | None = None) -> str:

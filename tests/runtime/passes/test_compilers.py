@@ -64,11 +64,11 @@ def tuned(keys: int, out: Path) -> None:
     tuner.finish()
 
 
-def test_a_kernel_that_is_tuned_for_several_keys_is_noted_at_its_definition(tmp_path: Path) -> None:
+def test_a_kernel_that_is_tuned_for_several_keys_is_noted_at_its_decorator(tmp_path: Path) -> None:
     tuned(5, tmp_path / "out")
     ((file, line, name, keys, tried),) = said(tmp_path / "out")["tuned"]
     assert (Path(file).name, name, keys, tried) == (Path(__file__).name, "kernel", 5, 3)
-    assert Path(__file__).read_text().splitlines()[line - 1].strip().startswith("def kernel()")
+    assert Path(__file__).read_text().splitlines()[line - 1].strip() == "@Autotuner"
 
 
 def test_a_kernel_that_is_tuned_once_is_not(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from profkit.core.types import Fact, SampleSet
 from profkit.runtime.passes import timing
 from profkit.runtime.passes.benchmark import BenchmarkResult
 from profkit.runtime.passes.processor import ProcessorWatch
-from profkit.runtime.passes.read import judge_growth, read_record, read_tracemalloc, region_timings
-from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
+from profkit.runtime.passes.read import judge_growth, read_tracemalloc, region_timings
+from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes
 
 RNG = random.Random(1)
 QUIET = [RNG.gauss(1.0, 0.002) for _ in range(64)]
@@ -92,14 +92,6 @@ def test_one_sample_set_for_each_process() -> None:
     (found,) = region_timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
     assert (found.kind, found.flops, found.precision) == ("benchmark", 5.0, 0.02)
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe\0", b"{}", encode_record(bench(1, "a", 1.0)).encode()[:-9]])
-def test_a_damaged_record_is_refused_by_its_name(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "timing.1.json"
-    path.write_bytes(content)
-    with pytest.raises(UnreadableReport, match=r"timing\.1\.json: "):
-        read_record(path)
 
 
 # ---------------------------------------------------------------- tracemalloc results

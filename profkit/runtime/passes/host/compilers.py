@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import takewhile
 from types import FrameType
 from typing import Any
 
@@ -233,10 +234,10 @@ class TritonTuner:
         for tuner in self._wrapped:
             with suppress(Exception):
                 code, keys = tuner.base_fn.__code__, len(tuner.cache)
-                lines = linecache.getlines(code.co_filename)
-                line = code.co_firstlineno  # that of the first decorator
-                while line < len(lines) and not lines[line - 1].lstrip().startswith("def "):
-                    line += 1
+                first = code.co_firstlineno  # that of the first decorator
+                lines = linecache.getlines(code.co_filename)[first - 1 :]
+                above = takewhile(lambda text: not text.lstrip().startswith("def "), lines)
+                line = first + next((at for at, text in enumerate(above) if "autotune" in text), 0)
                 if keys > 1:
                     file = os.path.abspath(code.co_filename)
                     rows.append([file, line, code.co_name, keys, len(tuner.configs)])

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 SYMBOLS, WIDTH, LAYERS, LENGTH, BATCH = 600, 256, 24, 128, 16
-STEPS = 180
+STEPS = 40
 
 
 class Monitor:

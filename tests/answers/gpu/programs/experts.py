@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 WIDTH, HIDDEN, EXPERTS, LAYERS, TOKENS = 512, 1024, 32, 4, 4096
-STEPS = 110
+STEPS = 25
 
 
 class Expert(nn.Module):

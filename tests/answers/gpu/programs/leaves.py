@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 IMAGES, SIDE, CROP, SPECIES = 1024, 256, 224, 100
-BATCH, EPOCHS = 64, 5
+BATCH, EPOCHS = 64, 1
 MEAN = torch.tensor([0.48, 0.46, 0.41]).view(3, 1, 1)
 STD = torch.tensor([0.23, 0.22, 0.22]).view(3, 1, 1)
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 CHANNELS, HIDDEN, LENGTH, BATCH = 3, 256, 512, 64
-STEPS = 30
+STEPS = 8
 
 
 class Recurrent(nn.Module):

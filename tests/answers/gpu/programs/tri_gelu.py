@@ -18,7 +18,7 @@ CONFIGS = [
 
 @triton.autotune(configs=CONFIGS, key=["n_elements"])  # answer
 @triton.jit
-def bias_gelu_kernel(x_ptr, bias_ptr, out_ptr, n_elements, hidden, BLOCK: tl.constexpr):
+def bias_gelu_kernel(x_ptr, bias_ptr, out_ptr, n_elements, hidden, BLOCK: tl.constexpr):  # also
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n_elements
     x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)

@@ -1,0 +1,230 @@
+"""Rules on what a model does more than it needs: a sequence computed again for each token, a gradient of rows that no
+batch used, layouts that are changed around each convolution, attention with a mask where a flag would do."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from itertools import permutations
+from math import prod
+
+from profkit.analysis.insights.evidence import RunEvidence, looping_call, main_line, percent_text, words
+from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
+from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
+from profkit.analysis.timeline.products import operand_type
+from profkit.core.formatting import format_quantity
+from profkit.core.types import Gain, Insight, KernelTime
+
+CLASSES = 64  # fewer columns of a one-hot matrix are no table
+TYPES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
+FEWER, MOST_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
+MORE_ROWS, MOSTLY = 10, 0.3  # times those of a step; of the time
+SPARSE = 20  # times as many rows in a table as a batch looks up
+HALF = 0.5  # of the scores of causal attention lie above the diagonal
+_SHAPE = re.compile(r"\[([\d,]*)\]")
+_EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
+_LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
+_ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
+_ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
+_MASKED = re.compile(r"^aten::_scaled_dot_product_efficient_attention ")
+
+
+def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
+    """A model that computes a whole sequence again for each token that it adds: products of ever more rows."""
+    trace = run.trace
+    lines = [one for one in trace.lines if one.rows is not None] if trace is not None else []
+    every = sum(one.kernel_seconds for one in trace.lines) if trace is not None else 0.0
+    if not lines or every <= 0:
+        return
+    largest = max(lines, key=lambda one: one.kernel_seconds)
+    first, last, count = largest.rows or (0, 0, 0)
+    step = (last - first) / (count - 1)
+    share = sum(one.kernel_seconds for one in lines) / every * (1 - 2 * step / (first + last))
+    if share * run.gpu_share < MUCH:
+        return
+    yield Insight(
+        "recomputed-sequence",
+        "The whole sequence is computed again for each new token",
+        f"the matrix products of {largest.function or 'this line'} have {first:,} rows, then {step:,.0f} more each "
+        f"time, up to {last:,}; these lines take {percent_text(100 * share)} of the kernel time",
+        words("recomputed-sequence", "torch"),
+        looping_call(run, place_of_line(largest)),
+        Gain(share * run.gpu_share, run.time_name, "as if only the new rows were computed"),
+    )
+
+
+def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
+    """A table of which a batch uses few rows, while its gradient and the optimizer work on all of them."""
+    tables: dict[str, int] = {}
+    for one in run.times:
+        for text in (one.operation, one.backward_of):
+            if (found := _EMBEDDING.match(text or "")) is not None:
+                tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
+    for table, looked_up in tables.items():
+        rows = int(table.split(",")[0])
+        own = [
+            one
+            for one in run.times
+            if f"[{table}]" in f"{one.operation} {one.backward_of}" and not _looks_up(one)
+        ]
+        share = run.share_of(own)
+        if rows < SPARSE * looked_up or share < MUCH:
+            continue
+        yield Insight(
+            "dense-gradient",
+            "The gradient of this embedding is dense: all rows are worked on in each step",
+            f"a table of {rows:,} rows, of which a batch looks up {looked_up:,}; its gradient and the optimizer's "
+            f"passes over it take {percent_text(100 * share)} of the time",
+            words("dense-gradient", "torch"),
+            main_line(own),
+            Gain(share * (1 - looked_up / rows), run.time_name, "as if only these rows were worked on"),
+        )
+
+
+def _looks_up(kernel: KernelTime) -> bool:
+    return kernel.backward_of is None and _EMBEDDING.match(kernel.operation or "") is not None
+
+
+def _elements(shape: str) -> int:
+    return prod(int(size) for size in shape.split(","))
+
+
+def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
+    """Kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
+    own = [one for one in run.times if _LAYOUT.search(one.kernel.name)]
+    share = run.share_of(own)
+    if share >= LEAST:
+        yield Insight(
+            "layout-conversions",
+            "Keep images and weights in channels_last: the layout is changed around each convolution",
+            f"cuDNN's kernels that change it take {percent_text(100 * share)} of the time, in "
+            f"{sum(one.launches for one in own):,} launches",
+            "model = model.to(memory_format=torch.channels_last) once, and the same for each batch of images.",
+            main_line(own),
+            Gain(share, run.time_name, "as if nothing were converted"),
+        )
+
+
+def masked_attention(run: RunEvidence) -> Iterator[Insight]:
+    """scaled_dot_product_attention with a mask of its own: flash attention takes none."""
+    own = [one for one in run.times if _masks(one.operation) or _masks(one.backward_of)]
+    share = run.share_of(own)
+    if share >= MUCH:
+        yield Insight(
+            "masked-attention",
+            "Give attention a flag instead of a mask: with a mask it cannot use its fastest kernels",
+            f"attention with an attn_mask takes {percent_text(100 * share)} of the time, in memory-efficient kernels",
+            words("masked-attention", "torch"),
+            main_line(own),
+            Gain(HALF * share, run.time_name, "as if the half that a causal mask hides were skipped"),
+        )
+
+
+def _masks(operation: str | None) -> bool:
+    """Whether it is attention with a mask: queries, keys, values, and then something else that has dimensions."""
+    shapes = _SHAPE.findall(operation or "")
+    return _MASKED.match(operation or "") is not None and len(shapes) > 3 and shapes[3].count(",") >= 1
+
+
+def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
+    """Rows of a matrix that are picked by its product with a one-hot matrix."""
+    every = [(one, product_dims(one)) for one in run.times if one.backward_of is None]
+    taken = {(prod(dims[:3]), dims[2]): one for one, dims in every if dims is not None}
+    for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in run.times)):
+        size, classes = prod(map(int, (made[1] + made[2]).split(","))), int(made[2])
+        for _, share, place in by_operation(run, functools.partial(_works_on, size)):
+            if (size, classes) not in taken or classes < CLASSES:
+                break
+            yield Insight(
+                "one-hot-product",
+                "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
+                f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
+                f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make "
+                f"and to multiply it takes {percent_text(100 * share)} of the time",
+                words("one-hot-product", "torch"),
+                place,
+                Gain(share, run.time_name, "all that is done to the one-hot matrix"),
+            )
+            return
+
+
+def _works_on(size: int, kernel: KernelTime) -> bool:
+    return size in shapes(f"{kernel.operation} {kernel.backward_of}")
+
+
+def product_order(run: RunEvidence) -> Iterator[Insight]:
+    """Two products, one of the other's result, that need far fewer multiplications the other way round."""
+    kernels = [one for one in run.times if one.backward_of is None]
+    every = [
+        (one, product_dims(one))
+        for one in kernels
+        if one.file and one.total and " + " not in (one.operation or "")
+    ]
+    products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
+    beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
+    others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
+    for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
+        if (batch, first.file, first.line) != (of, second.file, second.line) or batch * m * n in others:
+            continue
+        made = f"{first.operation} makes a matrix of {m:,} x {n:,}, and {second.operation} takes it"
+        if (rows, inner) == (m, n):
+            p, order = columns, "the right: a @ (b @ c)"
+        elif (inner, columns) == (m, n):  # the same, transposed
+            m, n, p, order = n, m, rows, "the left: (a @ b) @ c"
+        else:
+            continue
+        now, then = m * n * (k + p), k * p * (m + n)
+        both = ((first.line, first.operation), (first.line, second.operation))
+        own = [one for one, _ in products if (one.line, one.operation) in both]
+        seconds, numbers = sum(one.total for one in own), m * k + k * n + n * p + 2 * k * p + m * p
+        size = first.launches * batch * numbers * TYPES.get(operand_type(first.kernel.name), 2)
+        bandwidth = run.document.gpus[0].bandwidth if run.document.gpus else None
+        left = max(then / now * seconds, size / bandwidth if bandwidth else 0.0)
+        share = run.share_of(own) * (1 - left / seconds)
+        if FEWER * then > now or share < MUCH:
+            continue
+        yield Insight(
+            "product-order",
+            f"Multiply from {order}",
+            f"{made}: {format_quantity(seconds / first.launches, 's')} each time; the other way round it is "
+            f"{now // then:,} times less to multiply, {format_quantity(left / first.launches, 's')} at least",
+            "a @ b @ c multiplies from the left: set brackets, or let torch.linalg.multi_dot choose the order.",
+            main_line([first]),
+            Gain(share, run.time_name, "what the other order leaves, by its multiplications and bytes"),
+        )
+        return
+
+
+def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
+    """A forward pass in each step over many more rows than the step trains with."""
+    trace = run.trace
+    if trace is None or not trace.repeats:
+        return
+    trained = dict(sorted(_rows(one.backward_of) for one in trace.kernels))  # of each operation the most
+    own = [
+        one
+        for one in trace.kernels
+        if one.backward_of is None
+        and one.launches >= OFTEN * trace.repeats
+        and 0 < MORE_ROWS * trained.get(_rows(one.operation)[0], 0) <= _rows(one.operation)[1]
+    ]
+    share = run.share_of(own)
+    if share < MOSTLY or not any(product_dims(one) for one in own):
+        return
+    operation, rows = _rows(own[0].operation)
+    yield Insight(
+        "evaluated-each-step",
+        f"{rows:,} rows are evaluated in each step, which trains with {trained[operation]:,}",
+        f"forward passes without a backward one take {percent_text(100 * share)} of the time, most of it "
+        f"{own[0].operation}: {own[0].launches:,} times in {trace.repeats:,} steps",
+        "Evaluate every few hundred steps, or with a fixed sample of these rows; read the result there alone.",
+        main_line(own),
+        Gain(share, run.time_name, "as if nothing were evaluated"),
+    )
+
+
+def _rows(operation: str | None) -> tuple[str, int]:
+    """An operation without the rows of what it works on, and these."""
+    found = _ROWS.match(operation or "")
+    return (found[1] + found[3], int(found[2])) if found is not None else ("", 0)
