@@ -6,16 +6,17 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import groupby, pairwise, permutations
 from math import prod
 
 from profkit.analysis.insights.evidence import RunEvidence, looping_call, main_line, percent_text, words
 from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
 from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, KernelTime
 
+MOST = 4  # tables that are named
 CLASSES = 64  # fewer columns of a one-hot matrix are no table
 TYPES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
 FEWER, MOST_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
@@ -27,7 +28,9 @@ _EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
 _ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
 _ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
-_MASKED = re.compile(r"^aten::_scaled_dot_product_efficient_attention ")
+_MASKED = re.compile(
+    r"^aten::_(?:scaled_dot_product_(?:efficient|cudnn)_attention|(?:cudnn|efficient)_attention_forward) "
+)
 
 
 def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
@@ -61,25 +64,25 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
         for text in (one.operation, one.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
-    for table, looked_up in tables.items():
-        rows = int(table.split(",")[0])
-        own = [
-            one
-            for one in run.times
-            if f"[{table}]" in f"{one.operation} {one.backward_of}" and not _looks_up(one)
-        ]
-        share = run.share_of(own)
-        if rows < SPARSE * looked_up or share < MUCH:
-            continue
-        yield Insight(
-            "dense-gradient",
-            "The gradient of this embedding is dense: all rows are worked on in each step",
-            f"a table of {rows:,} rows, of which a batch looks up {looked_up:,}; its gradient and the optimizer's "
-            f"passes over it take {percent_text(100 * share)} of the time",
-            words("dense-gradient", "torch"),
-            main_line(own),
-            Gain(share * (1 - looked_up / rows), run.time_name, "as if only these rows were worked on"),
-        )
+    large = [table for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used]
+    own = [
+        one
+        for one in run.times
+        if not _looks_up(one) and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in large)
+    ]
+    share = run.share_of(own)
+    if share < MUCH:
+        return
+    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
+    yield Insight(
+        "dense-gradient",
+        "The gradient of an embedding is dense: all its rows are worked on in each step",
+        f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
+        f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
+        words("dense-gradient", "torch"),
+        main_line(own),
+        Gain(share * (1 - 1 / SPARSE), run.time_name, "as if only these rows were worked on"),
+    )
 
 
 def _looks_up(kernel: KernelTime) -> bool:
@@ -113,8 +116,9 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     if share >= MUCH:
         yield Insight(
             "masked-attention",
-            "Give attention a flag instead of a mask: with a mask it cannot use its fastest kernels",
-            f"attention with an attn_mask takes {percent_text(100 * share)} of the time, in memory-efficient kernels",
+            "Give attention a flag instead of a mask, where one says the same",
+            f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
+            "for each pair of tokens, and what it hides is computed all the same",
             words("masked-attention", "torch"),
             main_line(own),
             Gain(HALF * share, run.time_name, "as if the half that a causal mask hides were skipped"),
@@ -164,8 +168,15 @@ def product_order(run: RunEvidence) -> Iterator[Insight]:
     products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
     beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
     others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
+    launched = run.trace.order if run.trace is not None else ()
+    in_turn = set(pairwise(one for one, _ in groupby(run.times[number].operation for number in launched)))
     for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
-        if (batch, first.file, first.line) != (of, second.file, second.line) or batch * m * n in others:
+        at_once = (batch, first.file, first.line) == (
+            of,
+            second.file,
+            second.line,
+        ) and batch * m * n not in others
+        if not at_once or (first.operation, second.operation) not in in_turn:
             continue
         made = f"{first.operation} makes a matrix of {m:,} x {n:,}, and {second.operation} takes it"
         if (rows, inner) == (m, n):

@@ -194,8 +194,9 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
         run.in_words(
-            torch='torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-            "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop.",
+            torch="One operation instead of a loop of Python over rows, heads or time steps (a larger batch, bmm, "
+            'nn.LSTM), torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, no '
+            ".item(), print or .cpu() within the loop.",
             jax="One jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
             cuda="Capture the loop's body in a graph, or do more work in each kernel.",
         )
