@@ -50,9 +50,13 @@ def place_of_line(line: GpuLine) -> Place:
 
 
 def looping_place(run: RunEvidence) -> Place:
-    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known."""
+    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known.
+
+    A line that waits for all that PyTorch launched is not the one that launched it.
+    """
     spot = repeated_spot(run) if run.trace is not None and not run.trace.lines else None
-    return spot.where if spot is not None else Place()
+    waits = spot is not None and spot.code is not None and _READS.search(spot.code.text) is not None
+    return spot.where if spot is not None and not (waits and run.framework == "torch") else Place()
 
 
 def repeated_spot(run: RunEvidence) -> HotSpot | None:

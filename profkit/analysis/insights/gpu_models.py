@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import groupby, pairwise, permutations
 from math import prod
 
 from profkit.analysis.insights.evidence import RunEvidence, looping_call, main_line, percent_text, words
@@ -168,8 +168,15 @@ def product_order(run: RunEvidence) -> Iterator[Insight]:
     products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
     beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
     others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
+    launched = run.trace.order if run.trace is not None else ()
+    in_turn = set(pairwise(one for one, _ in groupby(run.times[number].operation for number in launched)))
     for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
-        if (batch, first.file, first.line) != (of, second.file, second.line) or batch * m * n in others:
+        at_once = (batch, first.file, first.line) == (
+            of,
+            second.file,
+            second.line,
+        ) and batch * m * n not in others
+        if not at_once or (first.operation, second.operation) not in in_turn:
             continue
         made = f"{first.operation} makes a matrix of {m:,} x {n:,}, and {second.operation} takes it"
         if (rows, inner) == (m, n):
