@@ -26,7 +26,7 @@ from profkit.analysis.insights.gpu_lines import (
     works_on_attention,
 )
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, MemoryKind, Place, Transfer
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -143,16 +143,16 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
-def _memory_seconds(copies: Sequence[Transfer]) -> dict[MemoryKind, float]:
+def _memory_seconds(copies: Sequence[Transfer]) -> dict[str, float]:
     """The time of the copies by the memory on the host's side, as far as it is told."""
-    seconds: dict[MemoryKind, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
+    seconds: dict[str, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
     for transfer in copies:
         for memory in transfer.memory:
-            seconds[memory.kind] += memory.seconds
+            seconds[memory.kind] = seconds.get(memory.kind, 0.0) + memory.seconds
     return seconds
 
 
-def _memory_text(seconds: dict[MemoryKind, float], total: float) -> str:
+def _memory_text(seconds: dict[str, float], total: float) -> str:
     """Which memory most of that was."""
     if seconds["pageable"] > 0.5 * total:
         return f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory"

@@ -12,7 +12,6 @@ from profkit.analysis.insights import find_insights
 from profkit.core.types import (
     Communication,
     DeviceCommunication,
-    HostMemory,
     HostPauses,
     Insight,
     Kernel,
@@ -64,7 +63,7 @@ def test_copies_beside_enough_kernels_can_be_hidden_at_most_once() -> None:
 
 
 def held(memory: MemoryKind, seconds: float, size: int = 36_600_000_000) -> tuple[Transfer, ...]:
-    return (Transfer("host to device", 384, size, seconds, (HostMemory(memory, 384, size, seconds),)),)
+    return (Transfer("host to device", 384, size, seconds, (Transfer(memory, 384, size, seconds),)),)
 
 
 def test_pageable_memory_is_to_be_pinned_before_anything_else() -> None:
