@@ -102,6 +102,8 @@ class JaxCompiler:
         atexit.register(self._note_kernels)  # before what jax has registered, which lets go of its programs
 
     def _note_kernels(self) -> None:
+        if not self._compiled:  # to ask for its devices would begin to use them
+            return
         with suppress(Exception):
             self._kernels = kernel_lines(sys.modules["jax"].devices()[0].client, self._is_foreign)
 
