@@ -11,6 +11,7 @@ import functools
 import gc
 import json
 import math
+import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -211,14 +212,20 @@ def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_
     raise UnreadableReport(f"cannot read {file}: {why}", fix)
 
 
-def check_schema(data: object, schema: str, what: str) -> dict[str, Any]:
-    """The document, where it says that it is of this schema. Raises UnreadableReport: it is not `what` it should be."""
+def check_schema(data: object, schema: str, what: str, again: str | None = None) -> dict[str, Any]:
+    """The document, where it says that it is of this schema. Raises UnreadableReport: it is not `what` it should be.
+
+    `again` is the line that makes a new one of an older version.
+    """
     if not isinstance(data, dict):
         raise UnreadableReport(f"not {what}: the top is no object")
-    if (found := data.get("schema")) != schema:
-        other = isinstance(found, str) and found.startswith(f"{schema.rpartition('/')[0]}/")
-        reason = f'not {what}: schema is {short_repr(found)}, not "{schema}"'
-        raise UnreadableReport(reason, "upgrade profkit" if other else None)
+    name, _, own = schema.rpartition("/")
+    known = re.fullmatch(rf"{re.escape(name)}/(\d{{1,6}})", str(found := data.get("schema")))
+    if known is None:
+        raise UnreadableReport(f'not {what}: schema is {short_repr(found)}, not "{schema}"')
+    if (newer := int(known[1]) - int(own)) != 0:
+        age, fix = ("a newer", "upgrade profkit") if newer > 0 else ("an older", again)
+        raise UnreadableReport(f"written by {age} profkit ({found}; this one reads {schema})", fix)
     return data
 
 

@@ -88,20 +88,28 @@ class Fault:
 class Progress:
     """Told of each piece of work in turn: `begin`, `tick` and `move`, then `end`; this one says nothing."""
 
+    def tell(self, call: str, *words: str | float) -> None:
+        """All that it is told, by the name of the method."""
+
     def begin(self, title: str, detail: str = "") -> None:
         """A piece of work starts."""
+        self.tell("begin", title, detail)
 
     def tick(self, seconds: float) -> None:
         """It goes on, `seconds` after it began."""
+        self.tell("tick", seconds)
 
     def move(self, detail: str) -> None:
         """How far it is: a line that moves says it at once, a log now and then."""
+        self.tell("move", detail)
 
     def end(self, result: str) -> None:
         """It ended: `result` in a few words."""
+        self.tell("end", result)
 
     def note(self, text: str) -> None:
         """Something worth a line of its own."""
+        self.tell("note", text)
 
 
 Silent = Progress  # nobody watches

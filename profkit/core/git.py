@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # What a hook of git's around profkit sets would name another repository than that of the folder.
@@ -48,14 +48,15 @@ def git_command(folder: Path, *words: str) -> list[str]:
 
 def ask_git(folder: Path, *words: str, seconds: float) -> tuple[bytes | None, str]:
     """What git prints within `seconds`, None where it fails; and the first line of what it complains of."""
+    return _answer(git_command(folder, *words), lambda: git_environment(folder, seconds), seconds)
+
+
+def _answer(
+    command: list[str], env: Callable[[], dict[str, str]], seconds: float
+) -> tuple[bytes | None, str]:
     try:
         done = subprocess.run(
-            git_command(folder, *words),
-            capture_output=True,
-            timeout=seconds,
-            env=git_environment(folder, seconds),
-            stdin=subprocess.DEVNULL,
-            check=False,
+            command, capture_output=True, timeout=seconds, env=env(), stdin=subprocess.DEVNULL, check=False
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return None, str(getattr(error, "strerror", None) or "it takes too long")
@@ -85,18 +86,8 @@ def _cleared() -> dict[str, str]:
 def _replacements(folder: str, seconds: float) -> tuple[tuple[str, str], ...]:
     forms = "|".join(form for form, _ in _HARMLESS)
     asked = ["git", "-C", folder, "config", "--null", "--show-scope", "--get-regexp", f"^({forms})$"]
-    try:
-        done = subprocess.run(
-            asked,
-            capture_output=True,
-            env=_cleared(),
-            stdin=subprocess.DEVNULL,
-            timeout=seconds,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return ()
-    parts = done.stdout.decode("utf-8", "surrogateescape").split("\0")
+    answer, _ = _answer(asked, _cleared, seconds)
+    parts = (answer or b"").decode("utf-8", "surrogateescape").split("\0")
     return tuple(_harmless(zip(parts[::2], parts[1::2], strict=False)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import erfc, exp, inf, isfinite, isinf, lgamma, log, log1p, sqrt
+from math import erfc, exp, hypot, inf, isfinite, isinf, lgamma, log, log1p, sqrt
 from typing import NamedTuple
 
 from profkit.core.statistics import (
@@ -86,9 +86,7 @@ def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[fl
     if cut == 0:
         return None
     means = sorted((values[i] + values[k]) / 2 for i in range(n) for k in range(i, n))
-    half = len(means) // 2
-    middle = means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
-    return means[cut - 1], middle, means[len(means) - cut]
+    return means[cut - 1], median(means), means[len(means) - cut]
 
 
 @lru_cache(maxsize=1024)
@@ -164,20 +162,21 @@ class Ratio:
     independent: float | None = None  # what samples are worth that follow each other too closely for ranks
 
     @property
+    def _errors(self) -> list[tuple[float, float]]:
+        """Standard errors, each with its degrees of freedom: the one that doubts more counts."""
+        if self.assumed:
+            return [(hypot(self.within, self.between), inf)]
+        return [(self.between, self.freedom), (self.within, inf)]
+
+    @property
     def p(self) -> float:
         """Two-sided p of no change, by Student's t."""
-        distance = abs(log(self.value))
-        if self.assumed:
-            return _two_sided(distance, sqrt(self.within**2 + self.between**2), inf)
-        return max(
-            _two_sided(distance, self.between, self.freedom),
-            _two_sided(distance, self.within, inf),
-        )
+        return max(_two_sided(abs(log(self.value)), *each) for each in self._errors)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Low and high of the ratio at `confidence`; always around `value`."""
-        half = self._half(confidence)
-        centre = log(self.value)
+        upper, centre = (1 + confidence) / 2, log(self.value)
+        half = max(student_quantile(upper, freedom) * error for error, freedom in self._errors)
         return _exp(centre - half), _exp(centre + half)
 
     def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
@@ -190,14 +189,6 @@ class Ratio:
         half = (log(high) - log(low)) / 2
         quantile = student_quantile((1 + confidence) / 2, self.freedom)
         return _exp(half * (1 + student_quantile(power, self.freedom) / quantile)) - 1
-
-    def _half(self, confidence: float) -> float:
-        upper = (1 + confidence) / 2
-        if self.assumed:
-            return student_quantile(upper, inf) * sqrt(self.within**2 + self.between**2)
-        return max(
-            student_quantile(upper, self.freedom) * self.between, student_quantile(upper, inf) * self.within
-        )
 
 
 def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> Ratio | None:
@@ -214,7 +205,7 @@ def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> R
     centre = median(second.medians) - median(first.medians)
     within = None
     if first.within is not None and second.within is not None:
-        within = sqrt(first.within**2 + second.within**2)
+        within = hypot(first.within, second.within)
     value, a, b = _exp(centre), first.medians, second.medians
     if len(a) == 1 and len(b) == 1:
         return _ratio_of_single_processes(value, first, second, between)
@@ -239,7 +230,7 @@ def _ratio_of_single_processes(value: float, first: _Side, second: _Side, betwee
     ]
     if errors[0] is None or errors[1] is None:
         return None
-    within, worth = sqrt(errors[0][0] ** 2 + errors[1][0] ** 2), min(errors[0][1], errors[1][1])
+    within, worth = hypot(errors[0][0], errors[1][0]), min(errors[0][1], errors[1][1])
     independent = worth if worth < inf else None
     return Ratio(value, within, between * sqrt(2), inf, assumed=True, independent=independent)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import io
 import math
 import os
 import resource
@@ -190,7 +192,7 @@ class _UnderWay:
     def wait(self, timeout: float | None, cancel: threading.Event | None) -> bool:
         """Wait for its end; True when its time ran out first."""
         step = 0.02  # short at first, so that a quick child is not measured by our own polling
-        with _end_of(self.child) as ended:
+        with end_of(self.child) as ended:
             while True:
                 gone = time.monotonic() - self.start
                 if timeout is not None and gone >= timeout:
@@ -233,7 +235,7 @@ class _UnderWay:
 
 
 @contextlib.contextmanager
-def _end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+def end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
     """Wait up to so many seconds, and say whether it has ended.
 
     Linux tells its end at once, and the child is not reaped before what it used was read. Elsewhere `subprocess` asks
@@ -287,52 +289,46 @@ class _OutputReader(threading.Thread):
         self._pipe: IO[bytes] = pipe
         self._log = log
         self._hidden = tuple(secret.encode() for secret in hidden)
+        self._file: io.FileIO | None = None
         self._held = b""  # the end of what came: a secret may go on in what comes next
         self._tail = b""
         self.total = 0
         self.start()
 
     def run(self) -> None:
-        file: IO[bytes] | None = None
         if self._log is not None:
             # a full disk must not cost the measurement
             with contextlib.suppress(OSError), opened(self._log.parent) as folder:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-                file = os.fdopen(os.open(folder / self._log.name, flags, 0o666), "wb")
-        descriptor = self._pipe.fileno()
-        while True:
-            try:
-                chunk = os.read(descriptor, 65536)
-            except (OSError, ValueError):
-                break
-            last = not chunk
-            if self._hidden:
-                chunk = self._hide(chunk)
-            if not chunk and last:
-                break
-            if file is not None and self.total < LOG_LIMIT:
-                try:
-                    file.write(chunk[: LOG_LIMIT - self.total])
-                    file.flush()
-                except OSError:
-                    file = None
-            self.total += len(chunk)
-            self._tail = (self._tail + chunk)[-TAIL_BYTES:]
-            if last:
-                break
-        if file is not None:
-            with contextlib.suppress(OSError):
-                if self.total > LOG_LIMIT:
-                    left_out = self.total - LOG_LIMIT
-                    file.write(b"\n[profkit: %d more bytes; the last of them:]\n" % left_out + self._tail)
-                file.close()
+                self._file = os.fdopen(os.open(folder / self._log.name, flags, 0o666), "wb", buffering=0)
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._pipe.fileno(), 65536):
+                self._keep(self._hide(chunk))
+        self._keep(self._hide(b""))
+        left_out = self.total - LOG_LIMIT
+        if left_out > 0:
+            self._write(b"\n[profkit: %d more bytes; the last of them:]\n" % left_out + self._tail)
+        if self._file is not None:
+            self._file.close()
+
+    def _keep(self, chunk: bytes) -> None:
+        self._write(chunk[: max(0, LOG_LIMIT - self.total)])
+        self.total += len(chunk)
+        self._tail = (self._tail + chunk)[-TAIL_BYTES:]
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data and self._file is not None:
+                data = data[self._file.write(data) or 0 :]
+        except OSError:
+            self._file = None
 
     def _hide(self, chunk: bytes) -> bytes:
         """What came so far without secrets, less what the next piece may complete; all of it at the end."""
         text = self._held + chunk
         for secret in self._hidden:
             text = text.replace(secret, b"***")
-        keep = max(map(len, self._hidden)) - 1 if chunk else 0
+        keep = max(map(len, self._hidden), default=1) - 1 if chunk else 0
         cut = max(0, len(text) - keep)
         self._held = text[cut:]
         return text[:cut]
@@ -353,16 +349,12 @@ def _children_cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-_adopted = False
-
-
+@functools.cache  # once is enough
 def adopt_orphans() -> None:
     """Make this process the parent of orphaned grandchildren (Linux), so that a daemonised one is found."""
-    global _adopted
-    if not _adopted and sys.platform == "linux":
+    if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    _adopted = True
 
 
 # `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import cast
 
 from profkit.core.codec import (
+    check_schema,
     from_plain_data,
     json_text,
     read_document,
-    short_repr,
     to_plain_data,
     valid_text,
 )
@@ -158,19 +158,7 @@ def is_run(path: Path) -> bool:
 
 def run_from_json(data: object) -> RunDocument:
     """The document behind parsed JSON of this schema; raises UnreadableReport with the place."""
-    if not isinstance(data, dict):
-        raise UnreadableReport("not a run document: the top is no object")
-    schema = data.get("schema")
-    found = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
-    if found is None:
-        raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
-    written, own = int(found[1]), int(SCHEMA.rpartition("/")[2])
-    if written != own:
-        age, fix = (
-            ("a newer", "upgrade profkit") if written > own else ("an older", "profkit profile -- COMMAND")
-        )
-        raise UnreadableReport(f"written by {age} profkit ({schema}; this one reads {SCHEMA})", fix)
-    body = dict(data)
+    body = dict(check_schema(data, SCHEMA, "a run document", "profkit profile -- COMMAND"))
     if isinstance(summaries := body.get("summaries"), dict):
         body["summaries"] = [
             {"concern": key, **value} if isinstance(value, dict) else value

@@ -14,14 +14,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.files.regular import open_regular
-from profkit.core.process import describe_status
+from profkit.core.process import describe_status, end_of
 from profkit.core.types import Json
 from profkit.execution.worker import kills_for_memory
 
@@ -155,11 +155,9 @@ class ChildProcess:
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
-    def send_message(self, message: Mapping[str, Any]) -> int:
-        """Write a message as a line of JSON; how many bytes that is. Raises WorkerEnded."""
-        line = json.dumps(message).encode() + b"\n"
-        self.send(line)
-        return len(line)
+    def send_message(self, message: Mapping[str, Any]) -> None:
+        """Write a message as a line of JSON. Raises WorkerEnded."""
+        self.send(json.dumps(message).encode() + b"\n")
 
     def read_message(self, timeout: float) -> dict[str, Any] | bytes:
         """The next line as an object of JSON; the line itself, where it is none. Otherwise as `read_line`."""
@@ -210,8 +208,10 @@ class ChildProcess:
         child, self._child = self._child, None
         if child is None or self._tree is None:
             return
-        if self._asks and _is_alive(child):
-            child.terminate()
+        if self._asks and child.returncode is None:
+            os.kill(
+                child.pid, signal.SIGTERM
+            )  # `terminate` would reap one that has ended, and free its number
             _wait_until_ended(child, ASKED_SECONDS)
         self._tree.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -290,17 +290,9 @@ def _wait_until_ended(
     child: subprocess.Popen[bytes], seconds: float, is_enough: Callable[[], bool] = lambda: False
 ) -> None:
     deadline = monotonic() + seconds
-    while not is_enough() and _is_alive(child) and monotonic() < deadline:
-        sleep(WAIT_SECONDS)
-
-
-def _is_alive(child: subprocess.Popen[bytes]) -> bool:
-    """Whether it has not ended; one that has stays a zombie where that can be, so that its group is still its own."""
-    if hasattr(os, "waitid"):
-        with contextlib.suppress(ChildProcessError):
-            return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        return False
-    return child.poll() is None
+    with end_of(child) as ended:
+        while not is_enough() and monotonic() < deadline and not ended(WAIT_SECONDS):
+            pass
 
 
 # The worker finds this profkit, behind whatever its own Python has: also where nothing is installed.
@@ -311,61 +303,41 @@ _BOOT = (
 )
 
 
-@dataclass(frozen=True)
-class WorkerCommand:
-    """How a worker process is started.
+class WorkerClient(ChildProcess):
+    """One worker process, started when it is opened, and again after it ended.
 
     `factory` makes its handler (`package.module:function`; see `execution.worker`), from `arguments`. `python` is the
     interpreter, `env` is set on top of this process's environment, and `log` takes what the worker prints.
     """
 
-    factory: str
-    arguments: tuple[Json, ...] = ()
-    python: str = sys.executable
-    env: Mapping[str, str] = field(default_factory=dict)
-    log: Path = Path(os.devnull)
-
-
-class WorkerClient:
-    """One worker process, started when it is needed, and again after it ended.
-
-    The thread that starts it must live as long as the worker does: on Linux the worker ends with that thread.
-    """
-
-    def __init__(self, command: WorkerCommand) -> None:
-        self.command = command
-        argv = [command.python, "-c", _BOOT, _ROOT, str(os.getpid()), command.factory]
-        self._child = ChildProcess([*argv, json.dumps(command.arguments)], command.env, command.log)
-
-    @property
-    def running(self) -> bool:
-        """Whether there is a process to ask."""
-        return self._child.running
+    def __init__(
+        self,
+        factory: str,
+        arguments: Sequence[Json] = (),
+        *,
+        python: str = sys.executable,
+        env: Mapping[str, str] = MappingProxyType({}),
+        log: Path = Path(os.devnull),
+    ) -> None:
+        argv = [python, "-c", _BOOT, _ROOT, str(os.getpid()), factory, json.dumps(arguments)]
+        super().__init__(argv, env, log)
 
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """Start it, and open its handler; what that says. Raises WorkerEnded."""
-        self._child.start()
-        self._child.send_message({"ask": "open", "settings": dict(settings)})
-        about: Json = self._read(timeout, "opened").get("about")
+        self.start()
+        self.send_message({"ask": "open", "settings": dict(settings)})
+        about: Json = self._answer(timeout, "opened").get("about")
         return about
 
     def run(self, data: Json, timeout: float) -> dict[str, Any]:
         """What it says of a job's `data`: its `result`, or the `error` that it raised. Raises WorkerEnded."""
-        self._child.cut_log()
-        self._child.send_message({"ask": "run", "data": data})
-        return self._read(timeout, "result", "error")
+        self.cut_log()
+        self.send_message({"ask": "run", "data": data})
+        return self._answer(timeout, "result", "error")
 
-    def close(self) -> None:
-        """No worker any more, and none after it."""
-        self._child.close()
-
-    def kill(self) -> None:
-        """No worker any more, nor anything that it started."""
-        self._child.kill()
-
-    def _read(self, timeout: float, *expected: str) -> dict[str, Any]:
+    def _answer(self, timeout: float, *expected: str) -> dict[str, Any]:
         """The next message. The process tree is killed where it does not come in `timeout` seconds."""
-        message = self._child.read_message(timeout)
+        message = self.read_message(timeout)
         if isinstance(message, bytes) or message.get("event") not in (*expected, "fatal"):
             # somebody's code wrote there
             self.kill()

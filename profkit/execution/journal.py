@@ -49,10 +49,6 @@ class JournalFormat(Generic[T]):
     case: str
     outcome: type[T]
 
-    def path(self, folder: Path) -> Path:
-        """The journal in that folder."""
-        return folder / self.file
-
 
 @dataclass
 class JournalContents(Generic[T]):
@@ -105,23 +101,22 @@ class Journal(Generic[T]):
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         with self._lock:
-            self._write({**entry, "at": round(self.seconds, 3)})
+            size = os.lseek(self._file, 0, os.SEEK_END)
+            rest = (_encode({**entry, "at": round(self.seconds, 3)}) + "\n").encode()
+            try:
+                with writing(
+                    self.path, f"make room, then: {self._format.command} --resume {self.path.parent}"
+                ):
+                    while rest:  # a disk that fills up takes the first part
+                        rest = rest[os.write(self._file, rest) :]
+                    if monotonic() - self._synced >= SYNC_SECONDS:
+                        os.fsync(self._file)
+                        self._synced = monotonic()
+            except MachineError:
+                with suppress(OSError):
+                    os.ftruncate(self._file, size)
+                raise
             self.changes += 1
-
-    def _write(self, entry: Mapping[str, Any]) -> None:
-        size = os.lseek(self._file, 0, os.SEEK_END)
-        rest = (_encode(entry) + "\n").encode()
-        try:
-            with writing(self.path, f"make room, then: {self._format.command} --resume {self.path.parent}"):
-                while rest:  # a disk that fills up takes the first part
-                    rest = rest[os.write(self._file, rest) :]
-                if monotonic() - self._synced >= SYNC_SECONDS:
-                    os.fsync(self._file)
-                    self._synced = monotonic()
-        except MachineError:
-            with suppress(OSError):
-                os.ftruncate(self._file, size)
-            raise
 
 
 def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, Any]) -> Journal[T]:
@@ -130,29 +125,23 @@ def open_journal(folder: Path, format: JournalFormat[T], header: Mapping[str, An
     Raises UnreadableReport where it is no such journal, UsageError where another process writes it now, and
     MachineError where it cannot be written to.
     """
-    path = format.path(folder)
-    if path.is_file():
-        return _reopen(path, format)
+    path, flags = folder / format.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     with writing(path, "--output FOLDER"):
-        folder.mkdir(parents=True, exist_ok=True)
-        with opened(folder) as real:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-            file = os.open(real / path.name, flags, 0o644)
+        if is_known := path.is_file():
+            check_regular(path)
+            # no link is followed, since what stands behind the last whole line is cut off
+            file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            with opened(folder) as real:
+                file = os.open(real / path.name, flags | os.O_CREAT | os.O_EXCL, 0o644)
     _lock(path, format, file)
-    journal = Journal(path, format, file, JournalContents[T](dict(header)))
-    journal._write({"schema": format.schema, **header})
-    return journal
-
-
-def _reopen(path: Path, format: JournalFormat[T]) -> Journal[T]:
-    with writing(path, "--output FOLDER"):
-        check_regular(path)
-        # no link is followed, since what stands behind the last whole line is cut off
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        file = os.open(path, flags)
-    _lock(path, format, file)
+    if not is_known:
+        journal = Journal(path, format, file, JournalContents[T](dict(header)))
+        journal._append({"schema": format.schema, **header})
+        return journal
     try:
-        contents = read_journal(path.parent, format)  # only now: until then another one may have added to it
+        contents = read_journal(folder, format)  # only now: until then another one may have added to it
     except ProfkitError:
         os.close(file)
         raise
@@ -162,7 +151,7 @@ def _reopen(path: Path, format: JournalFormat[T]) -> Journal[T]:
 
 def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
     """All that can be read of the journal in the folder, whoever writes it. Raises UnreadableReport without one."""
-    path = format.path(folder)
+    path = folder / format.file
     contents = JournalContents[T]({})
     for line, end in _lines(path, format):
         if not contents.header:
@@ -207,7 +196,7 @@ def read_request(
         return codec.from_plain_data(kind, {**stored, **given, "folder": folder}, "request")
     except UnreadableReport as error:
         raise UnreadableReport(
-            f"{format.path(folder)}, line 1: {error.message}", f"{format.command} begins a new one"
+            f"{folder / format.file}, line 1: {error.message}", f"{format.command} begins a new one"
         ) from error
 
 

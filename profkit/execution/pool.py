@@ -5,11 +5,13 @@ A job is JSON in. Whatever its worker does, it gets exactly one outcome.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,58 +55,13 @@ class JobOutcome:
     slot: int = 0
 
 
-class JobQueue:
-    """Groups of jobs, for any number of threads: who takes a group does its jobs one after the other.
-
-    Where it is made `open`, more can be put into it until it is stopped, and who takes waits for them.
-    """
-
-    def __init__(self, groups: Iterable[Sequence[Job]] = (), *, open: bool = False) -> None:
-        self._groups, self._open, self._busy = deque(groups), open, 0
-        self._stopped, self._changed = False, threading.Condition()
-
-    def put(self, group: Sequence[Job], *, first: bool = False) -> None:
-        """One more group, behind the others or before them."""
-        with self._changed:
-            (self._groups.appendleft if first else self._groups.append)(group)
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Nothing is taken any more."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-
-    def take(self) -> Sequence[Job] | None:
-        """The first group; None where there is none, and none can come. What others have taken may come back."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._groups or not (self._open or self._busy))
-            if self._stopped or not self._groups:
-                return None
-            self._busy += 1
-            return self._groups.popleft()
-
-    def finish(self) -> None:
-        """What was taken will not come back."""
-        with self._changed:
-            self._busy -= 1
-            self._changed.notify_all()
-
-    def drain(self) -> list[Job]:
-        """All jobs that are left; the queue is empty then."""
-        with self._changed:
-            jobs = [job for group in self._groups for job in group]
-            self._groups.clear()
-            return jobs
-
-
 class WorkerPool:
-    """Call `begin`, `open`, `run` in this order; `close` at any time.
+    """Call `open`, then `run`; `put` and `close` at any time. `serving`: how many workers there are.
 
     `settle` is called once for each job, by one thread at a time. `timeout`: seconds that one job may take. `settings`
-    go to `Handler.open`, with `first`: whether this is the first start of the first worker. A worker may be lost with
-    its machine: a job that was running is done once more by another worker, and a second loss is its outcome. `check`
-    gets the number of a slot, what its worker said as it opened, and what the first one said, and may raise
+    go to the handler as it opens, with `first`: whether this is the first start of the first worker. A worker may be
+    lost with its machine: a job that was running is done once more by another worker, and a second loss is its outcome.
+    `check` gets the number of a slot, what its worker said as it opened, and what the first one said, and may raise
     MachineError. `note` gets what is worth a line.
     """
 
@@ -122,49 +79,46 @@ class WorkerPool:
         self._settle, self._timeout, self._settings = settle, timeout, dict(settings or {})
         self._workers, self._check, self._note = [*workers], check, note
         self._lost: set[str] = set()  # jobs that were running when their worker was lost
-        self._queue: JobQueue | None = None
-        self._settling = threading.Lock()
-        self._stop, self._go, self._opened = threading.Event(), threading.Event(), threading.Event()
-        self._serving, self._ended = len(workers), threading.Event()  # set when none serves any more
-        self._about: Json = None
-        self._ready = False  # the first worker has opened
+        self._groups = SimpleQueue[Sequence[Job] | None]()  # None: a thread that takes it ends
+        self._left, self._more = 0, True  # jobs without an outcome, and whether others may come
+        self._settling, self._stop = threading.Lock(), threading.Event()
+        self.serving, self._ended = len(workers), threading.Event()  # set when none serves any more
+        self._first: Future[Any] = Future()  # what the first worker said as it opened
         self._error: BaseException | None = None  # an exception of `settle`, or of this module
         self._threads = [
             threading.Thread(target=self._serve, args=each, name=f"worker-{each[0]}", daemon=True)
             for each in enumerate(workers)
         ]
 
-    @property
-    def serving(self) -> int:
-        """How many workers there are, those included that have not opened yet."""
-        return self._serving
-
-    def begin(self) -> None:
-        """Start all workers."""
+    def open(self, tick: Callable[[], None] = lambda: None) -> Any:
+        """Start all workers; what the first one says as it opens. Raises MachineError where it cannot be started."""
         for thread in self._threads:
             thread.start()
-
-    def open(self, tick: Callable[[], None] = lambda: None) -> Any:
-        """Wait until the first worker has opened; what it said. Raises MachineError where it cannot be started."""
-        while not self._opened.wait(TICK_SECONDS) and self._threads[0].is_alive():
+        while wait([self._first], TICK_SECONDS).not_done:
             tick()
-        if not self._ready:
+        if self._first.exception() is not None:
             self.close()
-            raise self._error or self.fault or MachineError("the worker process cannot be started")
-        return self._about
+        return self._first.result()
 
-    def run(self, queue: JobQueue, tick: Callable[[], None] = lambda: None) -> None:
-        """Give every job of the queue its outcome, with `tick` a few times a second.
+    def put(self, group: Sequence[Job]) -> None:
+        """One more group of jobs: who takes it does them one after the other."""
+        with self._settling:
+            self._left += len(group)
+        self._groups.put(group)
+
+    def run(self, groups: Iterable[Sequence[Job]] | None, tick: Callable[[], None] = lambda: None) -> None:
+        """Give every job its outcome, with `tick` a few times a second; None: those that are put until it is closed.
 
         Where no worker is left, the rest is `lost`, and `fault` says why. Where the pool is closed, or `tick` raises,
         the rest is `cancelled`. What `settle` raises is raised, and the rest gets no outcome.
         """
-        self._queue = queue
-        if self._stop.is_set():
-            queue.stop()
-        self._go.set()
+        for group in groups or ():
+            self.put(group)
+        with self._settling:
+            self._more = groups is None
+            self._end_if_done()
         try:
-            while self._serving and not self._ended.wait(TICK_SECONDS):
+            while self.serving and not self._ended.wait(TICK_SECONDS):
                 tick()
             tick()
         except BaseException:
@@ -175,34 +129,38 @@ class WorkerPool:
             self.close()
             for thread in self._threads:
                 thread.join(JOIN_SECONDS)
-            for job in queue.drain():
-                reason = self.fault.message if self.fault is not None else CLOSED
-                self._settle_job(JobOutcome(job, status, reason=reason))
+            with contextlib.suppress(Empty):
+                while True:
+                    for job in self._groups.get_nowait() or ():
+                        reason = self.fault.message if self.fault is not None else CLOSED
+                        self._settle_job(JobOutcome(job, status, reason=reason))
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
         """No more work, and no workers."""
         self._halt()
-        self._go.set()
         for worker in self._workers:
             worker.close()
 
     def _halt(self) -> None:
         """No more work."""
         self._stop.set()
-        if self._queue is not None:
-            self._queue.stop()
+        self._end_threads()
+
+    def _end_threads(self) -> None:
+        for _ in self._threads:
+            self._groups.put(None)
+
+    def _end_if_done(self) -> None:
+        if not self._left and not self._more:
+            self._end_threads()
 
     def _serve(self, slot: int, worker: Worker) -> None:
         try:
             self._open_slot(slot, worker)
-            self._go.wait()
-            while (queue := self._queue) is not None and (group := queue.take()) is not None:
-                try:
-                    self._do_group(slot, worker, queue, group)
-                finally:
-                    queue.finish()
+            while (group := self._groups.get()) is not None:
+                self._do_group(slot, worker, group)
         except MachineError as fault:
             self._give_up_slot(slot, fault)
         except BaseException as error:
@@ -212,26 +170,24 @@ class WorkerPool:
         finally:
             worker.close()
             with self._settling:
-                self._serving -= 1
-                if not self._serving:
+                self.serving -= 1
+                if not self.serving:
                     self._ended.set()
 
     def _open_slot(self, slot: int, worker: Worker) -> None:
         """Start the worker of a slot; all but the first wait for what the first one says."""
-        try:
-            about = self._start(worker, first=slot == 0)
-            if slot == 0:
-                self._about, self._ready = about, True
-        finally:
-            if slot == 0:
-                self._opened.set()
         if slot:
-            self._opened.wait()
-            if self._ready:
-                self._check(slot, about, self._about)
+            about = self._start(worker)
+            self._check(slot, about, self._first.result())
+            return
+        try:
+            self._first.set_result(self._start(worker, first=True))
+        except BaseException as error:
+            self._halt()
+            self._first.set_exception(error)
 
-    def _do_group(self, slot: int, worker: Worker, queue: JobQueue, group: Sequence[Job]) -> None:
-        """Give every job its outcome. Raises MachineError; what is left of them is then in the queue again."""
+    def _do_group(self, slot: int, worker: Worker, group: Sequence[Job]) -> None:
+        """Give every job its outcome. Raises MachineError; what is left of them then waits again."""
         left = list(group)
         try:
             while left and not self._stop.is_set():
@@ -246,7 +202,7 @@ class WorkerPool:
             raise
         finally:
             if left:
-                queue.put(left, first=True)
+                self._groups.put(left)
 
     def _do(self, slot: int, worker: Worker, job: Job) -> JobOutcome:
         begin = monotonic()
@@ -267,23 +223,22 @@ class WorkerPool:
 
     def _settle_job(self, outcome: JobOutcome) -> None:
         with self._settling:
+            self._left -= 1
             if self._error is None:
                 try:
                     self._settle(outcome)
                 except BaseException as error:
                     self._error = error
                     self._halt()
+            self._end_if_done()
 
     def _give_up_slot(self, slot: int, fault: MachineError) -> None:
         """A slot has no worker any more: the others go on without it."""
-        if self._stop.is_set():
-            return
         with self._settling:
-            self.fault = self.fault or fault
-            if self._serving > 1 and (slot or self._ready):
-                self._note(f"worker {slot} is gone, the others go on: {fault.message}")
-        if slot == 0 and not self._ready:
-            self._halt()
+            if not self._stop.is_set():
+                self.fault = self.fault or fault
+                if self.serving > 1:
+                    self._note(f"worker {slot} is gone, the others go on: {fault.message}")
 
     def _start(self, worker: Worker, *, first: bool = False) -> Json:
         reason = ""

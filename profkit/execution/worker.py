@@ -1,7 +1,11 @@
 """The inside of a worker process: requests as lines on stdin, answers as lines on what was its standard output.
 
 A worker runs one *handler*. It is made by a factory, which is named `package.module:function` and gets the arguments
-of the `WorkerCommand`. What anybody's code prints goes to the worker's log.
+of the `WorkerClient`. What anybody's code prints goes to the worker's log. A handler has
+
+- `open(settings)`, which makes it ready for jobs, its device too, and gives what the pool's caller wants to know of it,
+- `run(data)`, which does the job that the data say, and gives its value. An exception is the outcome `error`
+  (`out_of_memory` for a MemoryError); it raises DeviceError where the device does not answer any more.
 """
 
 from __future__ import annotations
@@ -15,27 +19,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TextIO
-
-from profkit.core.types import Json
+from typing import Any, TextIO
 
 
 class DeviceError(Exception):
     """The device answers no more. Its job ends as a crash, and the pool starts a new worker."""
-
-
-class Handler(Protocol):
-    """What a worker does with its requests."""
-
-    def open(self, settings: dict[str, Any]) -> Json:
-        """Make the worker ready for jobs, its device too. Gives what the pool's caller wants to know of it."""
-
-    def run(self, data: Any) -> Json:
-        """Do the job that `data` says; its value.
-
-        An exception is the outcome `error` (`out_of_memory` for a MemoryError). Raise DeviceError where the device does
-        not answer any more.
-        """
 
 
 def start(arguments: Sequence[str]) -> None:
@@ -47,7 +35,7 @@ def start(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)  # prints of others
     try:
         module, _, name = arguments[1].partition(":")
-        handler: Handler = getattr(import_module(module), name)(*json.loads(arguments[2]))
+        handler: Any = getattr(import_module(module), name)(*json.loads(arguments[2]))
         for line in sys.stdin:
             _answer(handler, json.loads(line), answers)
     except (Exception, SystemExit) as error:
@@ -63,7 +51,7 @@ def search_own_modules_last() -> None:
         sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
 
 
-def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
+def _answer(handler: Any, request: dict[str, Any], answers: TextIO) -> None:
     if request["ask"] == "open":
         _send(answers, {"event": "opened", "about": handler.open(request["settings"])})
     else:

@@ -19,9 +19,8 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progres
 from profkit.core.process import run
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument, RunDocument, TestResult
-from profkit.execution.child import WorkerClient
 from profkit.execution.journal import open_journal
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import (
@@ -34,7 +33,7 @@ from profkit.kernels.evaluation.request import (
     was_asked,
 )
 from profkit.kernels.evaluation.run import (
-    judge_command,
+    judge_client,
     plain_settings,
     seconds_of_a_test,
     test_result,
@@ -70,9 +69,9 @@ class AttemptJudge:
         self.about: dict[str, Any] = {}
         self._request, self._stop, self._alone = request, threading.Event(), threading.Lock()
         self._logs = request.folder / "logs"
-        self._queue, self._outcomes = JobQueue(open=True), queue.SimpleQueue[JobOutcome]()
+        self._outcomes = queue.SimpleQueue[JobOutcome]()
         self._pool = WorkerPool(
-            [WorkerClient(judge_command(self._logs, {"TMPDIR": scratch}, 0))],
+            [judge_client(self._logs, {"TMPDIR": scratch})],
             self._outcomes.put,
             timeout=seconds_of_a_test(request.settings),
             settings=plain_settings(request.settings),
@@ -82,7 +81,6 @@ class AttemptJudge:
 
     def open(self, tick: Callable[[], None]) -> dict[str, Any]:
         """Start it; what it says of tests and device. Raises MachineError, UsageError."""
-        self._pool.begin()
         self.about = self._pool.open(tick)
         self._thread.start()
         return self.about
@@ -120,7 +118,7 @@ class AttemptJudge:
             )
             more = {"ceilings": ceilings, "source": codec.to_plain_data(source)}
             jobs = [Job(test["id"], {"test": test, **more}) for test in listed]
-            self._queue.put(jobs)
+            self._pool.put(jobs)
             for _ in jobs:
                 outcome = self._next_outcome()
                 asked = was_asked(self._logs, outcome.slot, outcome.job.key)
@@ -148,7 +146,7 @@ class AttemptJudge:
 
     def _run(self) -> None:
         with contextlib.suppress(MachineError):  # `fault` says it
-            self._pool.run(self._queue)
+            self._pool.run(None)
 
 
 # ---------------------------------------------------------------- profiles

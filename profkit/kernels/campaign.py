@@ -11,7 +11,7 @@ import contextlib
 import shlex
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -22,7 +22,7 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.execution.child import WorkerClient
 from profkit.execution.journal import Journal, JournalFormat, open_journal
 from profkit.execution.places.connection import PlaceWorker
-from profkit.execution.pool import JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.devices import worker_uuids
 from profkit.kernels.places import PlaceSlots, SlotWork
@@ -137,13 +137,12 @@ class Campaign(Generic[T]):
 
     def open_workers(self, pool: WorkerPool) -> dict[str, Any]:
         """Start the workers; what the first one says of its device."""
-        pool.begin()
         about: dict[str, Any] = pool.open(lambda: self.progress.tick(self.journal.session_seconds))
         return about
 
-    def do(self, pool: WorkerPool, queue: JobQueue, tick: Callable[[], None]) -> None:
-        """All cases of the queue. Raises MachineError where some were not settled."""
-        pool.run(queue, tick)
+    def do(self, pool: WorkerPool, groups: Iterable[Sequence[Job]], tick: Callable[[], None]) -> None:
+        """All cases of the groups. Raises MachineError where some were not settled."""
+        pool.run(groups, tick)
         if self.planned is not None and self.settled < self.planned:
             raise pool.fault or MachineError(f"only {self.done} of the {self.format.subject} were done")
 

@@ -128,8 +128,8 @@ def test_a_journal_that_is_a_link_is_not_cut(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "ours").mkdir()
     journal.open_journal(tmp_path / "theirs", FORMAT, {}).close()
-    theirs = FORMAT.path(tmp_path / "theirs")
-    FORMAT.path(tmp_path / "ours").symlink_to(theirs)
+    theirs = tmp_path / "theirs" / FORMAT.file
+    (tmp_path / "ours" / FORMAT.file).symlink_to(theirs)
     before = theirs.read_bytes()
     with pytest.raises((MachineError, UnreadableReport)):
         journal.open_journal(tmp_path / "ours", FORMAT, {})

@@ -7,18 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from profkit.core.types import Json
-from profkit.execution.child import WorkerClient, WorkerCommand
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.child import WorkerClient
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.execution.worker import DeviceError, limit_memory
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}
-PLAIN = WorkerCommand("made_up_jobs:plain", env=HERE)
-SLOW = WorkerCommand("made_up_jobs:Slow", ("first",), env=HERE)
+PLAIN = partial(WorkerClient, "made_up_jobs:plain", env=HERE)
+SLOW = partial(WorkerClient, "made_up_jobs:Slow", arguments=("first",), env=HERE)
 
 
 class plain:  # noqa: N801 - called as the factory that it is
@@ -87,7 +88,7 @@ def singles(jobs: Mapping[str, Any]) -> list[list[Job]]:
 
 def outcomes(
     groups: Iterable[Sequence[Job]],
-    *commands: WorkerCommand,
+    *clients: Callable[[], WorkerClient],
     timeout: float = 60.0,
 ) -> tuple[dict[str, JobOutcome], WorkerPool]:
     """The outcome of each job, which it gets once, and the pool."""
@@ -97,8 +98,7 @@ def outcomes(
         assert outcome.job.key not in settled
         settled[outcome.job.key] = outcome
 
-    pool = WorkerPool([WorkerClient(command) for command in commands or (PLAIN,)], settle, timeout=timeout)
-    pool.begin()
+    pool = WorkerPool([client() for client in clients or (PLAIN,)], settle, timeout=timeout)
     pool.open()
-    pool.run(JobQueue(groups))
+    pool.run(groups)
     return settled, pool

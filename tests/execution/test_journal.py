@@ -25,7 +25,7 @@ CASES = {name: Outcome(number / 3, name) for number, name in enumerate("abcde")}
 
 
 def test_one_that_was_cut_off_at_any_byte_has_the_rest_done_and_nothing_twice(tmp_path: Path) -> None:
-    path = FORMAT.path(tmp_path)
+    path = tmp_path / FORMAT.file
     journal = journals.open_journal(tmp_path, FORMAT, {"why": "a test"})
     journal.note(device="a device")
     for name, outcome in CASES.items():
@@ -72,7 +72,7 @@ def test_of_two_outcomes_and_two_notes_the_later_one_counts(tmp_path: Path) -> N
 )
 def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path, bad: bytes) -> None:
     head = json.dumps({"schema": FORMAT.schema}).encode() + b"\n"
-    FORMAT.path(tmp_path).write_bytes(head + bad + b'{"case": "a", "outcome": {"value": 1}, "at": 2}\n')
+    (tmp_path / FORMAT.file).write_bytes(head + bad + b'{"case": "a", "outcome": {"value": 1}, "at": 2}\n')
     for _ in range(2):
         found = journals.read_journal(tmp_path, FORMAT)
         assert found.outcomes == {"a": Outcome(1.0)}
@@ -82,7 +82,7 @@ def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path, bad: bytes) -> No
 
 @pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "made-up/2"}\n', "\x00\x01\n"])
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
-    FORMAT.path(tmp_path).write_text(content)
+    (tmp_path / FORMAT.file).write_text(content)
     with pytest.raises(UnreadableReport, match="no journal of a trial"):
         journals.open_journal(tmp_path, FORMAT, {})
     with pytest.raises(UnreadableReport, match="there is no trial in"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from made_up_jobs import PLAIN, SLOW, outcomes, singles
 
 from profkit.core.errors import MachineError
 from profkit.execution import child
-from profkit.execution.child import JobStatus, WorkerClient
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.child import JobStatus
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from tests.workload_process import assert_gone
 
 
@@ -34,8 +34,8 @@ def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
     jobs["hang"] = {"do": "sleep", "seconds": 1000.0}
     jobs["start a grandchild"] = {"do": "start a grandchild", "file": str(pid)}
     jobs["after all of them"] = {"do": "sleep", "seconds": 0.0}
-    commands = [replace(PLAIN, log=tmp_path / f"log {slot}") for slot in range(2)]
-    found, pool = outcomes(singles(jobs), *commands, timeout=6.0)
+    clients = [partial(PLAIN, log=tmp_path / f"log {slot}") for slot in range(2)]
+    found, pool = outcomes(singles(jobs), *clients, timeout=6.0)
     assert {key: outcome.status.value for key, outcome in found.items()} == {
         "crash": "crash",
         "leave": "crash",
@@ -74,22 +74,20 @@ def test_the_jobs_of_a_group_have_one_worker_and_who_ends_it_costs_no_other() ->
 def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are_lost() -> None:
     notes: list[str] = []
     settled: list[JobOutcome] = []
-    dead = replace(SLOW, python="/bin/false")
-    pool = WorkerPool([WorkerClient(c) for c in (SLOW, dead)], settled.append, timeout=9, note=notes.append)
-    pool.begin()
+    dead = partial(SLOW, python="/bin/false")
+    pool = WorkerPool([SLOW(), dead()], settled.append, timeout=9, note=notes.append)
     pool.open()
-    pool.run(JobQueue([group("a"), group("b")]))
+    pool.run([group("a"), group("b")])
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
     assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
 
     settled.clear()
-    worker = WorkerClient(SLOW)
+    worker = SLOW()
     pool = WorkerPool([worker], settled.append, timeout=9)
-    pool.begin()
     pool.open()
     worker.kill()
-    worker._child._argv[0] = "/bin/false"
-    pool.run(JobQueue([group("a"), group("b", "c")]))
+    worker._argv[0] = "/bin/false"
+    pool.run([group("a"), group("b", "c")])
     assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
     assert isinstance(pool.fault, MachineError)
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
@@ -99,11 +97,10 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
 @pytest.mark.parametrize("milliseconds", [0.0, 0.4, 1.0, 3.0, 300.0])
 def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     settled: list[JobOutcome] = []
-    pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
-    pool.begin()
+    pool = WorkerPool([PLAIN()], settled.append, timeout=60.0)
     pool.open()
     threading.Timer(milliseconds / 1000, pool.close).start()
-    pool.run(JobQueue(singles({key: {"do": "sleep", "seconds": 1000.0} for key in "ab"})))
+    pool.run(singles({key: {"do": "sleep", "seconds": 1000.0} for key in "ab"}))
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled] * 2
 
 
@@ -111,21 +108,19 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     def refuse(outcome: JobOutcome) -> None:
         raise MachineError("the disk is full")
 
-    pool = WorkerPool([WorkerClient(SLOW)], refuse, timeout=60.0)
-    pool.begin()
+    pool = WorkerPool([SLOW()], refuse, timeout=60.0)
     pool.open()
     with pytest.raises(MachineError, match="the disk is full"):
-        pool.run(JobQueue([group("a"), group("b")]))
+        pool.run([group("a"), group("b")])
 
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     settled: list[JobOutcome] = []
-    pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
-    pool.begin()
+    pool = WorkerPool([PLAIN()], settled.append, timeout=60.0)
     pool.open()
     with pytest.raises(KeyboardInterrupt):
-        pool.run(JobQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
+        pool.run(singles({"a": {"do": "sleep", "seconds": 1000.0}}), interrupt)
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
@@ -135,9 +130,8 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
             raise MachineError(f"slot {slot} is {about['name']}")
 
     notes: list[str] = []
-    clients = [WorkerClient(SLOW), WorkerClient(replace(SLOW, arguments=("second",)))]
+    clients = [SLOW(), SLOW(arguments=("second",))]
     pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
-    pool.begin()
     pool.open()
-    pool.run(JobQueue([]))
+    pool.run([])
     assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])

@@ -16,7 +16,7 @@ from profkit.execution.child import JobStatus
 from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending
 from profkit.execution.places.kinds import ExecutionPlace, parse_places
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.places import RELAY, PlaceSlots, SlotWork
 from tests.cli_runner import profkit
@@ -60,9 +60,8 @@ def settle_all(
         settled[outcome.job.key] = outcome
 
     pool = WorkerPool(workers, settle, timeout=timeout)
-    pool.begin()
     pool.open()
-    pool.run(JobQueue([Job(key, data)] for key, data in jobs.items()))
+    pool.run([[Job(key, data)] for key, data in jobs.items()])
     return settled, pool
 
 

@@ -62,6 +62,9 @@ RULES: tuple[Rule, ...] = (
     Rule("late-launches", gpu_timeline.late_launches, of_host=True),
     Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
     Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("one-hot-product", gpu_models.one_hot_products),
+    Rule("product-order", gpu_models.product_order),
+    Rule("evaluated-each-step", gpu_models.evaluated_each_step),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
     Rule("sorting", gpu_calls.sorting),
@@ -99,7 +102,7 @@ MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of 
 # rules that say why a device waits
 _CAUSES = (
     "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
-    "not-compiled", "host-tensors", "host-callbacks",
+    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step", "gpu-behind",
 )  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
@@ -148,7 +151,15 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     if any(one.rule == "late-launches" for one in ranked):
         ranked = [one for one in ranked if one.rule != "small-kernels"]
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
-    causes = [one for one in ranked if one.rule in _CAUSES]
+    causes = [
+        replace(one, gain=explained.gain)  # the cause says what the line does, the samples how long it takes
+        if explained is not None and _is_there(one, explained.where)
+        else one
+        for one in ranked
+        if one.rule in _CAUSES
+    ]
+    if explained is not None and any(_is_there(one, explained.where) for one in causes):
+        explained = None
     ranked = [*causes, *(one for one in ranked if one.rule not in _CAUSES)]
     for cause in (*causes, *([explained] if explained is not None else ())):
         if cause.gain is not None:
@@ -175,11 +186,15 @@ def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[I
     return (whole, *(one for one, win in zip(others, wins, strict=True) if win >= LITTLE * seconds))
 
 
+def _is_there(one: Insight, where: Place) -> bool:
+    return (one.where.file, one.where.line) == (where.file, where.line)
+
+
 def _is_explained(one: Insight, where: Place, gain: float) -> bool:
     """Whether an insight says that the device waits, and what the host computes at `where` is most of that."""
     if one.rule not in _WAITS or one.gain is None or gain < MOSTLY * one.gain.at_most:
         return False
-    return one.rule != "device-sync" or (one.where.file, one.where.line) != (where.file, where.line)
+    return one.rule != "device-sync" or not _is_there(one, where)
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:

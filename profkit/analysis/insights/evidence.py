@@ -155,12 +155,7 @@ def main_operation(time: KernelTime) -> str | None:
 
 def launch_place(time: KernelTime) -> Place:
     """The kernel, the operation that launched it, and the line of the program, as far as they are known."""
-    operation = main_operation(time)
-    if operation is None and time.operation is not None:
-        most = next((one for one in time.lines if 2 * one.launches > time.launches), None)
-        line = (most.function, most.file, most.line) if most is not None else ()
-        return Place(time.kernel.name, None, *line)
-    return Place(time.kernel.name, operation, time.function, time.file, time.line)
+    return Place(time.kernel.name, main_operation(time), time.function, time.file, time.line)
 
 
 def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
@@ -174,6 +169,19 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
             place = Place(None, None, *line)
             seconds[place] = seconds.get(place, 0.0) + share * kernel.total
     return seconds
+
+
+def main_line(kernels: Sequence[KernelTime]) -> Place:
+    """The line that launched most of these kernels' time; where none is known the place of the largest."""
+    by_line = launching_lines(kernels)
+    return max(
+        by_line, key=by_line.__getitem__, default=launch_place(max(kernels, key=lambda one: one.total))
+    )
+
+
+def part_text(by_line: Mapping[Place, float], place: Place) -> str:
+    """What one of the lines is of all, in %."""
+    return percent_text(100 * by_line[place] / sum(by_line.values()))
 
 
 DEEPEST = 6  # callers that are looked at
@@ -208,9 +216,14 @@ class RunEvidence:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
 
-    def share_of(self, kernels: Sequence[KernelTime]) -> float:
+    @property
+    def times(self) -> tuple[KernelTime, ...]:
+        """The kernels of the timeline, most time first."""
+        return self.trace.kernels if self.trace is not None else ()
+
+    def share_of(self, kernels: Iterable[KernelTime]) -> float:
         """The share of the whole time that these kernels of the trace take."""
-        total = sum(one.total for one in self.trace.kernels) if self.trace is not None else 0.0
+        total = sum(one.total for one in self.times)
         return sum(one.total for one in kernels) / total * self.gpu_share if total > 0 else 0.0
 
     @property
@@ -241,6 +254,15 @@ class RunEvidence:
         if trace is not None and trace.repeats and not trace.marked:
             return "a step"
         return "the marked region" if trace is not None and trace.marked else "the traced time"
+
+
+def looping_call(run: RunEvidence, place: Place) -> Place:
+    """From a place outwards: the last line in a loop, which calls all the rest."""
+    found = place
+    for outer, here in outwards(run, place):
+        if any(one.line == outer.line and one.code is not None and one.code.loop is not None for one in here):
+            found = outer
+    return found
 
 
 def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineSamples]]]:

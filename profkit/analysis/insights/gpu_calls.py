@@ -10,9 +10,10 @@ from math import prod
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
-    launch_place,
     launching_lines,
-    outwards,
+    looping_call,
+    main_line,
+    part_text,
     percent_text,
     words,
 )
@@ -145,7 +146,7 @@ def managed_memory(run: RunEvidence) -> Iterator[Insight]:
         f"for {percent_text(100 * idle)} of it",
         "cudaMalloc for what the device computes with; reduce it there and copy the result alone. Where the host needs "
         "all of it, cudaMemPrefetchAsync moves it at once, before it is used on either side.",
-        line or launch_place(max(trace.kernels, key=lambda one: one.total)),
+        line or main_line(trace.kernels[:1]),
         Gain(min(1.0, seconds / trace.span + idle), run.time_name, "the migrations, and all waiting"),
     )
 
@@ -216,6 +217,8 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     each = trace.launches / trace.repeats
     if len(programs) < PROGRAMS or each < KERNELS:
         return
+    spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
+    first = next((one.where for one in spots if one.code is not None), Place())
     yield Insight(
         "not-compiled",
         "Put jax.jit around the whole step: its operations run one by one",
@@ -223,20 +226,9 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
         f"({', '.join(sorted(programs)[:3])}, ...); the GPU is idle for {percent_text(100 * idle)} of the time",
         "@jax.jit on the function that makes one step, with donate_argnums for what it replaces; numbers that change "
         "stay arguments. Then jax.lax.scan, where several steps need no Python between them.",
-        _repeated_call(run),
+        looping_call(run, first),
         Gain(idle, run.time_name, "the time in which the GPU waits for the host"),
     )
-
-
-def _repeated_call(run: RunEvidence) -> Place:
-    """From the place with most time outwards: the last line in a loop, which calls all the rest."""
-    spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
-    first = next((one.where for one in spots if one.code is not None), Place())
-    found = first
-    for place, here in outwards(run, first):
-        if any(one.line == place.line and one.code is not None and one.code.loop is not None for one in here):
-            found = place
-    return found
 
 
 def is_copy(kernel: KernelTime) -> bool:
@@ -262,11 +254,9 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
     place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
-    of_line = ""
     if trace.lines:
-        place = max(by_line, key=lambda one: by_line[one], default=Place())
-    if place in by_line:
-        of_line = f"; this line makes {percent_text(100 * by_line[place] / sum(by_line.values()))} of them"
+        place = max(by_line, key=by_line.__getitem__, default=Place())
+    of_line = f"; this line makes {part_text(by_line, place)} of them" if place in by_line else ""
     text = f"{text_at(run, place)} {largest.operation if largest is not None else ''}"
     yield Insight(
         "device-copies",
@@ -295,98 +285,90 @@ def text_at(run: RunEvidence, place: Place) -> str:
     return next(texts, "")
 
 
-def _by_operation(run: RunEvidence, is_one: Callable[[KernelTime], bool]) -> tuple[KernelTime, float] | None:
-    """The largest kernel that is one, and the share of the time of all of them; None where that is not much."""
-    own = [one for one in run.trace.kernels if is_one(one)] if run.trace is not None else []
-    return (max(own, key=lambda one: one.total), share) if (share := run.share_of(own)) >= MUCH else None
+def by_operation(
+    run: RunEvidence, is_one: Callable[[KernelTime], object]
+) -> Iterator[tuple[KernelTime, float, Place]]:
+    """Where they take much of the time: the largest kernel that is one, the share of all of them, and their line."""
+    own = [one for one in run.times if is_one(one)]
+    share = run.share_of(own)
+    if own and share >= MUCH:
+        yield own[0], share, main_line(own)
 
 
 def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
     """Sums of many rows into few: the additions to one address wait for each other."""
-    found = _by_operation(run, _adds_into_few)
-    if found is None:
-        return
-    largest, share = found
-    shapes = _shapes(largest.operation)
-    yield Insight(
-        "atomic-contention",
-        "Sum without atomics: many rows are added into few",
-        f"{(largest.operation or '').split(' ')[0]} adds {max(shapes):,} numbers into {shapes[0]:,} places, in "
-        f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
-        "Sum by a matrix product (one_hot(labels).T @ rows) or with a mask for each place; or sort by the index first "
-        "and use torch.segment_reduce; or sum into several copies and add these up.",
-        launch_place(largest),
-        Gain(share, run.time_name, "the time of these kernels"),
-    )
+    for largest, share, place in by_operation(run, _adds_into_few):
+        sizes = shapes(largest.operation)
+        yield Insight(
+            "atomic-contention",
+            "Sum without atomics: many rows are added into few",
+            f"{(largest.operation or '').split(' ')[0]} adds {max(sizes):,} numbers into {sizes[0]:,} places, in "
+            f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
+            words("atomic-contention", "torch"),
+            place,
+            Gain(share, run.time_name, "the time of these kernels"),
+        )
 
 
-def _shapes(operation: str | None) -> list[int]:
+def shapes(operation: str | None) -> list[int]:
+    """The elements of each tensor that an operation works on."""
     return [prod(map(int, found.split(","))) for found in _SHAPE.findall(operation or "")]
 
 
 def _adds_into_few(kernel: KernelTime) -> bool:
-    if not _ADDING.match(kernel.operation or ""):
-        return False
-    shapes = _shapes(kernel.operation)
-    return 0 < FEW * shapes[0] <= max(shapes)
+    sizes = shapes(kernel.operation) if _ADDING.match(kernel.operation or "") else [0]
+    return 0 < FEW * sizes[0] <= max(sizes)
 
 
 def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
     """A matrix that is factorised in each step."""
-    found = _by_operation(run, lambda one: _FACTORING.match(one.operation or "") is not None)
-    if found is None or run.trace is None or not run.trace.repeats:
-        return
-    largest, share = found
-    word = _FACTORING.match(largest.operation or "")
-    yield Insight(
-        "repeated-factorisation",
-        f"A matrix is factorised in each step ({word[1] if word is not None else ''})",
-        f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
-        "Where the matrix stays the same, factorise it once before the loop (torch.linalg.lu_factor, or cholesky where "
-        "it is symmetric and positive definite) and call lu_solve or cholesky_solve in it. Where it changes little, an "
-        "iterative solver that begins with the last solution needs few products.",
-        launch_place(largest),
-        Gain(share, run.time_name, "as if it were factorised once"),
-    )
+    for largest, share, place in by_operation(run, lambda one: _FACTORING.match(one.operation or "")):
+        word = _FACTORING.match(largest.operation or "")
+        if run.trace is None or not run.trace.repeats or word is None:
+            return
+        yield Insight(
+            "repeated-factorisation",
+            f"A matrix is factorised in each step ({word[1]})",
+            f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
+            words("repeated-factorisation", "torch"),
+            place,
+            Gain(share, run.time_name, "as if it were factorised once"),
+        )
 
 
 def sorting(run: RunEvidence) -> Iterator[Insight]:
     """An operation of torch that sorts, for much of the time."""
-    found = _by_operation(run, lambda one: _SORTING.match(one.operation or "") is not None)
-    word = _SORTING.match(found[0].operation or "") if found is not None else None
-    if found is None or word is None or "sort" not in found[0].kernel.name.lower():
-        return
-    largest, share = found
-    yield Insight(
-        "sorting",
-        f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
-        f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
-        words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
-        launch_place(largest),
-        Gain(share, run.time_name, "as if nothing were sorted"),
-    )
+    for largest, share, place in by_operation(run, lambda one: _SORTING.match(one.operation or "")):
+        word = _SORTING.match(largest.operation or "")
+        if word is None or "sort" not in largest.kernel.name.lower():
+            return
+        yield Insight(
+            "sorting",
+            f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
+            f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
+            words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
+            place,
+            Gain(share, run.time_name, "as if nothing were sorted"),
+        )
 
 
 def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
     """FFTs of a length with a large prime factor, which cuFFT computes as convolutions of a greater length."""
-    found = _by_operation(run, lambda one: "bluestein" in one.kernel.name)
-    if found is None or run.trace is None:
-        return
-    largest, share = found
-    inputs = [size for one in run.trace.kernels if (size := _TRANSFORM.match(one.operation or ""))]
-    # of c2r that, or one less
-    lengths = [2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs]
-    bad = next((length for length in lengths if next_fast_length(length) != length), None)
-    padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
-    yield Insight(
-        "fft-length",
-        "Pad the length of the FFT: it has a large prime factor",
-        f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
-        "length has a prime factor above 127, and computes several longer transforms instead",
-        f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
-        launch_place(largest),
-        Gain(share, run.time_name, "as if the padded transform cost nothing"),
-    )
+    for _, share, place in by_operation(run, lambda one: "bluestein" in one.kernel.name):
+        inputs = [size for one in run.times if (size := _TRANSFORM.match(one.operation or ""))]
+        # of c2r that, or one less
+        lengths = [2 * int(one[2]) - 1 if one[1] == "c2r" else int(one[2]) for one in inputs]
+        bad = next((length for length in lengths if next_fast_length(length) != length), None)
+        padded = f"; the next one is {next_fast_length(bad):,}" if bad is not None else ""
+        yield Insight(
+            "fft-length",
+            "Pad the length of the FFT: it has a large prime factor",
+            f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
+            "length has a prime factor above 127, and computes several longer transforms instead",
+            f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
+            place,
+            Gain(share, run.time_name, "as if the padded transform cost nothing"),
+        )
 
 
 def next_fast_length(length: int) -> int:

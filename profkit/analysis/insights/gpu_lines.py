@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text, words
 from profkit.analysis.kernel_names.owner import owner_title
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Hotspot, Insight, KernelTime, Place
+from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Hotspot, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
@@ -24,10 +25,6 @@ PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
 LARGE = 1e6  # bytes of a copy to the host: a result, and not a number
-COMPUTE_THERE = (
-    "Compute on the device what the host makes of it (argmax, counts, sums, averages), and copy the result alone. What "
-    "the host needs whole goes to pinned memory, beside the kernels of the next step: copy_(..., non_blocking=True)."
-)
 _OF_TORCH = (
     "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
     "torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason."
@@ -43,7 +40,7 @@ _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
 )
 _SOFTMAX = re.compile(r"^aten::_?softmax \[(?:\d+,)*(\d+),(\d+)\]")
-_PRODUCT = re.compile(r"^aten::\w*(?:b?mm|matmul)\w* \[(?:\d+,)*(\d+),(\d+)\] x \[(?:\d+,)*(\d+),(\d+)\]")
+_PRODUCT = re.compile(r"\[((?:\d+,)*)(\d+),(\d+)\] x \[(?:(?:\d+,)*\d+,(\d+)|\d+)\]")
 _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
 
 
@@ -53,13 +50,24 @@ def place_of_line(line: GpuLine) -> Place:
 
 
 def looping_place(run: RunEvidence) -> Place:
-    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known."""
-    if run.trace is None or run.trace.lines:
-        return Place()
-    kinds = ("python", "library", "lock", "waiting")
-    spots = (one for one in run.document.hot_spots if one.kind in kinds and one.code is not None)
-    first = next((one for one in spots if one.code is not None and one.code.loop is not None), None)
-    return first.where if first is not None else Place()
+    """Where no lines were recorded, the place in a loop in which the host spends most; none where nothing is known.
+
+    A line that waits for all that PyTorch launched is not the one that launched it.
+    """
+    spot = repeated_spot(run) if run.trace is not None and not run.trace.lines else None
+    waits = spot is not None and spot.code is not None and _READS.search(spot.code.text) is not None
+    return spot.where if spot is not None and not (waits and run.framework == "torch") else Place()
+
+
+def repeated_spot(run: RunEvidence) -> HotSpot | None:
+    """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
+    lines = run.trace.lines if run.trace is not None else ()
+    calling = {(one.file, one.function) for one in lines if one.calls >= MANY}
+    for one in run.document.hot_spots:
+        repeated = (one.where.file, one.where.function) in calling
+        if one.kind != "import" and one.code is not None and (repeated or one.code.loop is not None):
+            return one
+    return None
 
 
 def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
@@ -112,7 +120,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
         f"launches nothing, and "
         f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        COMPUTE_THERE if size >= LARGE else _read_seldom(run),
+        words("large-result", "torch") if size >= LARGE and run.framework == "torch" else _read_seldom(run),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
     )
@@ -159,17 +167,18 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
     if share < LEAST:
         return
     first = profile.hotspots[0]
-    whole = any(one.counters.get("whole") for one in profile.hotspots)
-    others = _other_lines(profile.hotspots)
+    whole = [bool(one.counters.get("whole")) for one in profile.hotspots]
+    outer = "; what calls this function is not compiled at all" if any(whole) and not all(whole) else ""
+    lines = len({(one.file, one.line) for one in profile.hotspots})
     yield Insight(
         "graph-breaks",
         "torch.compile gives this function up: it runs uncompiled"
-        if whole
-        else f"torch.compile leaves the function in {plural(len(profile.hotspots), 'line')}",
-        f"{first.function.rstrip('.')}{others}",
-        "Move the line out of the compiled function (keep tensors in it, return what is printed, stored or read with "
-        ".item()), or torch._dynamo.config.capture_scalar_outputs = True; TORCH_LOGS=graph_breaks shows each, "
-        "fullgraph=True makes it an error.",
+        if all(whole)
+        else f"torch.compile leaves the function in {plural(lines, 'line')}",
+        f"{first.function.rstrip('.')}{_other_lines(profile.hotspots)}{outer}",
+        words(
+            f"graph-breaks.{'tensors' if first.function.startswith('Data-dependent') else 'python'}", "torch"
+        ),
         Place(None, None, None, first.file, first.line),
         Gain(share, run.time_name, "what is launched in pieces: waiting and element-wise kernels"),
     )
@@ -189,8 +198,8 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     if first.file is not None and not is_users_code(
         first.file
     ):  # a module that torch wraps: the line that calls it
-        spots = (one for one in run.document.hot_spots if one.code is not None and one.code.loop is not None)
-        place = next((one.where for one in spots), place)
+        spot = repeated_spot(run)
+        place = spot.where if spot is not None else place
     by_jax = "jax" in first.counters
     because = first.library if by_jax else f"the first time because of {first.library}"
     yield Insight(
@@ -327,17 +336,12 @@ def fills_memory_soon(run: RunEvidence) -> bool:
 
 def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
     """A product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
-    trace = run.trace
-    if trace is None or not trace.kernels:
-        return
-    for scores in dict.fromkeys(_scores(one) for one in trace.kernels):
-        if scores is None or not _is_attention(trace.kernels, *scores):
+    for scores in dict.fromkeys(_scores(one) for one in run.times):
+        if scores is None or not _is_attention(run.times, *scores):
             continue
-        own = [one for one in trace.kernels if _works_on(one, *scores)]
-        beside = [one for one in own if not _product(one)]
-        total = sum(one.total for one in trace.kernels)
-        share = sum(one.total for one in beside) / total if total > 0 else 0.0
-        if share * run.gpu_share < LEAST:
+        own = [one for one in run.times if _works_on(one, *scores)]
+        share = run.share_of(one for one in own if product_dims(one) is None)
+        if share < LEAST:
             continue
         lines = sorted({(one.file, one.line, one.function) for one in own if one.file and one.line})
         softmax = next((one for one in own if _scores(one) == scores), own[0])
@@ -349,11 +353,11 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
             "Use torch.nn.functional.scaled_dot_product_attention: this is attention, written out",
             f"products, mask and softmax of scores of {scores[0]:,} x {scores[1]:,}"
             f"{f' in lines {numbers}' if numbers else ''}: without the products they take "
-            f"{percent_text(100 * share)} of the kernel time, and each reads and writes all scores",
+            f"{percent_text(100 * share)} of the time, and each reads and writes all scores",
             "scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=True) never writes the scores to memory, "
             "forward or backward; is_causal in place of a mask skips half of them.",
             place,
-            Gain(share * run.gpu_share, run.time_name, "all that is done to the scores beside the products"),
+            Gain(share, run.time_name, "all that is done to the scores beside the products"),
         )
         return
 
@@ -363,18 +367,23 @@ def _scores(kernel: KernelTime) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found is not None else None
 
 
-def _product(kernel: KernelTime) -> re.Match[str] | None:
-    return _PRODUCT.match(kernel.operation or "")
+def product_dims(kernel: KernelTime) -> tuple[int, int, int, int] | None:
+    """Batches, rows, inner dimension and columns of a product of matrices; of one by a vector one column."""
+    found = _PRODUCT.search(kernel.operation or "")
+    if found is None:
+        return None
+    batches = prod(int(one) for one in found[1].split(",") if one)
+    return batches, int(found[2]), int(found[3]), int(found[4] or 1)
 
 
 def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> bool:
     """Whether one product makes a matrix of this shape, from something narrower, and another one takes it."""
     made = taken = False
     for kernel in kernels:
-        found = _product(kernel)
+        found = product_dims(kernel)
         if found is None or kernel.backward_of is not None:
             continue
-        a, b, _, d = (int(found[n]) for n in range(1, 5))
+        _, a, b, d = found
         made = made or ((a, d) == (rows, columns) and b <= min(rows, columns))
         taken = taken or ((a, b) == (rows, columns) and d < columns)
     return made and taken
@@ -387,11 +396,9 @@ def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
 
 def works_on_attention(run: RunEvidence, kernel: KernelTime) -> bool:
     """Whether a kernel belongs to attention that is written out: other rules leave it alone."""
-    trace = run.trace
-    every = dict.fromkeys(_scores(one) for one in trace.kernels) if trace is not None else {}
-    return trace is not None and any(
-        scores is not None and _is_attention(trace.kernels, *scores) and _works_on(kernel, *scores)
-        for scores in every
+    return any(
+        scores is not None and _is_attention(run.times, *scores) and _works_on(kernel, *scores)
+        for scores in dict.fromkeys(_scores(one) for one in run.times)
     )
 
 
@@ -402,8 +409,7 @@ ELEMENTWISE = re.compile(
 
 def elementwise_share(run: RunEvidence) -> float:
     """The share of the time that ATen's kernels for each element take."""
-    kernels = run.trace.kernels if run.trace is not None else ()
-    return run.share_of([one for one in kernels if is_elementwise(one)])
+    return run.share_of(one for one in run.times if is_elementwise(one))
 
 
 def is_elementwise(kernel: KernelTime) -> bool:
@@ -430,7 +436,9 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
         or first.share * run.gpu_share < LEAST
     ):
         return None
-    busiest = first.busiest
+    busiest, place, other = first.busiest, first.place, looping_place(run)
+    if place.file is None and other.file is not None:
+        place = replace(place, file=other.file, line=other.line, function=other.function)
     limit = (
         f"; {bottleneck_title(first.bound)} limits it" if first.bound not in ("unknown", "latency") else ""
     )
@@ -442,11 +450,5 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
         f"it is a kernel of {owner_title(first.owner)}{limit}{near}",
         "begin here: no pattern is known for it; fewer of these operations, or a smaller type, are what is left",
         Gain(first.share * run.gpu_share, run.time_name, "all of its time"),
-        where=_with_line(first.place, looping_place(run)),
+        where=place,
     )
-
-
-def _with_line(place: Place, other: Place) -> Place:
-    if place.file is not None or other.file is None:
-        return place
-    return replace(place, file=other.file, line=other.line, function=other.function)

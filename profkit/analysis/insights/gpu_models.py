@@ -3,21 +3,34 @@ batch used, layouts that are changed around each convolution, attention with a m
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import groupby, pairwise, permutations
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, launching_lines, outwards, percent_text
-from profkit.analysis.insights.gpu_lines import LEAST, place_of_line
-from profkit.core.types import Gain, GpuLine, Insight, KernelTime, Place
+from profkit.analysis.insights.evidence import RunEvidence, looping_call, main_line, percent_text, words
+from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
+from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
+from profkit.analysis.timeline.products import operand_type
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import Gain, Insight, KernelTime
 
-MUCH = 0.1  # of the GPU's time
+MOST = 4  # tables that are named
+CLASSES = 64  # fewer columns of a one-hot matrix are no table
+TYPES = {"TF32": 4, "FP8": 1}  # bytes of a number, where it has not 16 bits
+FEWER, MOST_PRODUCTS = 3, 64  # times the multiplications of the other order; products that are looked at
+MORE_ROWS, MOSTLY = 10, 0.3  # times those of a step; of the time
 SPARSE = 20  # times as many rows in a table as a batch looks up
 HALF = 0.5  # of the scores of causal attention lie above the diagonal
 _SHAPE = re.compile(r"\[([\d,]*)\]")
 _EMBEDDING = re.compile(r"^aten::embedding \[(\d+,\d+)\], \[([\d,]+)\]")
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw")
-_MASKED = re.compile(r"^aten::_scaled_dot_product_efficient_attention ")
+_ONE_HOT = re.compile(r"^aten::scatter_ \[((?:\d+,)*)(\d+)\], \[(?:\1)1\]")
+_ROWS = re.compile(r"(aten::\w+ (?:\[\d+\] \+ )?\[)(\d+)(,.*)")
+_MASKED = re.compile(
+    r"^aten::_(?:scaled_dot_product_(?:efficient|cudnn)_attention|(?:cudnn|efficient)_attention_forward) "
+)
 
 
 def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
@@ -38,52 +51,38 @@ def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
         "The whole sequence is computed again for each new token",
         f"the matrix products of {largest.function or 'this line'} have {first:,} rows, then {step:,.0f} more each "
         f"time, up to {last:,}; these lines take {percent_text(100 * share)} of the kernel time",
-        "Keep the keys and values of the tokens before (a KV cache of fixed size; use_cache=True in Transformers), and "
-        "give the model the new token alone.",
-        _calling_line(run, largest),
+        words("recomputed-sequence", "torch"),
+        looping_call(run, place_of_line(largest)),
         Gain(share * run.gpu_share, run.time_name, "as if only the new rows were computed"),
     )
 
 
-def _calling_line(run: RunEvidence, line: GpuLine) -> Place:
-    """From a line outwards: the last one in a loop, where the model is called."""
-    found = place_of_line(line)
-    for place, here in outwards(run, found):
-        if any(one.line == place.line and one.code is not None and one.code.loop is not None for one in here):
-            found = place
-    return found
-
-
 def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     """A table of which a batch uses few rows, while its gradient and the optimizer work on all of them."""
-    kernels = run.trace.kernels if run.trace is not None else ()
-    total = sum(one.total for one in kernels)
     tables: dict[str, int] = {}
-    for one in kernels:
+    for one in run.times:
         for text in (one.operation, one.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
-    for table, looked_up in tables.items():
-        rows = int(table.split(",")[0])
-        own = [
-            one
-            for one in kernels
-            if f"[{table}]" in f"{one.operation} {one.backward_of}" and not _looks_up(one)
-        ]
-        share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
-        if rows < SPARSE * looked_up or share < MUCH:
-            continue
-        by_line = launching_lines(own)
-        yield Insight(
-            "dense-gradient",
-            "The gradient of this embedding is dense: all rows are worked on in each step",
-            f"a table of {rows:,} rows, of which a batch looks up {looked_up:,}; its gradient and the optimizer's "
-            f"passes over it take {percent_text(100 * share)} of the time",
-            "nn.Embedding(..., sparse=True) with torch.optim.SparseAdam (or SGD, Adagrad) touches the rows of the "
-            "batch alone; dense parameters keep an optimizer of their own.",
-            max(by_line, key=lambda place: by_line[place], default=Place()),
-            Gain(share * (1 - looked_up / rows), run.time_name, "as if only these rows were worked on"),
-        )
+    large = [table for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used]
+    own = [
+        one
+        for one in run.times
+        if not _looks_up(one) and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in large)
+    ]
+    share = run.share_of(own)
+    if share < MUCH:
+        return
+    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
+    yield Insight(
+        "dense-gradient",
+        "The gradient of an embedding is dense: all its rows are worked on in each step",
+        f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
+        f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
+        words("dense-gradient", "torch"),
+        main_line(own),
+        Gain(share * (1 - 1 / SPARSE), run.time_name, "as if only these rows were worked on"),
+    )
 
 
 def _looks_up(kernel: KernelTime) -> bool:
@@ -96,12 +95,8 @@ def _elements(shape: str) -> int:
 
 def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
     """Kernels of cuDNN that bring images into the layout of its fast convolutions, and back."""
-    kernels = run.trace.kernels if run.trace is not None else ()
-    total, own = (
-        sum(one.total for one in kernels),
-        [one for one in kernels if _LAYOUT.search(one.kernel.name)],
-    )
-    share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
+    own = [one for one in run.times if _LAYOUT.search(one.kernel.name)]
+    share = run.share_of(own)
     if share >= LEAST:
         yield Insight(
             "layout-conversions",
@@ -109,25 +104,23 @@ def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
             f"cuDNN's kernels that change it take {percent_text(100 * share)} of the time, in "
             f"{sum(one.launches for one in own):,} launches",
             "model = model.to(memory_format=torch.channels_last) once, and the same for each batch of images.",
-            _most(own),
+            main_line(own),
             Gain(share, run.time_name, "as if nothing were converted"),
         )
 
 
 def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     """scaled_dot_product_attention with a mask of its own: flash attention takes none."""
-    kernels = run.trace.kernels if run.trace is not None else ()
-    total = sum(one.total for one in kernels)
-    own = [one for one in kernels if _masks(one.operation) or _masks(one.backward_of)]
-    share = sum(one.total for one in own) / total * run.gpu_share if total > 0 else 0.0
+    own = [one for one in run.times if _masks(one.operation) or _masks(one.backward_of)]
+    share = run.share_of(own)
     if share >= MUCH:
         yield Insight(
             "masked-attention",
-            "Give attention a flag instead of a mask: with a mask it cannot use its fastest kernels",
-            f"attention with an attn_mask takes {percent_text(100 * share)} of the time, in memory-efficient kernels",
-            "Causal: is_causal=True, which also skips half of the scores. Padding: sort by length, or nested tensors. "
-            "Others: torch.nn.attention.flex_attention, compiled, skips blocks that are masked away.",
-            _most(own),
+            "Give attention a flag instead of a mask, where one says the same",
+            f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
+            "for each pair of tokens, and what it hides is computed all the same",
+            words("masked-attention", "torch"),
+            main_line(own),
             Gain(HALF * share, run.time_name, "as if the half that a causal mask hides were skipped"),
         )
 
@@ -138,6 +131,105 @@ def _masks(operation: str | None) -> bool:
     return _MASKED.match(operation or "") is not None and len(shapes) > 3 and shapes[3].count(",") >= 1
 
 
-def _most(kernels: Sequence[KernelTime]) -> Place:
-    by_line = launching_lines(kernels)
-    return max(by_line, key=lambda place: by_line[place], default=Place())
+def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
+    """Rows of a matrix that are picked by its product with a one-hot matrix."""
+    every = [(one, product_dims(one)) for one in run.times if one.backward_of is None]
+    taken = {(prod(dims[:3]), dims[2]): one for one, dims in every if dims is not None}
+    for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in run.times)):
+        size, classes = prod(map(int, (made[1] + made[2]).split(","))), int(made[2])
+        for _, share, place in by_operation(run, functools.partial(_works_on, size)):
+            beside = {(one.operation or "").split(" ")[0] for one in run.times if _works_on(size, one)}
+            through = {"aten::_softmax", "aten::sub"} <= beside  # straight: the gradient goes to all classes
+            if (size, classes) not in taken or classes < CLASSES or through:
+                break
+            yield Insight(
+                "one-hot-product",
+                "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
+                f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
+                f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make "
+                f"and to multiply it takes {percent_text(100 * share)} of the time",
+                words("one-hot-product", "torch"),
+                place,
+                Gain(share, run.time_name, "all that is done to the one-hot matrix"),
+            )
+            return
+
+
+def _works_on(size: int, kernel: KernelTime) -> bool:
+    return size in shapes(f"{kernel.operation} {kernel.backward_of}")
+
+
+def product_order(run: RunEvidence) -> Iterator[Insight]:
+    """Two products, one of the other's result, that need far fewer multiplications the other way round."""
+    kernels = [one for one in run.times if one.backward_of is None and one.total]
+    every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
+    products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
+    beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
+    others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
+    launched = run.trace.order if run.trace is not None else ()
+    in_turn = set(pairwise(one for one, _ in groupby(run.times[number].operation for number in launched)))
+    for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
+        at_once = (batch, first.file, first.line) == (of, second.file, second.line)
+        if not at_once or batch * m * n in others or (first.operation, second.operation) not in in_turn:
+            continue
+        made = f"{first.operation} makes a matrix of {m:,} x {n:,}, and {second.operation} takes it"
+        if (rows, inner) == (m, n):
+            p, order = columns, "the right: a @ (b @ c)"
+        elif (inner, columns) == (m, n):  # the same, transposed
+            m, n, p, order = n, m, rows, "the left: (a @ b) @ c"
+        else:
+            continue
+        now, then = m * n * (k + p), k * p * (m + n)
+        both = ((first.line, first.operation), (first.line, second.operation))
+        own = [one for one, _ in products if (one.line, one.operation) in both]
+        seconds, numbers = sum(one.total for one in own), m * k + k * n + n * p + 2 * k * p + m * p
+        size = first.launches * batch * numbers * TYPES.get(operand_type(first.kernel.name), 2)
+        bandwidth = run.document.gpus[0].bandwidth if run.document.gpus else None
+        left = max(then / now * seconds, size / bandwidth if bandwidth else 0.0)
+        share = run.share_of(own) * (1 - left / seconds)
+        if FEWER * then > now or share < MUCH:
+            continue
+        yield Insight(
+            "product-order",
+            f"Multiply from {order}",
+            f"{made}: {format_quantity(seconds / first.launches, 's')} each time; the other way round it is "
+            f"{now // then:,} times less to multiply, {format_quantity(left / first.launches, 's')} at least",
+            "a @ b @ c multiplies from the left: set brackets, or let torch.linalg.multi_dot choose the order.",
+            main_line([first]),
+            Gain(share, run.time_name, "what the other order leaves, by its multiplications and bytes"),
+        )
+        return
+
+
+def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
+    """A forward pass in each step over many more rows than the step trains with."""
+    trace = run.trace
+    if trace is None or not trace.repeats:
+        return
+    trained = dict(sorted(_rows(one.backward_of) for one in trace.kernels))  # of each operation the most
+    own = [
+        one
+        for one in trace.kernels
+        if one.backward_of is None
+        and one.launches >= OFTEN * trace.repeats
+        and 0 < MORE_ROWS * trained.get(_rows(one.operation)[0], 0) <= _rows(one.operation)[1]
+    ]
+    share = run.share_of(own)
+    if share < MOSTLY or not any(product_dims(one) for one in own):
+        return
+    operation, rows = _rows(own[0].operation)
+    yield Insight(
+        "evaluated-each-step",
+        f"{rows:,} rows are evaluated in each step, which trains with {trained[operation]:,}",
+        f"forward passes without a backward one take {percent_text(100 * share)} of the time, most of it "
+        f"{own[0].operation}: {own[0].launches:,} times in {trace.repeats:,} steps",
+        "Evaluate every few hundred steps, or with a fixed sample of these rows; read the result there alone.",
+        main_line(own),
+        Gain(share, run.time_name, "as if nothing were evaluated"),
+    )
+
+
+def _rows(operation: str | None) -> tuple[str, int]:
+    """An operation without the rows of what it works on, and these."""
+    found = _ROWS.match(operation or "")
+    return (found[1] + found[3], int(found[2])) if found is not None else ("", 0)

@@ -9,37 +9,27 @@ from dataclasses import replace
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     instrument_seconds,
-    launch_place,
     launching_lines,
+    main_line,
+    part_text,
     percent_text,
+    words,
 )
 from profkit.analysis.insights.gpu_calls import is_copy, text_at
 from profkit.analysis.insights.gpu_lines import (
-    COMPUTE_THERE,
     LARGE,
     is_elementwise,
     looping_place,
     place_of_line,
+    repeated_spot,
     times_text,
     works_on_attention,
 )
-from profkit.analysis.timeline.origins import operation_name
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import (
-    Gain,
-    GpuLine,
-    GpuTrace,
-    HotSpot,
-    Insight,
-    KernelTime,
-    MemoryKind,
-    Place,
-    Transfer,
-)
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
-_CONVERSIONS = ("aten::to", "aten::_to_copy")
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
 # Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
 # one number for each row, `/outer`: of each row of one with each of the other.
@@ -80,10 +70,9 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         lines = trace.lines if trace is not None else ()
         line = max(lines, key=_copy_seconds, default=None)
         if trace is None or line is None or not _copy_seconds(line):
-            spot = repeated_spot(run) if lines else None
-            yield (
-                replace(insight, where=spot.where) if spot is not None and spot.kind == "library" else insight
-            )
+            spot = repeated_spot(run)
+            known = lines and spot is not None and spot.kind == "library"
+            yield replace(insight, where=spot.where) if spot is not None and known else insight
             continue
         copies = [one for one in line.transfers if one.kind in _HOST_COPIES]
         count, size = sum(one.count for one in copies), sum(one.bytes for one in copies)
@@ -92,7 +81,7 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         insight = replace(insight, where=place_of_line(line), evidence=text)
         if run.framework == "torch" and size >= LARGE * count and {one.kind for one in copies} == {_BACK}:
             title = f"This line brings {each} to the host {times_text(trace, count)}"
-            insight = replace(insight, title=title, change=COMPUTE_THERE)
+            insight = replace(insight, title=title, change=words("large-result", "torch"))
         yield insight
 
 
@@ -154,16 +143,16 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
-def _memory_seconds(copies: Sequence[Transfer]) -> dict[MemoryKind, float]:
+def _memory_seconds(copies: Sequence[Transfer]) -> dict[str, float]:
     """The time of the copies by the memory on the host's side, as far as it is told."""
-    seconds: dict[MemoryKind, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
+    seconds: dict[str, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
     for transfer in copies:
         for memory in transfer.memory:
-            seconds[memory.kind] += memory.seconds
+            seconds[memory.kind] = seconds.get(memory.kind, 0.0) + memory.seconds
     return seconds
 
 
-def _memory_text(seconds: dict[MemoryKind, float], total: float) -> str:
+def _memory_text(seconds: dict[str, float], total: float) -> str:
     """Which memory most of that was."""
     if seconds["pageable"] > 0.5 * total:
         return f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory"
@@ -205,8 +194,9 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
         run.in_words(
-            torch='torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
-            "batch (all rows at once instead of one), no .item(), print or .cpu() within the loop.",
+            torch="One operation instead of a loop of Python over rows, heads or time steps (a larger batch, bmm, "
+            'nn.LSTM), torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, no '
+            ".item(), print or .cpu() within the loop.",
             jax="One jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
             cuda="Capture the loop's body in a graph, or do more work in each kernel.",
         )
@@ -243,17 +233,16 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     if not regular or share < LEAST:
         return
     spot = repeated_spot(run)
-    fits = spot is not None and spot.seconds >= 0.5 * pauses.seconds
-    place = spot.where if spot is not None and fits else Place()
-    meanwhile = f"; it is in `{spot.code.text}` meanwhile" if spot is not None and spot.code and fits else ""
+    place = spot.where if spot is not None and spot.seconds >= 0.5 * pauses.seconds else Place()
+    text = spot.code.text if spot is not None and spot.code is not None and place.file is not None else ""
+    meanwhile = f"; it is in `{text}` meanwhile" if text else ""
     yield Insight(
         "host-pauses",
         "Let the host do its other work while the GPU works",
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
-        "Save in fewer steps, and in the background: copy the state to the host, and let a thread write it "
-        "(torch.distributed.checkpoint.async_save)."
-        if fits and spot is not None and spot.code is not None and _SAVING.search(spot.code.text)
+        words("host-pauses.saving", "torch")
+        if _SAVING.search(text)
         else run.in_words(
             torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
             "log, save and evaluate in fewer steps, without .item() in each.",
@@ -263,20 +252,6 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )
-
-
-def repeated_spot(run: RunEvidence) -> HotSpot | None:
-    """The place with most of the host's time that is in a loop, or in a function that calls torch in what repeats."""
-    lines = run.trace.lines if run.trace is not None else ()
-    calling = {(one.file, one.function) for one in lines if one.calls >= MANY_PAUSES}
-    spots = (one for one in run.document.hot_spots if one.code is not None and one.kind != "import")
-    repeated = (
-        one
-        for one in spots
-        if (one.code is not None and one.code.loop is not None)
-        or (one.where.file, one.where.function) in calling
-    )
-    return next(repeated, None)
 
 
 def _slowed_text(trace: GpuTrace, seconds: float) -> str:
@@ -293,7 +268,6 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
-    total = sum(one.total for one in trace.kernels)
     own = [
         one
         for one in trace.kernels
@@ -303,21 +277,14 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         and not _CONVERTING.search(one.kernel.name)
     ]
     launches = sum(one.launches for one in own)
-    share = sum(one.total for one in own) / total if total > 0 else 0.0
-    if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
+    share = run.share_of(own)
+    if share < 0.1 or launches < MANY_LAUNCHES:
         return
-    by_line = launching_lines(own)
-    place = max(
-        by_line, key=lambda one: by_line[one], default=launch_place(max(own, key=lambda one: one.total))
-    )
+    by_line, place = launching_lines(own), main_line(own)
     known = _known_function([one for one in trace.kernels if one.file and one.function == place.function])
     here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
     numbers = sorted(one.line for one in here if one.line is not None)
-    part = (
-        f"; {percent_text(100 * by_line[place] / sum(by_line.values()))} of that in this line"
-        if by_line
-        else ""
-    )
+    part = f"; {part_text(by_line, place)} of that in this line" if by_line else ""
     lines = f", most in lines {numbers[0]} to {numbers[-1]} of {place.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
@@ -325,12 +292,12 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         if known
         else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
-        f"of the kernel time: each reads and writes all of its data{part}{lines}",
+        f"of the time: each reads and writes all of its data{part}{lines}",
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
         "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, cross_entropy, rms_norm) "
         "do the same for theirs.",
         place,
-        Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
+        Gain(share, run.time_name, "as if their work were done within other kernels"),
     )
 
 
@@ -349,32 +316,16 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span:
         return
-    total = sum(one.total for one in trace.kernels)
     converting = [one for one in trace.kernels if _CONVERTING.search(one.kernel.name)]
-    name, kernels, spent = _converting_ranges(trace)
-    place = Place(operation=name)
-    if sum(one.total for one in converting) > spent:
-        spent, kernels = sum(one.total for one in converting), sum(one.launches for one in converting)
-        largest = max(converting, key=lambda one: one.total)
-        place, name = launch_place(largest), "conversion to 16 bits or less"
-    share = spent / total if total > 0 else 0.0
-    if share * run.gpu_share < LEAST or kernels < MANY_LAUNCHES:
+    share, kernels = run.share_of(converting), sum(one.launches for one in converting)
+    if share < LEAST or kernels < MANY_LAUNCHES:
         return
     yield Insight(
         "repeated-conversions",
         "Convert types once instead of in every step",
-        f"{plural(kernels, 'kernel')} of {name} take {percent_text(100 * share)} of the kernel time",
+        f"{plural(kernels, 'kernel')} that convert to 16 bits or less take {percent_text(100 * share)} of the time",
         "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), convert inputs once "
         "before the loop, and let autocast keep its cache (no weight that changes within the step).",
-        place,
-        Gain(share * run.gpu_share, run.time_name, "the time of all conversions"),
+        main_line(converting),
+        Gain(share, run.time_name, "the time of all conversions"),
     )
-
-
-def _converting_ranges(trace: GpuTrace) -> tuple[str, int, float]:
-    """The operation that converts most, its kernels, and their seconds; where operations were recorded beside."""
-    ranges = {
-        name: [one for one in trace.ranges if operation_name(one.name) == name] for name in _CONVERSIONS
-    }
-    name, largest = max(ranges.items(), key=lambda item: sum(one.gpu_seconds for one in item[1]))
-    return name, sum(one.kernels for one in largest), sum(one.gpu_seconds for one in largest)

@@ -14,6 +14,8 @@ from profkit.analysis.timeline.records import Columns
 from profkit.core.types import Communication, DeviceCommunication, HostPauses, Kernel
 
 _NEVER = 1 << 62
+TOGETHER = 0.9  # of the calls of NCCL: so many overlap where the same ones of several devices are paired
+MANY = 10  # calls of one device: fewer are only paired with as many
 PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
 
 
@@ -176,24 +178,53 @@ class CommunicationSums:
         for number, device in enumerate(devices):
             beside = self._others[device].worked() if device in self._others else 0
             exposed = max(0, every[device].worked() - beside) / 1e9
-            waits = waiting[number] / 1e9 if waiting is not None else None
-            each.append(DeviceCommunication(device, self._nccl[device].worked() / 1e9, exposed, waits))
+            seconds = self._nccl[device].worked() / 1e9
+            waits = waiting[number] * seconds if waiting is not None else None
+            each.append(DeviceCommunication(device, seconds, exposed, waits))
         return Communication(
             fmean(one.seconds for one in each),
             fmean(one.exposed for one in each),
-            fmean(waiting) / 1e9 if waiting is not None else None,
+            fmean(one.waiting or 0.0 for one in each) if waiting is not None else None,
             calls=max(part.shape[1] for part in calls),
             kernel=self._table[max(spent, key=lambda what: spent[what].total)].name,
             devices=len(devices),
             by_device=tuple(each),
         )
 
-    def _waiting(self, calls: list[Any]) -> list[int] | None:
-        """Of each device for how long its calls wait for the last one; None where they cannot be paired."""
+    def _waiting(self, calls: list[Any]) -> list[float] | None:
+        """Of each device the share of its calls' time in which it waits for the last one; None: they cannot be paired.
+
+        A call ends on all devices at about the same time. A host that is ahead has launched more of them by the end of
+        what counts: those without a partner are taken for like the others.
+        """
         import numpy as np
 
-        names = [[self._table[what].name for what in part[2].tolist()] for part in calls]
-        if len(calls) < 2 or any(other != names[0] for other in names[1:]):
+        counts = [part.shape[1] for part in calls]
+        if len(calls) < 2 or (min(counts) < MANY and min(counts) < max(counts)):
             return None
-        last = np.max([part[0] for part in calls], axis=0)
-        return [int(np.clip(last - part[0], 0, part[1] - part[0]).sum()) for part in calls]
+        fewest = calls[counts.index(min(counts))]
+        paired = [part[:, _nearest(np.sort(part[1]), fewest[1])] for part in calls]
+        names = [[self._table[what].name for what in part[2].tolist()] for part in paired]
+        last = np.max([part[0] for part in paired], axis=0)
+        alike = [all(name == row[0] for name in row) for row in zip(*names, strict=True)]
+        together = (last <= np.min([part[1] for part in paired], axis=0)) & np.array(alike, dtype=bool)
+        if np.mean(together) < TOGETHER:
+            return None
+        spent = [np.maximum(part[1] - part[0], 1) for part in paired]
+        return [
+            float(np.minimum(np.maximum(last - part[0], 0), time).sum() / time.sum())
+            for part, time in zip(paired, spent, strict=True)
+        ]
+
+
+def _nearest(times: Any, wanted: Any) -> Any:
+    """Where in ascending `times` the one next to each that is wanted stands."""
+    import numpy as np
+
+    after = (
+        np.clip(np.searchsorted(times, wanted), 1, len(times) - 1)
+        if len(times) > 1
+        else np.zeros_like(wanted)
+    )
+    before = np.maximum(after - 1, 0)
+    return np.where(wanted - times[before] <= times[after] - wanted, before, after)

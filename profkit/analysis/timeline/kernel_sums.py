@@ -20,7 +20,7 @@ from profkit.analysis.timeline.origins import (
 )
 from profkit.analysis.timeline.products import growing_rows
 from profkit.analysis.timeline.records import Columns, Range, Tables, TransferKind
-from profkit.core.types import GpuLine, GpuTrace, HostMemory, HostOperation, Kernel, KernelTime, Transfer
+from profkit.core.types import ApiCall, GpuLine, GpuTrace, Kernel, KernelTime, Transfer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,7 +186,7 @@ class TransferSums:
             known = by_name.get(kind.name, Transfer(kind.name, 0, 0, 0.0))
             memory = known.memory
             if kind.memory is not None:
-                memory = (*memory, HostMemory(kind.memory, count, size, seconds))
+                memory = (*memory, Transfer(kind.memory, count, size, seconds))
             by_name[kind.name] = Transfer(
                 kind.name, known.count + count, known.bytes + size, known.seconds + seconds, memory
             )
@@ -221,21 +221,24 @@ class HostOperations:
             steps = np.searchsorted(moments, mine, side="right") - 1
             self._asked.setdefault((process, thread), set()).update(np.unique(steps).tolist())
 
-    def summed(self) -> dict[SourceLine, HostOperation]:
+    def summed(self) -> dict[SourceLine, ApiCall]:
         """Of each line the operation with most time."""
         import numpy as np
 
-        sums: dict[tuple[SourceLine, str], HostOperation] = {}
+        sums: dict[tuple[SourceLine, str], ApiCall] = {}
         for key, moments, numbers in self._origins.steps():
+            asked = self._asked.get(key)
+            if not asked:  # a thread of its own keeps nobody waiting
+                continue
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
             for step in np.flatnonzero(counts).tolist():
                 operation, backward_of, line = self._origins.origins[numbers[step]]
-                if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
+                if operation is None or line is None or backward_of or step in asked:
                     continue
-                known = sums.get((line, operation), HostOperation(operation, 0, 0.0))
+                known = sums.get((line, operation), ApiCall(operation, 0, 0.0))
                 seconds = known.seconds + float(spent[step]) / 1e9
-                sums[line, operation] = HostOperation(operation, known.calls + 1, seconds)
+                sums[line, operation] = ApiCall(operation, known.calls + 1, seconds)
         ranked = sorted(sums.items(), key=lambda item: item[1].seconds)
         return {line: one for (line, _), one in ranked}
 

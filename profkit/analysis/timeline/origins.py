@@ -231,23 +231,18 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     )
 
 
+_TOLD = ("operation", "operations", "backward_of", "file", "line", "function", "flops")
+
+
 def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     """With what `launched`, of the same configuration, says of its operation: of its launches only shares count."""
     if launched is None or time.operation is not None:
         return time
     share = time.launches / launched.launches if launched.launches else 0.0
-    return replace(
-        time,
-        operation=launched.operation,
-        operation_launches=round(share * launched.operation_launches),
-        operations=launched.operations,
-        backward_of=launched.backward_of,
-        file=launched.file,
-        line=launched.line,
-        function=launched.function,
-        flops=launched.flops,
-        lines=tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines),
-    )
+    lines = tuple(replace(one, launches=round(share * one.launches)) for one in launched.lines)
+    most = round(share * launched.operation_launches)
+    told = {name: getattr(launched, name) for name in _TOLD}
+    return replace(time, **told, operation_launches=most, lines=lines)
 
 
 _MODULE = re.compile(r"hlo_module=([^,#]+)")

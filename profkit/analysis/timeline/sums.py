@@ -8,25 +8,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.kernel_names.owner import computes_products
-from profkit.analysis.timeline.device_time import (
-    CommunicationSums,
-    Idle,
-    common_windows,
-    host_pauses,
-)
-from profkit.analysis.timeline.kernel_sums import (
-    Durations,
-    KernelSums,
-    LineSums,
-    TransferSums,
-)
-from profkit.analysis.timeline.origins import (
-    LaunchOrigin,
-    RangePaths,
-    SourceLine,
-    TimeWindows,
-    range_meaning,
-)
+from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
+from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
+from profkit.analysis.timeline.origins import LaunchOrigin, RangePaths, SourceLine, TimeWindows, range_meaning
 from profkit.analysis.timeline.products import operation_flops
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
 from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace, Kernel, KernelTime
@@ -80,11 +64,7 @@ class RangeSums:
     """Fed with the kernels that count."""
 
     def __init__(
-        self,
-        ranges: Sequence[Range],
-        windows: TimeWindows,
-        configurations: Sequence[Kernel],
-        lines: LineSums,
+        self, ranges: Sequence[Range], windows: TimeWindows, configurations: Sequence[Kernel], lines: LineSums
     ) -> None:
         self._table = configurations
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
@@ -121,46 +101,32 @@ class RangeSums:
 
     def _commonest(self, origins: Counter[int], kernel: Kernel) -> KernelTime | None:
         """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
-        every = origins.total()
         known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
-        launches: Counter[str | None] = Counter()
-        by_line: Counter[SourceLine] = Counter()
+        launches, of = Counter[str | None](), Counter[tuple[str | None, str | None]]()
+        lines = Counter[SourceLine | None]()
         for origin, count in known:
             launches[origin.operation] += count
-            if origin.line is not None:
-                by_line[origin.line] += count
-        named = {operation: count for operation, count in launches.items() if operation is not None}
-        if not known:
+            of[origin.operation, origin.backward_of] += count
+            lines[origin.line] += count
+        if not known or (not any(launches) and not any(lines)):
             return None
-        operation = max(named, key=lambda name: named[name]) if named else None
-        of: Counter[str | None] = Counter()
-        lines: Counter[SourceLine | None] = Counter()
-        for origin, count in known:
-            if origin.operation == operation:
-                of[origin.backward_of] += count
-                lines[origin.line] += count
-        line = _majority(lines)
-        if operation is None and not by_line:
-            return None
-        share = named[operation] / launches.total() if operation is not None else 0.0
-        flops = _mean_flops(known) if computes_products(kernel.name) else None
-        file, number, function = line if line is not None else (None, None, None)
-        each, most = every / launches.total(), round(share * every)
-        top = by_line.most_common(MOST_LINES)
-        places = tuple(GpuLine(*place, launches=round(count * each)) for place, count in top)
+        each = origins.total() / launches.total()
+        operation = next((name for name, _ in launches.most_common(2) if name is not None), None)
+        file, number, function = _majority(lines) or (None, None, None)
+        top = [(place, count) for place, count in lines.most_common(MOST_LINES) if place is not None]
         return KernelTime(
             kernel,
-            every,
+            origins.total(),
             0.0,
             operation=operation,
-            operation_launches=most,
-            operations=len(named),
-            backward_of=_majority(of),
+            operation_launches=round(each * launches[operation]) if operation is not None else 0,
+            operations=sum(name is not None for name in launches),
+            backward_of=_majority(Counter({back: n for (name, back), n in of.items() if name == operation})),
             file=file,
             line=number,
             function=function,
-            flops=flops,
-            lines=places,
+            flops=_mean_flops(known) if computes_products(kernel.name) else None,
+            lines=tuple(GpuLine(*place, launches=round(count * each)) for place, count in top),
         )
 
     def names(self) -> dict[int, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.analysis.timeline.origins import EVER, TimeWindows, marked_windows, range_meaning
-from profkit.analysis.timeline.records import TRANSFER, Columns, Range, Recording, Spool
+from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
 from profkit.core.types import Fact, GpuTrace
@@ -74,7 +74,9 @@ def _part_that_counts(
     order = launch_order(activities, [fills_memory(configuration.name) for configuration in table])
     if not len(order.sequence):
         return whole, None, ()
-    latest = _latest_loading(recording.ranges)
+    # Lines of the program are written in the first part of a run alone: half of them have to be in what counts.
+    lines = [one.start for one in recording.ranges if range_meaning(one.name, one.domain).line is not None]
+    latest = lines[len(lines) // 2] if lines else EVER[1]
     loads = np.searchsorted(order.times, [start for start, _ in loading.moments if start <= latest])
     steady = find_steady(order.sequence, order.weights, order.filling, loads.tolist())
     if steady is None:
@@ -89,13 +91,6 @@ def _part_that_counts(
     )
     bounds = bounds_with_copies(activities, order, steady)
     return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)
-
-
-def _latest_loading(ranges: Sequence[Range]) -> int:
-    """Until when loaded code is warm-up. Lines of the program are written in the first part of a run alone: half of
-    them have to be in what counts."""
-    lines = [entry.start for entry in ranges if range_meaning(entry.name, entry.domain).line is not None]
-    return lines[len(lines) // 2] if lines else EVER[1]
 
 
 def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[Fact]:

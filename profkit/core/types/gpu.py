@@ -70,7 +70,9 @@ class KernelTime:
     operation_launches: int = 0
     operations: int = 0  # different ones
     backward_of: str | None = None  # the forward operation whose backward pass that operation is a part of
-    file: str | None = None  # of the line that called that operation (in a backward pass, the forward one)
+    file: str | None = (
+        None  # of the line that launched most of it (in a backward pass, its forward operation)
+    )
     line: int | None = None
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
@@ -84,16 +86,6 @@ MemoryKind = Literal["pageable", "pinned", "managed"]
 
 
 @dataclass(frozen=True)
-class HostMemory:
-    """Those copies whose host side is memory of this kind."""
-
-    kind: MemoryKind
-    count: int
-    bytes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Transfer:
     """Copies (or memsets) of one kind: "host to device", "device to device", "memset"."""
 
@@ -101,12 +93,13 @@ class Transfer:
     count: int
     bytes: int
     seconds: float
-    memory: tuple[HostMemory, ...] = ()  # the host's side, most time first
+    # Those whose host side is memory of one kind (a MemoryKind), most time first
+    memory: tuple[Transfer, ...] = ()
 
 
 @dataclass(frozen=True)
-class HostOperation:
-    """An operation of a framework that the host computes: `aten::normal_ [64,3,256,256]`."""
+class ApiCall:
+    """What the host called: a function of the CUDA API, or a framework's operation, `aten::normal_ [64,3,256,256]`."""
 
     name: str
     calls: int
@@ -132,7 +125,7 @@ class GpuLine:
     kernel_seconds: float = 0.0
     waits: int = 0
     transfers: tuple[Transfer, ...] = ()
-    on_host: HostOperation | None = None
+    on_host: ApiCall | None = None
     rows: tuple[int, int, int] | None = None
     call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
 
@@ -159,15 +152,6 @@ class GpuRange:
     kernels: int  # launched inside
     gpu_seconds: float  # their time
     operation: bool = False  # nobody marked it: a framework writes one for each of its operations
-
-
-@dataclass(frozen=True)
-class ApiCall:
-    """One function of the CUDA API as the host called it."""
-
-    name: str
-    calls: int
-    seconds: float
 
 
 @dataclass(frozen=True)

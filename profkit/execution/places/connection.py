@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from profkit.core.codec import from_plain_data
 from profkit.core.errors import (
@@ -60,6 +60,7 @@ class PlaceLost(MachineError):
 class Hello:
     """What the Python at a place says of itself. `code`: every profkit that is there."""
 
+    event: Literal["hello"] = "hello"
     python: str = ""
     version: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
@@ -125,8 +126,6 @@ class Connection:
             raise PlaceUnreachable(lost.message, lost.fix) from lost
         try:
             self.hello = from_plain_data(Hello, hello)
-            if hello["event"] != "hello":
-                raise UnreadableReport(f"it says {hello['event'][:40]!r}")
         except UnreadableReport as error:
             raise PlaceUnreachable(
                 f"{self.place.title} does not answer as profkit does: {error.message}"

@@ -40,10 +40,6 @@ INTERRUPTED = 130
 EXACT = {"A100": "A100-40GB", "H100": "H100!"}
 
 
-class _Fault(Exception):
-    """Why there is no shell, and what to do about it."""
-
-
 def main(words: Sequence[str]) -> int:
     """Rent the container that the first word asks for, and run the others in it. The exit code of the shell."""
     request, command = json.loads(words[0]), words[1:]
@@ -52,26 +48,17 @@ def main(words: Sequence[str]) -> int:
     here = os.getcwd()
     sys.path[:] = [*(path for path in sys.path if path not in ("", here)), here]  # a modal.py may lie here
     try:
-        modal = _load_client()
-        try:
-            return _rent(modal, request, command)
-        except Exception as error:
-            words = " ".join(str(error).split())  # who has no token is told what makes one
-            raise _Fault(f"Modal says {type(error).__name__}: {words}") from error
-    except _Fault as fault:
-        print(fault, file=sys.stderr, flush=True)
-        return 3
+        return _rent(importlib.import_module("modal"), request, command)
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def _load_client() -> Any:
-    try:
-        return importlib.import_module("modal")
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "modal"
         reason = "the package modal is not installed" if absent else f"modal cannot be loaded: {error}"
-        raise _Fault(f"{reason} ({sys.executable} -m pip install 'modal>=1.6,<2')") from error
+        reason += f" ({sys.executable} -m pip install 'modal>=1.6,<2')"
+    except Exception as error:  # who has no token is told what makes one
+        reason = f"Modal says {type(error).__name__}: {' '.join(str(error).split())}"
+    print(reason, file=sys.stderr, flush=True)
+    return 3
 
 
 def _rent(modal: Any, request: dict[str, Any], command: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ from typing import IO, Any
 from profkit.core.errors import ProfkitError, Progress
 from profkit.core.process import adopt_orphans
 from profkit.core.types import Json
-from profkit.execution.child import WorkerClient, WorkerCommand, WorkerEnded
+from profkit.execution.child import WorkerClient, WorkerEnded
 from profkit.execution.places.files import send_folder
 
 BEAT_SECONDS = 1.0
@@ -53,27 +53,13 @@ class Home(Progress):
         """The files of a result, once; links and hidden files stay here."""
         send_folder(folder, parts, lambda data: self.send("data", data=base64.b64encode(data).decode()))
 
-    def begin(self, title: str, detail: str = "") -> None:
-        """As a Progress does."""
-        self.send("progress", call="begin", words=[title, detail])
-
-    def tick(self, seconds: float) -> None:
-        """Twice a second at most."""
-        if time.monotonic() - self._ticked > BEAT_SECONDS / 2:
+    def tell(self, call: str, *words: str | float) -> None:
+        """What a Progress is told; of ticks two a second at most."""
+        if call == "tick":
+            if time.monotonic() - self._ticked <= BEAT_SECONDS / 2:
+                return
             self._ticked = time.monotonic()
-            self.send("progress", call="tick", words=[seconds])
-
-    def move(self, detail: str) -> None:
-        """As a Progress does."""
-        self.send("progress", call="move", words=[detail])
-
-    def end(self, result: str) -> None:
-        """As a Progress does."""
-        self.send("progress", call="end", words=[result])
-
-    def note(self, text: str) -> None:
-        """As a Progress does."""
-        self.send("progress", call="note", words=[text])
+        self.send("progress", call=call, words=[*words])
 
 
 def serve(
@@ -137,9 +123,9 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
     out, asked = run / "out", queue.SimpleQueue[dict[str, Any]]()
     for name in ("logs", "tmp"):  # what a worker leaves that is killed goes with the run's folder
         (out / name).mkdir()
-    words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
+    words = [word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"]]
     env = {"TMPDIR": str(out / "tmp"), **data["env"]}
-    client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
+    client = WorkerClient(data["factory"], words, env=env, log=out / "log")
 
     def work(home: Home) -> Json:
         """Ends by the Ctrl-C that the end of the requests is."""

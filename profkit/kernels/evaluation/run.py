@@ -27,11 +27,11 @@ from profkit.core.types import (
     MeasuredCeilings,
     TestResult,
 )
-from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
+from profkit.execution.child import JobStatus, WorkerClient
 from profkit.execution.journal import Journal, open_journal
 from profkit.execution.places.kinds import words_of
 from profkit.execution.places.there import OUT
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.kernels.campaign import (
     Campaign,
     Code,
@@ -115,7 +115,7 @@ def _test(request: EvaluationRequest, campaign: Campaign[TestResult], elsewhere:
         [Job(test.id, {"test": codec.to_plain_data(test), "ceilings": ceilings}) for test in group]
         for _, group in groupby(left, key=lambda test: test.operation)
     ]
-    campaign.do(pool, JobQueue(groups), campaign.tick)
+    campaign.do(pool, groups, campaign.tick)
 
 
 def update_result(
@@ -157,7 +157,7 @@ def _judges(request: EvaluationRequest, logs: Path, env: Mapping[str, str]) -> l
     logs.mkdir(parents=True, exist_ok=True)
     names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
-    return [WorkerClient(judge_command(logs, {**env, **visible}, slot)) for slot, visible in enumerate(seen)]
+    return [judge_client(logs, {**env, **visible}, slot) for slot, visible in enumerate(seen)]
 
 
 def _slot_work(request: EvaluationRequest) -> SlotWork:
@@ -220,11 +220,11 @@ def _write(
 # ---------------------------------------------------------------- the judge's process
 
 
-def judge_command(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCommand:
-    """How a judge is started. Its threads wait asleep, unless the user has chosen how threads wait."""
+def judge_client(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerClient:
+    """A judge. Its threads wait asleep, unless the user has chosen how threads wait."""
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
-    return WorkerCommand(
+    return WorkerClient(
         JUDGE, (str(logs), slot, patient), env={**env, **waiting}, log=logs / f"judge-{slot}.log"
     )
 

@@ -19,9 +19,9 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Progress, UnreadableReport, UsageError
 from profkit.core.formatting import plural
 from profkit.core.types import CaseResult, CaseState, Fact, GridPoint, Json, MeasuredCeilings, SweepDocument
-from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
+from profkit.execution.child import JobStatus, WorkerClient
 from profkit.execution.journal import Journal
-from profkit.execution.pool import Job, JobOutcome, JobQueue, WorkerPool
+from profkit.execution.pool import Job, JobOutcome, WorkerPool
 from profkit.kernels.campaign import Campaign, open_campaign, resume_line
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
@@ -93,7 +93,7 @@ def _measure(
     before = f", {known} known already" if known else ""
     groups = [jobs_of(*each) for each in work]
     campaign.begin("sweep", f"{plural(cases, 'case')} to measure{before}", cases)
-    campaign.do(pool, JobQueue(groups), campaign.tick)
+    campaign.do(pool, groups, campaign.tick)
 
 
 def case_result(outcome: JobOutcome) -> CaseResult | None:
@@ -164,8 +164,7 @@ def _write_all(request: SweepRequest, progress: Progress, journal: Journal[CaseR
 def measuring_workers(request: SweepRequest) -> list[WorkerClient]:
     """A worker for each device; each sees that device alone."""
     arguments, log = (_device(request), *request.files), request.folder / LOG
-    commands = (WorkerCommand(MEASURES, arguments, env=env, log=log) for env in _environments(request))
-    return [WorkerClient(command) for command in commands]
+    return [WorkerClient(MEASURES, arguments, env=env, log=log) for env in _environments(request)]
 
 
 def slot_work(request: SweepRequest) -> SlotWork:

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.analysis.insights import find_insights
 from profkit.analysis.insights.gpu_calls import next_fast_length
-from profkit.core.types import Hotspot, Insight, Profile, ProfileKind, TimeSplit
+from profkit.core.types import GpuTrace, Hotspot, Insight, Kernel, KernelTime, Profile, ProfileKind, TimeSplit
 from tests.kernel_documents import document
 
 
@@ -42,3 +42,53 @@ def test_what_held_a_full_memory_is_told_by_line() -> None:
 def test_tuning_for_many_keys_is_told_and_for_a_few_is_not(keys: int, told: bool) -> None:
     spot = Hotspot("kernel", keys, None, keys, "/w/k.py", 9, counters={"configurations": 6.0})
     assert [one.rule for one in said("tuned-kernels", spot)] == ["autotuned-again"] * told
+
+
+PRODUCT, BY_VECTOR = "aten::mm [4096,64] x [64,4096]", "aten::mm [4096,4096] x [4096,1]"
+ONE_HOT, PICKED = "aten::scatter_ [512,20,5000], [512,20,1]", "aten::mm [10240,5000] x [5000,128]"
+EVALUATED, TRAINED = (f"aten::addmm [512] + [{rows},128] x [128,512]" for rows in (50000, 512))
+BACKWARD = "aten::mm [512,128] x [128,512]"
+
+
+@pytest.mark.parametrize(
+    ("operations", "title"),
+    [
+        ((PRODUCT, BY_VECTOR), "Multiply from the right: a @ (b @ c)"),
+        ((PRODUCT, "aten::mv [4096,4096] x [4096]"), "Multiply from the right: a @ (b @ c)"),
+        ((PRODUCT, "aten::mm [1,4096] x [4096,4096]"), "Multiply from the left: (a @ b) @ c"),
+        ((PRODUCT, BY_VECTOR, "aten::_softmax [4096,4096]"), None),  # something is done to what is made
+        (("aten::addmm [4096] + [4096,64] x [64,4096]", BY_VECTOR), None),
+        (("aten::mm [4096,4096] x [4096,8]", "aten::mm [4096,8] x [8,4096]"), None),  # the better order
+        ((PRODUCT, "aten::mm [64,4096] x [4096,64]"), None),  # of something else
+        ((ONE_HOT, PICKED), "Pick rows by their index: torch.nn.functional.embedding(index, weight)"),
+        ((ONE_HOT, "aten::mm [5000,10240] x [10240,128]"), None),  # sums of rows
+        (("aten::scatter_ [10240,5000], [10240,8]", PICKED), None),  # eight of a row
+        (("aten::scatter_ [10240,8], [10240,1]", "aten::mm [10240,8] x [8,128]"), None),
+        # a gradient that goes straight through to the softmax
+        ((ONE_HOT, PICKED, "aten::_softmax [10240,5000]", "aten::sub [10240,5000], [10240,5000]"), None),
+        ((EVALUATED, (BACKWARD, TRAINED)), "50,000 rows are evaluated in each step, which trains with 512"),
+        ((EVALUATED, (BACKWARD, EVALUATED)), None),
+        ((TRAINED, (BACKWARD, EVALUATED)), None),
+    ],
+)
+def test_products_that_need_not_be_are_told_by_their_shapes(
+    operations: tuple[str | tuple[str, str], ...], title: str | None
+) -> None:
+    pairs = [(one, None) if isinstance(one, str) else one for one in operations]
+    kernels = tuple(
+        KernelTime(
+            Kernel(f"gemm{number}", (1,), (32,)),
+            9,
+            0.1,
+            operation=made,
+            operations=1,
+            backward_of=of,
+            file="/w/a.py",
+            line=3,
+        )
+        for number, (made, of) in enumerate(pairs)
+    )
+    trace = GpuTrace("nsys", kernels, span=1.0, busy=0.9, order=tuple(range(len(kernels))), repeats=9)
+    found = [one for one in find_insights(replace(document({}), trace=trace)) if one.where.file]
+    rules = ("product-order", "one-hot-product", "evaluated-each-step")
+    assert [one.title for one in found if one.rule in rules] == ([title] if title is not None else [])

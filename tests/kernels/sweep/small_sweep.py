@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import CaseResult, MeasuredCeilings
-from profkit.execution.child import WorkerClient, WorkerCommand
+from profkit.execution.child import WorkerClient
 from profkit.kernels.sweep import run
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 from tests.journals import DEVICE, store_sweep
@@ -87,7 +87,7 @@ class InProcess(WorkerClient):
     """A worker that measures in the process of the tests: what is not about processes needs none to start."""
 
     def __init__(self) -> None:
-        super().__init__(WorkerCommand(""))
+        super().__init__("")
         self._worker: Any = None
 
     @property

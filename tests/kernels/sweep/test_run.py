@@ -21,7 +21,7 @@ from small_sweep import in_process as in_process
 from profkit.core import codec
 from profkit.core.errors import MachineError, Silent, UnreadableReport
 from profkit.core.types import CaseResult, GridPoint
-from profkit.execution.child import JobStatus, WorkerClient, WorkerCommand
+from profkit.execution.child import JobStatus, WorkerClient
 from profkit.execution.pool import JobOutcome
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import request as journals
@@ -123,7 +123,7 @@ def test_an_interpreter_without_torch_is_told_with_its_fix(
     bare = tmp_path / "python"
     bare.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
     bare.chmod(0o755)
-    clients = [WorkerClient(WorkerCommand("", python=str(bare), log=tmp_path / "log"))]
+    clients = [WorkerClient("", python=str(bare), log=tmp_path / "log")]
     monkeypatch.setattr(run, "measuring_workers", lambda _: clients)
     with pytest.raises(MachineError) as fault:
         run_sweep(request_for(tmp_path / "out", "PyTorch"), Silent())

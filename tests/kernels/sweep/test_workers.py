@@ -19,7 +19,7 @@ from small_sweep import InProcess, request_for
 from small_sweep import in_process as in_process
 
 from profkit.core.errors import MachineError, Silent
-from profkit.execution.child import WorkerClient, WorkerCommand
+from profkit.execution.child import WorkerClient
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations.registry import register_files
 from profkit.kernels.sweep import run
@@ -138,7 +138,7 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
     request = replace(request_for(tmp_path / "out", "PyTorch"), gpus=("0", "1", "2"))
     request = replace(request, grid=replace(request.grid, dimensions=tuple(range(8, 24))))
     assert len(run.measuring_workers(request)) == 3
-    clients = [InProcess(), WorkerClient(WorkerCommand("", python="/bin/false")), InProcess()]
+    clients = [InProcess(), WorkerClient("", python="/bin/false"), InProcess()]
     monkeypatch.setattr(run, "measuring_workers", lambda _: clients)
     notes = Notes()
     document = run_sweep(request, notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import linecache
@@ -95,10 +96,18 @@ class JaxCompiler:
     def __init__(self, out: str) -> None:
         self._out = out
         self._compiled: dict[tuple[str, int, str, str], list[float]] = {}
+        self._kernels: list[list[object]] = []
 
     def start(self) -> None:
         """Hear of compilations from here on."""
         importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
+        atexit.register(self._note_kernels)  # before what jax has registered, which lets go of its programs
+
+    def _note_kernels(self) -> None:
+        if not self._compiled:  # to ask for its devices would begin to use them
+            return
+        with suppress(Exception):
+            self._kernels = kernel_lines(sys.modules["jax"].devices()[0].client, is_foreign)
 
     def _hear(self, event: str, seconds: float, **about: Any) -> None:
         if not event.endswith("/backend_compile_duration"):
@@ -116,11 +125,8 @@ class JaxCompiler:
         again = [(key, found) for key, found in self._compiled.items() if len(found) > 1]
         again.sort(key=lambda one: -sum(one[1]))
         rows = [[*key, len(found) - 1, sum(found) / len(found)] for key, found in again[:MOST_ROWS]]
-        kernels: list[list[object]] = []
-        with suppress(Exception):
-            kernels = kernel_lines(sys.modules["jax"].devices()[0].client, is_foreign)
-        if rows or kernels:
-            add_to_file(self._out, jax=rows, kernels=kernels)
+        if rows or self._kernels:
+            add_to_file(self._out, jax=rows, kernels=self._kernels)
 
 
 # ------------------------------------------------------------ which line each kernel of XLA stands for
