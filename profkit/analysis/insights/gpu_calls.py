@@ -22,10 +22,8 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
-REPLAYS, BACK = (
-    2,
-    0.2,
-)  # of a graph that was worth a capture; of what managed memory moves one way, and back again
+REPLAYS = 2  # of a graph that was worth a capture
+BACK = 0.2  # of what managed memory moves one way, and back again
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
 PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
 FEW = 1000  # times as many elements are added as there are places for them

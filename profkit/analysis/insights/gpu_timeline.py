@@ -28,7 +28,7 @@ from profkit.analysis.insights.gpu_lines import (
     works_on_attention,
 )
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place, Transfer
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -112,17 +112,19 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     both = min(ways.values()) >= BOTH * max(ways.values())
     hidden = kernels + sum(ways.values()) - max(kernels, *ways.values()) if both else kernels
     first = max(copies, key=lambda one: one.seconds)
-    memory = _memory_seconds(copies)
-    pageable = memory["pageable"] > 0.5 * seconds
+    held = [memory for one in copies for memory in one.memory if memory.seconds > 0]
+    parts = {kind: sum(one.seconds for one in held if one.kind == kind) for kind in ("pageable", "pinned")}
+    kind = next((kind for kind, value in parts.items() if value > 0.5 * seconds), "")
+    memory = f", {percent_text(100 * parts[kind] / seconds)} of that time with {kind} memory" if kind else ""
     way = "to" if first.kind == "host to device" else "back"
     evidence = (
         f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} between "
         f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
-        f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(memory, seconds)}"
+        f"{format_quantity(moved / seconds, 'B/s')}{memory}"
     )
-    pins = pageable and run.framework != "jax"  # which has pinned buffers of its own
-    lead = _PAGEABLE if pins else "Pin the host's memory:" if memory["pinned"] <= 0.5 * seconds else ""
-    pin = f"{lead} {run.in_words(f'pin.{way}')} " if lead and run.framework != "jax" else ""
+    pins = kind == "pageable" and run.framework != "jax"  # which has pinned buffers of its own
+    lead = _PAGEABLE if pins else "Pin the host's memory:"
+    pin = f"{lead} {run.in_words(f'pin.{way}')} " if kind != "pinned" and run.framework != "jax" else ""
     if hidden >= exposed / 2:
         yield Insight(
             "exposed-copies",
@@ -140,22 +142,6 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             f"{pin}{words(f'less.{way}', 'program')}",
             gain=Gain(exposed, run.time_name, "as if nothing were copied"),
         )
-
-
-def _memory_seconds(copies: Sequence[Transfer]) -> dict[str, float]:
-    """The time of the copies by the memory on the host's side, as far as it is told."""
-    seconds: dict[str, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
-    for transfer in copies:
-        for memory in transfer.memory:
-            seconds[memory.kind] = seconds.get(memory.kind, 0.0) + memory.seconds
-    return seconds
-
-
-def _memory_text(seconds: dict[str, float], total: float) -> str:
-    """Which memory most of that was."""
-    if seconds["pageable"] > 0.5 * total:
-        return f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory"
-    return ", with pinned memory" if seconds["pinned"] > 0.5 * total else ""
 
 
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
@@ -180,7 +166,9 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         return
     each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
-    slowed_text = _slowed_text(trace, slowed)
+    slowed_text = (
+        f"; {format_quantity(slowed, 's')} that the trace itself took are left out" if slowed else ""
+    )
     line = _launching_line(trace)
     place = place_of_line(line) if line is not None else looping_place(run)
     waits = next(device_sync(run), None)
@@ -248,15 +236,6 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         words(name, "program"),
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
-    )
-
-
-def _slowed_text(trace: GpuTrace, seconds: float) -> str:
-    if not trace.operations:
-        return ""
-    return (
-        f"; {format_quantity(seconds, 's')} are left out, since the trace itself slowed the host: it wrote "
-        f"{plural(trace.operations, 'operation')}"
     )
 
 

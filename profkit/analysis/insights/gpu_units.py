@@ -198,8 +198,7 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
         f"kernels load single elements, since rows are not aligned to 16 bytes{how}",
         words("unaligned-matrix-product")
         if odd is None
-        else f"Make it {padded:,} where the tensor is made (vocabulary, hidden size, batch) and leave the rest unused; "
-        "then the library takes kernels that load 16 bytes at a time.",
+        else words("unaligned-matrix-product.known").format(padded=padded),
         Gain(
             left * run.gpu_share, run.time_name, "these products, until DRAM or the tensor cores limit them"
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
 from profkit.analysis.insights.host_memory import (
     EACH_MISSES,
     MEMORY_SECONDS,
@@ -83,8 +83,7 @@ def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
         "tree-compare",
         "Keys are looked up in a tree, and compared at each step down",
         f"{100 * share:.0f} % of the samples are in the tree and in {first.function[:60]}",
-        "a hash table (std::unordered_map, HashMap) finds a key in about one comparison; small numbers as keys instead "
-        "of texts; a sorted array where nothing is added any more",
+        words("tree-compare", "host"),
     )
 
 
@@ -197,8 +196,7 @@ def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
         "Use fewer threads",
         f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
         f"keep their processors busy with it",
-        "The work between two barriers is too small, or there are fewer free processors than threads. Try "
-        "OMP_NUM_THREADS=1 (torch.set_num_threads), leave busy processors out, and give each parallel part more work.",
+        words("spinning-threads", "host"),
         gain=Gain(
             share,
             "the CPU time",
@@ -221,8 +219,7 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
         "Take locks less often",
         f"{percent_text(100 * share)} of the samples are in taking and giving up locks ({locking[0].function}), by "
         f"{split.thread_count} threads",
-        "Give each thread data of its own and add it up at the end; take the lock once for many steps; several locks, "
-        "each for a part of the data; atomic operations for single counters.",
+        words("lock-contention", "host"),
         hottest_place(run),
         Gain(share, "the CPU time", "as if locks took none"),
     )
