@@ -24,19 +24,9 @@ EACH_CYCLE = 3.0  # instructions of code that waits for nothing
 PART_COSTS = 0.4  # of the cycles of a simulated part
 _PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
 _PART_SAYS = {
-    "mispredicted-branches": (
-        "Avoid the branch that depends on the data",
-        "arithmetic, masks, min and max or a table in its place; sort or group the data by case first",
-    ),
-    "memory-latency": (
-        "Each load waits for the one before it",
-        "elements side by side in an array instead of a list or a tree; several chains at once; smaller nodes",
-    ),
-    "strided-access": (
-        "Use all of each cache line: walk memory in order",
-        "exchange the loops, so that the inner one walks along the row, or work in blocks that fit the cache; an array "
-        "for each field of large records",
-    ),
+    "mispredicted-branches": "Avoid the branch that depends on the data",
+    "memory-latency": "Each load waits for the one before it",
+    "strided-access": "Use all of each cache line: walk memory in order",
 }
 ALLOCATING = 0.3  # of a line's time
 _ALLOCATES = re.compile(
@@ -157,16 +147,15 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
         )
     if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
         return None  # memory is walked in order
-    title, change = _PART_SAYS[rule]
     counted = format_quantity(line.get(of, 0.0), "count")
     rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
     return say(
         spot,
         rule,
-        title,
+        _PART_SAYS[rule],
         f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
         "first time that the program came here",
-        change,
+        words(f"{rule}.counted", "host"),
         spot.share * share,
     )
 
