@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu import NO_KERNEL
-from profkit.analysis.summaries.readings import absent_reading
+from profkit.analysis.summaries.readings import absent_reading, best_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
-from profkit.analysis.targets.target import Target, TargetContext, surest_reading, threshold_of
+from profkit.analysis.targets.target import Target, TargetContext, threshold_of
 from profkit.core.types import (
     RUN,
     Fact,
@@ -70,7 +70,7 @@ def evaluate_kernel_targets(
         uncounted = _uncounted(document, target, RUN, count)
         for kernel, share in zip(document.kernels, shares, strict=True):
             own = by_scope.get(kernel.scope, [])
-            reading = surest_reading(own, target.metric, [kernel.scope])
+            reading = best_reading(own, target.metric, [kernel.scope])
             if reading is None and not target.always:
                 rest += 0.0 if own else share  # counted and without such a value: that is no open question
                 continue

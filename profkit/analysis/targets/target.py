@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from profkit.analysis.summaries.kernels import FULL, longest_stalls, occupancy_limiters
+from profkit.analysis.summaries.readings import best_reading
 from profkit.core.types import (
-    QUALITY_ORDER,
     RUN,
     Bound,
     Fact,
@@ -152,16 +152,6 @@ class TargetContext:
     kernel: KernelBottleneck | None = None
 
 
-def surest_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
-    """The best known reading of the metric `name` in the first of `scopes` that has one."""
-    candidates = [r for r in readings if r.metric == name and r.scope in scopes]
-    return min(
-        candidates,
-        key=lambda r: (scopes.index(r.scope), r.doubt is not None, QUALITY_ORDER[r.quality]),
-        default=None,
-    )
-
-
 def applicable_conditions(
     conditions: Sequence[Condition], scope: Scope, readings: Sequence[Reading]
 ) -> tuple[Condition, ...]:
@@ -192,7 +182,7 @@ def evaluate_condition(
     for name in (condition.metric, condition.times, condition.over):
         if name is not None:
             known = [r for r in readings if r.value is not None and r.doubt is None]
-            reading = surest_reading(known, name, around)
+            reading = best_reading(known, name, around)
             if reading is None:
                 return None, None
             values.append(reading)
