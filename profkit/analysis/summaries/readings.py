@@ -70,8 +70,8 @@ def surest_readings(document: RunDocument) -> dict[str, Reading]:
     """Of each metric the surest reading of the whole run, or of its region; contradicted ones are left out."""
     scopes = set(main_scopes(document))
     known = [r for r in document.readings if r.value is not None and r.doubt is None and r.scope in scopes]
-    ranked = sorted(reversed(known), key=lambda r: QUALITY_ORDER[r.quality], reverse=True)
-    return {reading.metric: reading for reading in ranked}
+    ranked = sorted(known, key=lambda r: QUALITY_ORDER[r.quality])
+    return {reading.metric: reading for reading in reversed(ranked)}
 
 
 def mixed_quality(qualities: Iterable[Quality]) -> Quality:
