@@ -15,7 +15,6 @@ from profkit.analysis.targets.target import (
     RooflineSide,
     Target,
     TargetContext,
-    applicable_conditions,
     evaluate_condition,
     explain_miss,
     is_met,
@@ -103,7 +102,10 @@ def verdict_on(
 
     def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, Fact] | None:
         """Of those to be asked the first that is answered so, and why."""
-        for condition in applicable_conditions(conditions, reading.scope, readings):
+        for condition in conditions:
+            told = condition.without and best_reading(readings, condition.without, [reading.scope])
+            if told and told.value is not None and told.doubt is None:
+                continue
             holds, looked_at = evaluate_condition(condition, reading.scope, readings, context)
             if holds in answers:
                 return condition, _condition_fact(condition, looked_at, context)

@@ -152,18 +152,6 @@ class TargetContext:
     kernel: KernelBottleneck | None = None
 
 
-def applicable_conditions(
-    conditions: Sequence[Condition], scope: Scope, readings: Sequence[Reading]
-) -> tuple[Condition, ...]:
-    """Those that are to be asked: not where the metric is told that one is only asked `without`."""
-    if all(condition.without is None for condition in conditions):  # a sweep has thousands of scopes
-        return tuple(conditions)
-    metrics = {r.metric for r in _known_readings(readings, scope)}
-    return tuple(
-        condition for condition in conditions if condition.without is None or condition.without not in metrics
-    )
-
-
 def evaluate_condition(
     condition: Condition, scope: Scope, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[bool | None, LookedAt | None]:
