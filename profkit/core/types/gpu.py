@@ -131,17 +131,6 @@ class GpuLine:
 
 
 @dataclass(frozen=True)
-class KernelLine:
-    """A line of the program that a kernel of a compiled module stands for, as the compiler says it."""
-
-    kernel: str
-    module: str
-    file: str
-    line: int
-    function: str | None = None
-
-
-@dataclass(frozen=True)
 class GpuRange:
     """One NVTX range (or region) by name, all its entries together."""
 
