@@ -77,9 +77,8 @@ class KernelTime:
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
     flops: float | None = None
-    lines: tuple[
-        GpuLine, ...
-    ] = ()  # that launched it most often, whatever the operation: `launches` alone are told
+    # that launched it most often, whatever the operation: `launches` alone are told
+    lines: tuple[GpuLine, ...] = ()
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
