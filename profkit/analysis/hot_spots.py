@@ -17,7 +17,6 @@ from profkit.core.types import (
     CodeLine,
     HotSpot,
     Hotspot,
-    LineCode,
     LineSamples,
     Place,
     Profile,
@@ -146,11 +145,6 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
     return spots
 
 
-def _is_head(code: LineCode | None) -> bool:
-    """Whether a line begins a function: the cost of a call is seen there, and its work in the others."""
-    return code is not None and code.text.startswith(("def ", "async def ", "class "))
-
-
 def _rows(sampled: SampledTime) -> list[_Row]:
     """Each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
     rows = [_Row(line) for line in sampled.lines]
@@ -255,7 +249,8 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
         if part < LEAST or taken < own.own * LEAST:
             continue
         left -= part
-        looked_at = (one for one in _all_lines(document) if one.function.rpartition(".")[2] == inner.function)
+        every = (one for sampled in document.sampled for one in sampled.lines)
+        looked_at = (one for one in every if one.function.rpartition(".")[2] == inner.function)
         seen = max(looked_at, key=lambda one: one.looks, default=line)
         place = CodeLine(line.function, line.file, line.line, 0.0)
         function = seen.function if seen is not line else inner.function
@@ -281,11 +276,6 @@ def _is_by(edge: Hotspot, line: LineSamples) -> bool:
     return own or (edge.function in COMPREHENSIONS and edge.line == line.line)
 
 
-def _all_lines(document: RunDocument) -> Iterator[LineSamples]:
-    for sampled in document.sampled:
-        yield from sampled.lines
-
-
 def _by_importance(group: Sequence[_Row]) -> list[_Row]:
     """The line that stands for a function first: of those with a good part of its time one that may be slow by itself.
 
@@ -300,7 +290,9 @@ def _by_importance(group: Sequence[_Row]) -> list[_Row]:
         if "element" in kinds:  # counts[key] += 1
             kinds.discard("grow")
         slow = telling and not kinds.isdisjoint(_SLOW)
-        return _is_head(code), not slow, -row.seconds
+        # The cost of a call is seen where a function begins, and its work in the other lines.
+        is_head = code is not None and code.text.startswith(("def ", "async def ", "class "))
+        return is_head, not slow, -row.seconds
 
     return sorted(group, key=order)
 
@@ -324,13 +316,11 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         line.arguments,
         line.variables,
         line.ranks if len(line.ranks) > 1 else {},
-        _caller_text(caller) if caller is not None and caller.function != line.function else None,
+        f"{caller.function}, {_path(caller).rpartition('/')[2]}:{caller.line}"
+        if caller is not None and caller.function != line.function
+        else None,
         partial=any(profile.partial for profile in document.profiles),
     )
-
-
-def _caller_text(line: CodeLine) -> str:
-    return f"{line.function}, {_path(line).rpartition('/')[2]}:{line.line}"
 
 
 def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:

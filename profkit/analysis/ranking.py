@@ -198,15 +198,15 @@ def results_by_shape(group: ComparisonGroup) -> dict[GridPoint, ShapeResult]:
 
 def _shape_result(results: Sequence[CaseResult]) -> ShapeResult:
     fastest = min(results, key=lambda result: result.median or 0.0)
-    slower = [r for r in results if r is not fastest and _is_slower(r, fastest)]
+    best = _time_interval(fastest)
+    slower = [
+        result
+        for result in results
+        if result is not fastest and decide(ratio_interval(best, _time_interval(result)), 0.0) == "different"
+    ]
     winners = tuple(r.implementation for r in results if r not in slower)
     behind = min((r.median or 0.0 for r in slower), default=None)
     return ShapeResult(winners, behind / fastest.median if behind and fastest.median else None)
-
-
-def _is_slower(result: CaseResult, fastest: CaseResult) -> bool:
-    interval = ratio_interval(_time_interval(fastest), _time_interval(result))
-    return decide(interval, 0.0) == "different"
 
 
 def _time_interval(result: CaseResult) -> Interval:

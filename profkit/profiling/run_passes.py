@@ -386,14 +386,14 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
         if planned.skipped is not None:
             continue
+        finish = planned.steps[0].finish if planned.steps else 0.0
         if seconds > left and planned.least is not None and left >= planned.least:
-            finish = planned.steps[0].finish if planned.steps else 0.0
             seconds = left
             planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
             passes[place] = planned
         if seconds <= left:
             if planned.limit is not None:  # what takes longer than was thought ends with the budget
-                passes[place] = replace(planned, limit=min(planned.limit, max(left, 1.3 * seconds)))
+                passes[place] = replace(planned, limit=min(planned.limit, max(left - finish, seconds)))
             left -= seconds
         else:
             passes[place] = replace(

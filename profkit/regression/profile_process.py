@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import json
 import math
 import os
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from profkit.analysis.metrics.catalogue import metric
+from profkit.analysis.targets.load import metric_name
 from profkit.analysis.targets.yaml_text import YamlValue
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, option_of, writing
@@ -257,12 +256,7 @@ def section(
     """
     hints = get_type_hints(kind, include_extras=True)
     fields = {f.name: f for f in dataclasses.fields(kind) if f.name not in also and _is_option(hints[f.name])}
-    content = value.mapping(what)
-    for key, item in content.items():
-        if key not in (*fields, *also):
-            close = difflib.get_close_matches(key, (*fields, *also), n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            item.refuse(f"{what} has no key {key!r}{hint}", f"one of: {', '.join((*fields, *also))}")
+    content = value.mapping(what, (*fields, *also))
     given = {key: content[key] for key in fields if key in content and content[key].content is not None}
     for name, one in fields.items():
         needed = one.default is one.default_factory is dataclasses.MISSING
@@ -341,15 +335,6 @@ def _variables(value: YamlValue, key: str) -> dict[str, str]:
         if not name or "=" in name or "\0" in name:
             item.refuse(f"{key}: {name!r} is no name of a variable", 'NAME: "value"')
     return {name: _word(item, f"{key}: {name}") for name, item in value.mapping(key).items()}
-
-
-def metric_name(value: YamlValue, key: str) -> str:
-    """The name of a metric that is known."""
-    name = text(value, key)
-    try:
-        return metric(name).name
-    except UsageError as error:
-        value.refuse(f"{key}: {error.message}", "profkit/analysis/metrics/catalogue.yaml lists all names")
 
 
 Seconds: TypeAlias = Annotated[float, _seconds]

@@ -150,7 +150,8 @@ def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | No
     driver = next((gpu.driver for gpu in gpus if gpu.driver), None) or facts.get("driver")
     values: dict[str, str | None] = {
         "driver.major": driver.partition(".")[0] if driver else None,
-        "driver.version": _major_and_minor(driver),
+        # One tool says 580.159, another 580.159.04.
+        "driver.version": ".".join(driver.split(".")[:2]) if driver else None,
         "cuda.version": facts.get("CUDA"),
     }
     if not gpus:
@@ -249,11 +250,6 @@ def _text(value: int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _major_and_minor(version: str | None) -> str | None:
-    """The first two parts of a version: one tool says 580.159, another 580.159.04."""
-    return ".".join(version.split(".")[:2]) if version else None
-
-
 ID_LENGTH = 12  # hexadecimal digits: two of a thousand machines share one in 1 of 500 million fleets
 
 
@@ -297,10 +293,7 @@ class ComparedField:
 def all_fields() -> Mapping[str, ComparedField]:
     """Every field by its name, in the order of the file."""
     rows = load_yaml(Path(__file__).with_name("fields.yaml"))
-    return {
-        name: ComparedField(name, row["tier"], row["of"], row["title"], row["why"])
-        for name, row in rows.items()
-    }
+    return {name: ComparedField(name, **row) for name, row in rows.items()}
 
 
 _WEIGHT: dict[Tier, int] = {"must": 0, "should": 1}

@@ -183,6 +183,7 @@ def scores_of(
     timed = [result for result in document.results if is_timed_well(result)]
     fallen = sum(result.status in FAILED and result.test.timed for result in document.results)
     rates = [one.pass_rate for one in counted if one.pass_rate is not None]
+    ended = Counter(result.status for result in document.results)
     return EvaluationScores(
         operations=len(operations),
         counted_operations=len(counted),
@@ -191,19 +192,13 @@ def scores_of(
         counted_tests=sum(map(counts, document.results)),
         passed_tests=sum(result.status == "passed" for result in document.results),
         skipped_tests=sum(result.status == "skipped" for result in document.results),
-        statuses=status_counts(document),
+        statuses={status: ended[status] for status in STATUSES if ended[status]},
         correctness_score=sum(one.correct for one in counted) / len(counted) if counted else None,
         mean_pass_rate=sum(rates) / len(rates) if rates else None,
         geomean=mean_speedup(timed, document.floor),
         geomean_with_fallback=mean_speedup(timed, document.floor, unchanged=fallen),
         words=Counter(one.speedup.word for one in operations if one.speedup is not None),
     )
-
-
-def status_counts(document: EvaluationDocument) -> Mapping[TestStatus, int]:
-    """How many tests ended so, in the order of STATUSES, without those that none did; they add up to all tests."""
-    counts = Counter(result.status for result in document.results)
-    return {status: counts[status] for status in STATUSES if counts[status]}
 
 
 # ---------------------------------------------------------------- fast_p
@@ -219,12 +214,7 @@ def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
     counted = [one for one in operations if one.counted]
     if not any(one.speedup is not None and one.speedup.low is not None for one in counted):
         return None
-    return sum(surely_faster_than(one) > p for one in counted) / len(counted)
-
-
-def surely_faster_than(operation: OperationResult) -> float:
-    """How many times as fast as PyTorch a correct operation is at least; 0 of all others."""
-    return least_speedup(operation.speedup) if operation.correct else 0.0
+    return sum(one.correct and least_speedup(one.speedup) > p for one in counted) / len(counted)
 
 
 # ---------------------------------------------------------------- a closer look

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, KernelOwner, kernel_owner, owner_title
-from profkit.core.types import Fact, Reading, RunDocument
+from profkit.core.types import Fact, RunDocument
 
 # As the targets of a run have it: from these shares of a measured peak, in %, the one or the other is what limits.
 MEMORY_LIMITS, ARITHMETIC_LIMITS = 60.0, 50.0
@@ -52,12 +52,8 @@ def insight_of(document: RunDocument) -> Fact | None:
 
 
 def _largest(document: RunDocument, metric: str) -> float | None:
-    values = [r.value for r in document.readings if r.metric == metric and _belongs_to_call(r)]
-    return max((value for value in values if value is not None), default=None)
-
-
-def _belongs_to_call(reading: Reading) -> bool:
-    return reading.scope.kind in ("region", "run")
+    of_call = (r.value for r in document.readings if r.metric == metric and r.scope.kind in ("region", "run"))
+    return max((value for value in of_call if value is not None), default=None)
 
 
 DECOY_SHARE = 0.05  # of the device's time, and less: the kernels of others do the work

@@ -89,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     Rule("uneven-l2-slices", gpu_latency.uneven_slices),
     Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
     Rule("device-heap", gpu_latency.device_heap),
+    Rule("lone-threads", gpu_latency.lone_threads),
     Rule("divergent-warps", gpu_latency.divergent_warps),
     Rule("small-grid", gpu_launch.small_grid),
     Rule("last-wave", gpu_launch.last_wave),

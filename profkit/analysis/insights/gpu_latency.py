@@ -26,6 +26,7 @@ SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kern
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
 ALWAYS, LITTLE = 90.0, 10.0  # % of the time that a slice works, and of the peak of L2 and DRAM meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
+ALONE, LEFT_ALONE = 25.0, 0.35  # % of a warp's threads, and of the warps that were launched
 IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
 HEAP = 0.5  # of L1's sectors: with less the heap is not what a kernel does
 MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
@@ -280,6 +281,29 @@ def _share_of_others(kernel: KernelEvidence) -> float:
     name = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{}.sum"
     own = sum(kernel.counters.get(name.format(way), every) for way in ("ld", "st"))
     return 1 - own / every if every else 0.0
+
+
+def lone_threads(run: RunEvidence) -> Iterator[Insight]:
+    """Blocks of which most threads are done long before a few that go on alone."""
+    for kernel in run.kernels:
+        values = kernel.values
+        active, running = values.get("warp.execution_efficiency"), values.get("occupancy.achieved")
+        launched = values.get("occupancy.theoretical", 100.0) * min(1.0, values.get("launch.waves", 0.0))
+        if active is None or running is None or kernel.owner not in OWN_CODE or filled_share(values) < 1:
+            continue
+        if active <= ALONE and running <= LEFT_ALONE * launched:
+            yield insight_on(
+                "lone-threads",
+                kernel,
+                "Let all threads of a block share this work: few of them are left to do it",
+                f"{percent_text(active)} of a warp's threads are active on average, and {percent_text(running)} of the "
+                f"warps run, where {percent_text(launched)} were launched",
+                words("lone-threads"),
+                bounded_gain(
+                    run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
+                ),
+                ("warp.execution_efficiency", "occupancy.achieved"),
+            )
 
 
 def divergent_warps(run: RunEvidence) -> Iterator[Insight]:

@@ -138,7 +138,9 @@ def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
     for made in filter(None, (_ONE_HOT.match(one.operation or "") for one in run.times)):
         size, classes = prod(map(int, (made[1] + made[2]).split(","))), int(made[2])
         for _, share, place in by_operation(run, functools.partial(_works_on, size)):
-            if (size, classes) not in taken or classes < CLASSES:
+            beside = {(one.operation or "").split(" ")[0] for one in run.times if _works_on(size, one)}
+            through = {"aten::_softmax", "aten::sub"} <= beside  # straight: the gradient goes to all classes
+            if (size, classes) not in taken or classes < CLASSES or through:
                 break
             yield Insight(
                 "one-hot-product",
@@ -159,24 +161,16 @@ def _works_on(size: int, kernel: KernelTime) -> bool:
 
 def product_order(run: RunEvidence) -> Iterator[Insight]:
     """Two products, one of the other's result, that need far fewer multiplications the other way round."""
-    kernels = [one for one in run.times if one.backward_of is None]
-    every = [
-        (one, product_dims(one))
-        for one in kernels
-        if one.file and one.total and " + " not in (one.operation or "")
-    ]
+    kernels = [one for one in run.times if one.backward_of is None and one.total]
+    every = [(one, product_dims(one)) for one in kernels if one.file and " + " not in (one.operation or "")]
     products = [(one, dims) for one, dims in every if dims is not None][:MOST_PRODUCTS]
     beside = [one for one in kernels if product_dims(one) is None and not is_copy(one)]
     others = {size for one in beside for size in shapes(one.operation)}  # that something else works on
     launched = run.trace.order if run.trace is not None else ()
     in_turn = set(pairwise(one for one, _ in groupby(run.times[number].operation for number in launched)))
     for (first, (batch, m, k, n)), (second, (of, rows, inner, columns)) in permutations(products, 2):
-        at_once = (batch, first.file, first.line) == (
-            of,
-            second.file,
-            second.line,
-        ) and batch * m * n not in others
-        if not at_once or (first.operation, second.operation) not in in_turn:
+        at_once = (batch, first.file, first.line) == (of, second.file, second.line)
+        if not at_once or batch * m * n in others or (first.operation, second.operation) not in in_turn:
             continue
         made = f"{first.operation} makes a matrix of {m:,} x {n:,}, and {second.operation} takes it"
         if (rows, inner) == (m, n):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import percent_text
-from profkit.analysis.insights.spots import SEVERAL, calls_text, count_text, say
+from profkit.analysis.insights.spots import SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity
 from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
@@ -91,9 +91,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
 
 def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A program that waits for the disk after each piece that it writes."""
-    names = (
-        {one.name.rpartition(".")[2] for one in spot.code.find("call")} if spot.code is not None else set()
-    )
+    names = {name.rpartition(".")[2] for name in called_names(spot)}
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     if not names & {"commit", "fsync", "fdatasync"} or spot.kind == "network" or calls < SEVERAL:
         return None
@@ -112,7 +110,7 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A process is started for each item, and waited for."""
-    names = [one.name for one in spot.code.find("call")] if spot.code is not None else []
+    names = called_names(spot)
     starts = next((one for one in names if one.rpartition(".")[2] in _PROCESSES), None)
     sampled = next((one for one in document.sampled if not one.native), None)
     children = sampled.children if sampled is not None else 0
@@ -248,7 +246,11 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     if sampled is None or len(ranks) < 2:
         return
     work = {
-        rank: sum(line.ranks.get(rank, 0.0) for line in sampled.lines if not _collective(line))
+        rank: sum(
+            line.ranks.get(rank, 0.0)
+            for line in sampled.lines
+            if not any("distributed" in (one.file or "") for one in line.callees)
+        )
         for rank in ranks
     }
     slow = max(ranks, key=lambda rank: work[rank])
@@ -282,10 +284,6 @@ def line_ahead(sampled: SampledTime, rank: str) -> tuple[LineSamples, float]:
 
     line = max(sampled.lines, key=ahead)
     return line, ahead(line)
-
-
-def _collective(line: LineSamples) -> bool:
-    return any("distributed" in (one.file or "") for one in line.callees)
 
 
 def _waiting_line(sampled: SampledTime, ranks: list[str]) -> Place | None:

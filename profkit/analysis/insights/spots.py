@@ -84,6 +84,11 @@ def say(
     )
 
 
+def called_names(spot: HotSpot) -> list[str]:
+    """What the source line of a spot calls."""
+    return [one.name for one in spot.code.find("call")] if spot.code is not None else []
+
+
 def calls_text(spot: HotSpot) -> str:
     """`2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
     under, least = spot.under, "at least " if spot.partial else ""
@@ -267,9 +272,7 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A convenient function that costs much more than what it is used for."""
-    names = [one.name for one in spot.code.find("call")] if spot.code else []
-    if spot.under is not None:
-        names.append(spot.under.name)
+    names = [*called_names(spot), *([spot.under.name] if spot.under is not None else ())]
     by_key = {key: name for name in names for key in (name, name.rpartition(".")[2]) if key in _COSTLY}
     known = next(iter(by_key), None)
     if known is None or (
@@ -284,7 +287,7 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     """A query, a request or a file for each item: many calls, each short."""
     under = spot.under
     calls = (under.calls if under is not None else None) or spot.calls or 0
-    names = [one.name for one in spot.code.find("call")] if spot.code is not None else []
+    names = called_names(spot)
     name = under.name if under is not None and under.name else next(iter(names), "")
     asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
     if asked is None or calls < MANY:
@@ -331,9 +334,7 @@ def _is_unused(spot: HotSpot) -> bool:
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Reads and writes of a few bytes: the kernel is entered for each."""
     split = document.time_split
-    names = (
-        {one.name.rpartition(".")[2] for one in spot.code.find("call")} if spot.code is not None else set()
-    )
+    names = {name.rpartition(".")[2] for name in called_names(spot)}
     if split is None or not split.io_calls or names.isdisjoint(_TRANSFERS):
         return None
     each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls

@@ -22,7 +22,7 @@ class MetricInfo:
     name: str
     title: str
     unit: str
-    direction: Direction
+    better: Direction
     meaning: str
     least: float | None = None
     most: float | None = None
@@ -31,18 +31,7 @@ class MetricInfo:
 @lru_cache(maxsize=1)
 def _catalogue() -> Mapping[str, MetricInfo]:
     rows = load_yaml(Path(__file__).with_name("catalogue.yaml"))
-    return {
-        name: MetricInfo(
-            name=name,
-            title=row["title"],
-            unit=row["unit"],
-            direction=row["better"],
-            meaning=row["meaning"],
-            least=row.get("least"),
-            most=row.get("most"),
-        )
-        for name, row in rows.items()
-    }
+    return {name: MetricInfo(name, **row) for name, row in rows.items()}
 
 
 def all_metrics() -> tuple[MetricInfo, ...]:
@@ -63,7 +52,7 @@ def metric(name: str) -> MetricInfo:
 def direction_of(name: str) -> Direction:
     """Which way is good; `none` for a metric that the catalogue does not know."""
     known = _catalogue().get(name)
-    return known.direction if known is not None else "none"
+    return known.better if known is not None else "none"
 
 
 def title_of(name: str) -> str:

@@ -157,7 +157,8 @@ def _reading(
     usable = [way for way in ways if all(_value(index, name, facts.table) is not None for name in way.names)]
     if not usable:
         why, nearest = _why_not(ways, index, facts.table)
-        if info.name in facts.table.missing and not _present(ways, index, facts.table):
+        above = (facts.table.resolve(name) for way in ways for name in way.over.names)
+        if info.name in facts.table.missing and not any(name in index for name in above):
             why = Fact(facts.table.missing[info.name])
         return _unavailable(info, why, nearest, scope=scope, facts=facts)
     # Stable: of equally good formulas the one that stands first. One that was on all the time beats a better
@@ -184,7 +185,7 @@ def _reading(
         unit=info.unit,
         quality=quality,
         scope=scope,
-        source=Source(facts.tool, ", ".join(best.names), facts.artifact, best.text),
+        source=_source(best, facts),
         reason=together(Fact(best.note) if best.note else None, remark),
         share=share if any(index[facts.table.resolve(n)].share is not None for n in best.names) else None,
     )
@@ -211,10 +212,6 @@ def _impossible(info: MetricInfo, value: float) -> Fact | None:
     if info.least is not None and value < info.least - slack:
         return Fact.of("less-than", value=value, limit=info.least, unit=info.unit)
     return None
-
-
-def _present(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
-    return any(table.resolve(name) in index for way in ways for name in way.over.names)
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:
@@ -264,20 +261,12 @@ def _zero(way: Formula, counts: Sum) -> Fact:
     return Fact(way.zero) if way.zero else Fact.of("is-zero", counts=counts.text)
 
 
+def _source(way: Formula | None, facts: _Facts) -> Source:
+    names, text = (", ".join(way.names), way.text) if way is not None else (None, None)
+    return Source(facts.tool, names, facts.artifact, text)
+
+
 def _unavailable(
     info: MetricInfo, reason: Fact, way: Formula | None = None, *, scope: Scope, facts: _Facts
 ) -> Reading:
-    return Reading(
-        metric=info.name,
-        value=None,
-        unit=info.unit,
-        quality="unavailable",
-        scope=scope,
-        source=Source(
-            facts.tool,
-            ", ".join(way.names) if way else None,
-            facts.artifact,
-            way.text if way else None,
-        ),
-        reason=reason,
-    )
+    return Reading(info.name, None, info.unit, "unavailable", scope, _source(way, facts), reason)

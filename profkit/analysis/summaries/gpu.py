@@ -162,56 +162,43 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     launch.latency (s), launch.count, transfer.bytes (B), transfer.seconds (s).
     """
     span, busy = trace.span, trace.busy
-
-    def reading(
-        name: str, value: float | None, formula: str, reason: Fact = NOT_IN_TRACE, fix: str | None = None
-    ) -> Reading:
-        source = Source(trace.tool, formula=formula)
-        if value is None:
-            return unavailable_reading(name, RUN, reason, fix, source)
-        return Reading(name, value, metric(name).unit, "measured", RUN, source)
-
     timeless = span is None and busy is None
-    no_span, fix = (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else (NOT_IN_TRACE, None)
+    why, fix = (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else (NOT_IN_TRACE, None)
     if not trace.kernels and timeless:
-        no_span, fix = NO_KERNEL, None
+        why, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
     used = 100 * min(1.0, busy / span) if span and busy is not None else None
     if has_only_copies(trace):
-        used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
-    known = trace.copying is not None and trace.span and trace.kernels
-    copying = 100 * min(1.0, (trace.copying or 0.0) / (trace.span or 1.0)) if known else None
-    waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
-    readings = [
-        reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
-        reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times"),
-        reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
-        reading(
-            "gpu.starved", 100 * trace.starved if trace.starved is not None else None, waited, no_span, fix
+        used, why = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
+    starved = 100 * trace.starved if trace.starved is not None else None
+    rows: list[tuple[str, float | None, str]] = [
+        ("gpu.utilization", used, "100 * union of kernels and copies / span"),
+        ("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times"),
+        ("time.gpu.idle", idle, "span - union of kernels and copies"),
+        (
+            "gpu.starved",
+            starved,
+            f"100 * share of the idle time in which nothing was launched ({trace.tool})",
         ),
-        *(
-            [reading("gpu.copying", copying, "100 * (busy - union of kernels) / span")]
-            if copying is not None
-            else ()
-        ),
-        reading(
-            "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
-        ),
+        ("launch.latency", trace.launch_latency, "median from launch call to its kernel"),
     ]
-    if timeless:
-        return tuple(readings)
-    copies = [copy for copy in trace.transfers if "memset" not in copy.kind]
-    sizes = sum(copy.bytes for copy in copies)
-    moved = float(sizes) if sizes or not copies else None
-    return (
-        *readings,
-        reading("launch.count", float(trace.launches), "kernels launched"),
-        reading("transfer.bytes", moved, "bytes of all copies"),
-        reading(
-            "transfer.seconds",
-            sum(copy.seconds for copy in copies),
-            "time of all copies, overlaps and all",
-        ),
+    if trace.copying is not None and span and trace.kernels:
+        copying = 100 * min(1.0, trace.copying / span)
+        rows.append(("gpu.copying", copying, "100 * (busy - union of kernels) / span"))
+    if not timeless:
+        copies = [copy for copy in trace.transfers if "memset" not in copy.kind]
+        sizes = sum(copy.bytes for copy in copies)
+        spent = sum(copy.seconds for copy in copies)
+        rows += [
+            ("launch.count", float(trace.launches), "kernels launched"),
+            ("transfer.bytes", float(sizes) if sizes or not copies else None, "bytes of all copies"),
+            ("transfer.seconds", spent, "time of all copies, overlaps and all"),
+        ]
+    return tuple(
+        unavailable_reading(name, RUN, why, fix, Source(trace.tool, formula=formula))
+        if value is None
+        else Reading(name, value, metric(name).unit, "measured", RUN, Source(trace.tool, formula=formula))
+        for name, value, formula in rows
     )
 
 

@@ -15,7 +15,6 @@ from profkit.core.types import (
     Allocations,
     Counter,
     Fact,
-    Hotspot,
     Profile,
     ProfileKind,
     Quality,
@@ -58,11 +57,6 @@ def counted_profile(profiles: Sequence[Profile]) -> Profile | None:
     return next((one for one in profiles if any("Ir" in spot.counters for spot in one.hotspots)), None)
 
 
-def function_scope(spot: Hotspot) -> Scope:
-    """The scope of a function's readings: its name, and its library (else its file) as id."""
-    return Scope("function", spot.function, spot.library or spot.file)
-
-
 def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, ...]:
     """Metrics of the hottest functions from the counters that `tool` simulated for each; empty where there are none."""
     profile = counted_profile(profiles)
@@ -70,7 +64,7 @@ def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, 
         return ()
     hottest = sorted(profile.hotspots, key=lambda spot: -spot.own)[:HOTTEST]
     counters = [
-        Counter(name, value, "measured", scope=function_scope(spot))
+        Counter(name, value, "measured", scope=Scope("function", spot.function, spot.library or spot.file))
         for spot in hottest
         if profile.total > 0 and spot.own >= WORTH * profile.total
         for name, value in spot.counters.items()

@@ -78,8 +78,10 @@ def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading,
 
 def _share_reading(metal: MetalTrace, name: str) -> Reading:
     counter = _usable_counter(metal, name)
-    if isinstance(counter, Fact):
-        return _missing_counter(metal, name, counter)
+    if isinstance(counter, Fact) and metal.counters:
+        return missing_reading(metal, name, counter, None)
+    if isinstance(counter, Fact):  # the trace has none at all
+        return metal_reading(metal, name, None, COUNTER_TABLES, "", otherwise=counter)
     if counter.unit != "%":
         return missing_reading(metal, name, _other_unit(counter), None)
     # Two counters that stop a moment apart pass 100 by a hair.
@@ -100,13 +102,6 @@ def _counted_reading(
     filled = [counter.filled for counter in counters if counter.filled is not None]
     thin = next((share for share in filled if share * APART < 1), None)
     return reading if thin is None else replace(reading, doubt=Fact.of("diluted-samples", share=thin))
-
-
-def _missing_counter(metal: MetalTrace, name: str, why: Fact) -> Reading:
-    """Where counters were recorded what is wrong with this one, else why the trace has none at all."""
-    if metal.counters:
-        return missing_reading(metal, name, why, None)
-    return metal_reading(metal, name, None, COUNTER_TABLES, "", otherwise=why)
 
 
 def _other_unit(counter: MetalCounter) -> Fact:

@@ -136,8 +136,8 @@ def verdict_on(
         return verdict("unknown", Fact(TOGETHER, parts=(value, why)))
     if (guard := first(target.guard, False)) is not None:
         condition, why = guard
-        remark = _remark_on(condition, readings)
-        why = replace(why, parts=(remark,)) if remark is not None else why
+        said = [r.reason for r in readings if r.metric == condition.metric and r.value is not None][:1]
+        why = replace(why, parts=tuple(remark for remark in said if remark is not None) or why.parts)
         return verdict("unknown", Fact("but", parts=(value, why)), (condition.fix,) * bool(condition.fix))
     warning = _multiplexing_warning(reading, threshold)
     if warning is None and target.timed:
@@ -173,11 +173,6 @@ def _condition_fact(condition: Condition, looked_at: LookedAt | None, context: T
     value, unit = looked_at if looked_at is not None else (nan, "")
     evidence = [context.kernel.reason] if context.kernel is not None else []
     return Fact.of(condition.otherwise, *evidence, value=value, unit=unit)
-
-
-def _remark_on(condition: Condition, readings: Sequence[Reading]) -> Fact | None:
-    """The remark of what a condition looks at: why it is so."""
-    return next((r.reason for r in readings if r.metric == condition.metric and r.value is not None), None)
 
 
 def _value_fact(target: Target, reading: Reading) -> Fact:

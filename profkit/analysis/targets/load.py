@@ -13,6 +13,7 @@ from typing import Any, get_args
 from profkit.analysis.metrics.catalogue import all_metrics, metric, nearest_metric
 from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Target
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
+from profkit.core.errors import UsageError
 from profkit.core.tables import load_yaml
 from profkit.core.types import ScopeKind
 
@@ -33,7 +34,7 @@ def load_targets(
     targets = dict(_default_targets(defaults)) if defaults is not None else {}
     if override is not None:
         top = read_yaml(override)
-        sections = _checked_keys(top, "the file", _TOP)
+        sections = top.mapping("the file", _TOP)
         _apply_section(targets, sections.get("targets"))
         workloads = sections["workloads"].mapping("workloads") if "workloads" in sections else {}
         for name, section in workloads.items():
@@ -99,8 +100,8 @@ def _apply_section(targets: dict[str, Target], section: YamlValue | None) -> Non
 
 
 def _new_target(name: str, value: YamlValue, targets: Mapping[str, Target]) -> Target:
-    keys = _short_form(value) or _checked_keys(value, f"target {name!r}", _OF_USER)
-    about = _metric_name(keys["metric"], "metric") if "metric" in keys else name
+    keys = _short_form(value) or value.mapping(f"target {name!r}", _OF_USER)
+    about = metric_name(keys["metric"], "metric") if "metric" in keys else name
     if "metric" not in keys and name not in _metric_names():
         value.refuse(f"there is no target and no metric called {name!r}{_nearest_hint(name, targets)}")
     if not any(key in keys for key in OPERATORS):
@@ -110,9 +111,9 @@ def _new_target(name: str, value: YamlValue, targets: Mapping[str, Target]) -> T
 
 def _change_target(target: Target, value: YamlValue) -> Target:
     """The target with what `value` says."""
-    keys = _short_form(value) or _checked_keys(value, f"target {target.name!r}", _OF_USER)
+    keys = _short_form(value) or value.mapping(f"target {target.name!r}", _OF_USER)
     if "metric" in keys:
-        about = _metric_name(keys["metric"], "metric")
+        about = metric_name(keys["metric"], "metric")
         target = replace(target, metric=about, unit=metric(about).unit)
     given = [key for key in OPERATORS if key in keys]
     if len(given) > 1:
@@ -143,22 +144,12 @@ def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
     return {operator: number, **unit}
 
 
-def _checked_keys(value: YamlValue, what: str, allowed: tuple[str, ...]) -> dict[str, YamlValue]:
-    items = value.mapping(what)
-    for key, item in items.items():
-        if key not in allowed:
-            close = difflib.get_close_matches(key, allowed, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(allowed)}"
-            item.refuse(f"{what} has no {key!r}; {hint}")
-    return items
-
-
-def _metric_name(value: YamlValue, what: str) -> str:
-    name = value.text(what)
-    if name not in _metric_names():
-        guess = nearest_metric(name)
-        value.refuse(f"there is no metric called {name!r}" + (f"; did you mean {guess}?" if guess else ""))
-    return name
+def metric_name(value: YamlValue, what: str) -> str:
+    """The name of a metric that is known."""
+    try:
+        return metric(value.text(what)).name
+    except UsageError as error:
+        value.refuse(f"{what}: {error.message}", "profkit/analysis/metrics/catalogue.yaml lists all names")
 
 
 @lru_cache(maxsize=1)

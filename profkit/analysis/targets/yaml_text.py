@@ -5,7 +5,9 @@ Only plain data: no tags, no aliases (a few nested ones are a gigabyte when unfo
 
 from __future__ import annotations
 
+import difflib
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,33 +31,31 @@ class YamlValue:
         """Raise UsageError with the place."""
         raise UsageError(f"{self.file}, line {self.line}: {message}", fix)
 
-    def mapping(self, what: str) -> dict[str, YamlValue]:
-        """The content as a mapping; an empty file or value is an empty one."""
-        if self.content is None:
-            return {}
-        return (
-            self.content
-            if isinstance(self.content, dict)
-            else self.refuse(f"{what} must be a mapping", "key: value")
-        )
+    def mapping(self, what: str, allowed: Sequence[str] | None = None) -> dict[str, YamlValue]:
+        """The content as a mapping with such keys; an empty file or value is an empty one."""
+        content = {} if self.content is None else self.content
+        if not isinstance(content, dict):
+            self.refuse(f"{what} must be a mapping", "key: value")
+        for key, item in content.items():
+            if allowed is not None and key not in allowed:
+                close = difflib.get_close_matches(key, allowed, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                item.refuse(f"{what} has no key {key!r}{hint}", f"one of: {', '.join(allowed)}")
+        return content
 
     def items(self, what: str) -> list[YamlValue]:
         """The content as a list; a single value is a list of one."""
         if self.content is None:
             return []
-        if isinstance(self.content, list):
-            return self.content
-        return (
-            [self] if not isinstance(self.content, dict) else self.refuse(f"{what} must be a list", "[...]")
-        )
+        if isinstance(self.content, dict):
+            self.refuse(f"{what} must be a list", "[...]")
+        return self.content if isinstance(self.content, list) else [self]
 
     def text(self, what: str) -> str:
         """The content as text."""
-        return (
-            self.content
-            if isinstance(self.content, str)
-            else self.refuse(f"{what} must be text", 'write it in quotes: "..."')
-        )
+        if not isinstance(self.content, str):
+            self.refuse(f"{what} must be text", 'write it in quotes: "..."')
+        return self.content
 
     def number(self, what: str) -> float:
         """The content as a finite number."""

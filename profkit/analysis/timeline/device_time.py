@@ -8,6 +8,7 @@ from statistics import fmean, median
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.timeline.kernel_sums import Durations
 from profkit.analysis.timeline.origins import TimeWindows
 from profkit.analysis.timeline.records import Columns
 from profkit.core.types import Communication, DeviceCommunication, HostPauses, Kernel
@@ -143,7 +144,7 @@ class CommunicationSums:
         self._nccl: dict[int, Idle] = {}
         self._others: dict[int, Idle] = {}
         self._calls: dict[int, list[Any]] = {}  # by device blocks of start, end and configuration
-        self._time: dict[int, int] = {}  # ns by configuration
+        self._durations = Durations()  # by configuration
 
     def add(self, device: int, rows: Columns, window: Any) -> None:
         """Kernels of one device (columns ACTIVITY; a graph as a whole is one), with the numbers of their windows."""
@@ -162,9 +163,7 @@ class CommunicationSums:
             self._calls.setdefault(device, []).append(
                 np.stack([own["start"], own["end"], own["what"].astype(np.int64)])
             )
-            for what in np.unique(own["what"]).tolist():
-                spent = own[own["what"] == what]
-                self._time[what] = self._time.get(what, 0) + int((spent["end"] - spent["start"]).sum())
+            self._durations.add(own["what"], own["end"] - own["start"])
 
     def summed(self, every: dict[int, Idle]) -> Communication | None:
         """Means over the devices that ran any; `every` is what all their kernels did. None: there are none."""
@@ -174,7 +173,7 @@ class CommunicationSums:
 
         devices = sorted(self._nccl)
         calls = [np.concatenate(self._calls[device], axis=1) for device in devices]
-        waiting = self._waiting(calls)
+        waiting, spent = self._waiting(calls), self._durations.summed()
         each = []
         for number, device in enumerate(devices):
             beside = self._others[device].worked() if device in self._others else 0
@@ -187,7 +186,7 @@ class CommunicationSums:
             fmean(one.exposed for one in each),
             fmean(one.waiting or 0.0 for one in each) if waiting is not None else None,
             calls=max(part.shape[1] for part in calls),
-            kernel=self._table[max(self._time, key=lambda what: self._time[what])].name,
+            kernel=self._table[max(spent, key=lambda what: spent[what].total)].name,
             devices=len(devices),
             by_device=tuple(each),
         )

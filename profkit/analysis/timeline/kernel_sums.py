@@ -227,11 +227,14 @@ class HostOperations:
 
         sums: dict[tuple[SourceLine, str], ApiCall] = {}
         for key, moments, numbers in self._origins.steps():
+            asked = self._asked.get(key)
+            if not asked:  # a thread of its own keeps nobody waiting
+                continue
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
             for step in np.flatnonzero(counts).tolist():
                 operation, backward_of, line = self._origins.origins[numbers[step]]
-                if operation is None or line is None or backward_of or step in self._asked.get(key, ()):
+                if operation is None or line is None or backward_of or step in asked:
                     continue
                 known = sums.get((line, operation), ApiCall(operation, 0, 0.0))
                 seconds = known.seconds + float(spent[step]) / 1e9

@@ -23,7 +23,7 @@ class HostSums:
 
     def __init__(self) -> None:
         self._durations = Durations()
-        self._calls: dict[int, list[int]] = {}  # by name: count, ns
+        self._calls = Durations()  # by name
 
     def add_launches(self, rows: Columns) -> None:
         """Kernels (columns ACTIVITY). One launch of a graph starts many of them: the first counts."""
@@ -40,16 +40,7 @@ class HostSums:
 
     def add_calls(self, rows: Columns) -> None:
         """Calls (columns CALL)."""
-        import numpy as np
-
-        if not len(rows):
-            return
-        counts = np.bincount(rows["name"])
-        spent = np.bincount(rows["name"], rows["end"] - rows["start"])
-        for name in np.flatnonzero(counts).tolist():
-            row = self._calls.setdefault(name, [0, 0])
-            row[0] += int(counts[name])
-            row[1] += int(spent[name])
+        self._calls.add(rows["name"], rows["end"] - rows["start"])
 
     def latencies(self) -> tuple[float, float] | None:
         """Medians in seconds: from the begin of a launch call to that of its kernel, and of the call itself."""
@@ -58,8 +49,8 @@ class HostSums:
 
     def api(self, names: Sequence[str]) -> tuple[ApiCall, ...]:
         """The calls by name, most time first."""
-        ranked = sorted(self._calls.items(), key=lambda call: -call[1][1])
-        return tuple(ApiCall(names[name], count, ns / 1e9) for name, (count, ns) in ranked)
+        ranked = sorted(self._calls.summed().items(), key=lambda call: -call[1].total)
+        return tuple(ApiCall(names[name], sums.counted, sums.total / 1e9) for name, sums in ranked)
 
 
 MOST_RANGES = 256  # by name, those with most GPU time; programs that number their ranges have one per step
@@ -77,8 +68,8 @@ class RangeSums:
     ) -> None:
         self._table = configurations
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
-        self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
-        self._path_time: Counter[int] = Counter()  # kernel ns by path
+        self._inside: dict[tuple[int, int], None] = {}  # paths, and configurations that were launched there
+        self._in_paths = Durations()  # kernels by path
         self._lines, self._origins = lines, lines.origins
         self._launched_by: dict[int, Counter[int]] = {}  # by configuration the launches from each origin
 
@@ -89,13 +80,9 @@ class RangeSums:
         if not self._paths:
             return
         path = self._paths.find(when, rows["process"], rows["thread"])
-        pairs, counts = np.unique((path << 32) | rows["what"], return_counts=True)
-        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            self._inside[pair >> 32, pair & 0xFFFFFFFF] += count
-        numbers, where = np.unique(path, return_inverse=True)
-        spent = np.bincount(where.reshape(-1), rows["end"] - rows["start"])
-        for number, nanoseconds in zip(numbers.tolist(), spent.tolist(), strict=True):
-            self._path_time[number] += int(nanoseconds)
+        pairs = np.unique(np.stack([path, rows["what"]]), axis=1)
+        self._inside.update(dict.fromkeys(zip(*pairs.tolist(), strict=True)))
+        self._in_paths.add(path, rows["end"] - rows["start"])
         origin = self._origins.find(when, rows["process"], rows["thread"])
         if origin is None:
             return
@@ -162,13 +149,10 @@ class RangeSums:
     def ranges(self) -> tuple[GpuRange, ...]:
         """By name and domain, in what counts; most GPU time first."""
         launched, spent = Counter[_Key](), Counter[_Key]()
-        per_path = Counter[int]()
-        for (path, _), count in self._inside.items():
-            per_path[path] += count
-        for path, count in per_path.items():
+        for path, sums in self._in_paths.summed().items():
             for key in self._paths.names[path]:
-                launched[key] += count
-                spent[key] += self._path_time[path]
+                launched[key] += sums.counted
+                spent[key] += sums.total
         entries, seconds = Counter[_Key](), Counter[_Key]()
         for entry in self._ranges:
             end = entry.start if entry.end is None else entry.end

@@ -36,7 +36,12 @@ def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | N
         Path(one.file or "").name for one in trace.kernels
     }  # what defines none that ran may only lie beside it
     codes = {str(path): _code(text) for path, text in texts if path.name in own}
-    return replace(trace, lines=(*_calling_lines(trace, codes), *_allocating_lines(trace.kernels, codes)))
+    found = (
+        *_calling_lines(trace, codes),
+        *_launching_lines(trace.kernels, codes),
+        *_allocating_lines(trace.kernels, codes),
+    )
+    return replace(trace, lines=found)
 
 
 def _texts(workload: Workload, python: bool) -> Iterator[tuple[Path, str]]:
@@ -113,6 +118,20 @@ def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLin
         moved = tuple(one for one in trace.transfers if one.kind == _WAYS.get(way))
         waits = calls if name.endswith("Synchronize") else 0
         yield GpuLine(file, line, None, calls, seconds, waits=waits, transfers=moved, call=name)
+
+
+def _launching_lines(kernels: Sequence[KernelTime], codes: Mapping[str, str]) -> Iterator[GpuLine]:
+    """The line that launches a kernel, where there is one alone."""
+    own = [one for one in kernels if kernel_owner(one.kernel.name) == "user"]
+    for name in dict.fromkeys(one.function for one in own if one.function is not None):
+        pattern = re.compile(rf"\b{re.escape(name)}\s*(?:<[^;{{}}]*>)?\s*<<<")
+        places = [(path, code, found) for path, code in codes.items() for found in pattern.finditer(code)]
+        if len(places) == 1:
+            path, code, found = places[0]
+            mine = [one for one in own if one.function == name]
+            launches, seconds = sum(one.launches for one in mine), sum(one.total for one in mine)
+            line = code.count("\n", 0, found.start()) + 1
+            yield GpuLine(path, line, None, launches=launches, kernel_seconds=seconds)
 
 
 def _loops(code: str) -> Iterator[tuple[int, int]]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+from profkit.analysis.targets.load import metric_name
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import clean_name
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.paired.checkout import CheckoutSpec
-from profkit.regression.profile_process import Metric, Place, ProfileRequest, Seconds, metric_name, section
+from profkit.regression.profile_process import Metric, Place, ProfileRequest, Seconds, section
 
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
 # not, by the rules of the metrics (`regression/detection/rules.yaml`).

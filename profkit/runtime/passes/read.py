@@ -126,7 +126,11 @@ class _Result:
 
 def read_tracemalloc(path: Path) -> Allocations:
     """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
-    result = read_document(path, _decode_result, MOST_RESULT_BYTES)
+
+    def decode(data: object) -> _Result:
+        return from_plain_data(_Result, check_schema(data, SCHEMA, "a tracemalloc result"))
+
+    result = read_document(path, decode, MOST_RESULT_BYTES)
     return Allocations(
         peak=result.peak,
         region_peak=result.region.peak if result.region is not None else None,
@@ -135,10 +139,6 @@ def read_tracemalloc(path: Path) -> Allocations:
         growing=result.growth,
         notes=result.notes,
     )
-
-
-def _decode_result(data: object) -> _Result:
-    return from_plain_data(_Result, check_schema(data, SCHEMA, "a tracemalloc result"))
 
 
 def read_raises(path: Path) -> Profile | None:

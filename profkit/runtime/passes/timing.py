@@ -254,7 +254,7 @@ def sample_until(
         assessment = assess(samples)
         if assessment.done:
             break
-        ask = next_sample_count(len(samples))
+        ask = max(LEAST_SAMPLES, len(samples) + 1, int(len(samples) * LOOK_GROWTH))
         after_look()
         now = perf_counter()
     return samples
@@ -288,13 +288,8 @@ def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
 def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:
     """True when the median is known to ±`precision` (relative, 0.01 is 1 %) or `budget` seconds have gone.
 
-    Ask on a geometric schedule (`next_look`), not after each sample.
+    Ask on a geometric schedule, not after each sample.
     """
     return elapsed >= budget or (
         len(samples) >= LEAST_SAMPLES and assess_samples(samples, precision, doubt=False).done
     )
-
-
-def next_sample_count(count: int) -> int:
-    """How many samples there should be before it is worth asking again."""
-    return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))

@@ -6,6 +6,7 @@ Nothing here may break the workload: whatever goes wrong becomes a note in the r
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import threading
@@ -23,7 +24,6 @@ from profkit.runtime.region.record import (
     BenchmarkTimes,
     RegionRecord,
     RegionTimes,
-    parse_directive,
     save_record,
 )
 
@@ -341,13 +341,12 @@ def _read_directive() -> Directive | None:
     text = os.environ.get(DIRECTIVE_VARIABLE)
     if text is None:
         return None
+    from profkit.core.codec import from_plain_data
+
     try:
-        return parse_directive(text)
-    except ProfkitError as error:
-        print(
-            f"profkit: {DIRECTIVE_VARIABLE} is not usable, nothing is recorded: {error.message}",
-            file=sys.stderr,
-        )
+        return from_plain_data(Directive, json.loads(text), "directive")
+    except (ProfkitError, ValueError, RecursionError) as error:
+        print(f"profkit: {DIRECTIVE_VARIABLE} is not usable, nothing is recorded: {error}", file=sys.stderr)
         return None
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Directive, Fact, SampleSet
+from profkit.core.types import Fact, SampleSet
 
 SCHEMA = "profkit.region/2"
 # A record of 65,536 samples has 2 MB: more than this is something else
@@ -87,14 +87,3 @@ def save_record(record: RegionRecord, path: str) -> None:
         with suppress(OSError):
             os.unlink(partial)
         raise
-
-
-def parse_directive(text: str) -> Directive:
-    """The directive in an environment variable; raises UnreadableReport."""
-    from profkit.core import codec
-
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableReport(f"the directive is not JSON: {error}") from error
-    return codec.from_plain_data(Directive, data, "directive")

@@ -287,7 +287,7 @@ def test_waiting_for_another_gpu_is_no_transfer() -> None:
 
 def test_the_gpu_that_comes_last_to_each_call_is_named() -> None:
     devices = (DeviceCommunication(0, 0.1, 0.1, 0.01), DeviceCommunication(1, 0.5, 0.5, 0.39))
-    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, devices))["exposed-communication"]
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, devices))["gpu-behind"]
     assert found.title == "GPU 0 comes last to each call: the others wait for it"
     assert found.evidence.endswith("to begin the same call: GPU 0 10.0 ms, GPU 1 390 ms")
     alike = replace(devices[0], waiting=0.3)

@@ -53,7 +53,7 @@ def test_every_metric_says_what_it_means_in_a_sentence():
     for info in all_metrics():
         assert info.title
         assert info.unit
-        assert info.direction in ("lower", "higher", "none")
+        assert info.better in ("lower", "higher", "none")
         assert info.meaning[0].isupper() or info.meaning[0].isdigit(), info.name
         assert info.meaning.endswith("."), info.name
 

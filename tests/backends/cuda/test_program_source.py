@@ -27,7 +27,8 @@ def lines_of(body: str, folder: Path, **calls: int) -> list[tuple[int, int, tupl
     read = with_definitions(trace, Workload(("./a",), "a", str(folder)))
     assert read is not None
     assert read.kernels[0].line == 1
-    return [(one.line, one.waits, tuple(moved.kind for moved in one.transfers)) for one in read.lines]
+    calling = [one for one in read.lines if not one.launches]
+    return [(one.line, one.waits, tuple(moved.kind for moved in one.transfers)) for one in calling]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,17 @@ def test_of_several_that_pin_in_loops_the_first_stands_for_all(tmp_path: Path) -
 def test_a_synchronisation_that_is_the_only_one_waits_as_often_as_it_was_called(tmp_path: Path) -> None:
     body = "work<<<1, 32>>>(x);\ncudaDeviceSynchronize();"
     assert lines_of(body, tmp_path, cudaDeviceSynchronize=70) == [(4, 70, ())]
+
+
+@pytest.mark.parametrize(("again", "lines"), [("", [(3, 5)]), ("work<<<2, 32>>>(y);", [])])
+def test_a_kernel_that_one_line_launches_is_launched_there(
+    again: str, lines: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    (tmp_path / "a.cu").write_text(f"{HEAD}int main() {{\nwork<<<1, 32>>>(x); {again}\n}}\n")
+    kernel = KernelTime(Kernel("work(float *)", (1, 1, 1), (32, 1, 1)), 5, 1.0)
+    read = with_definitions(GpuTrace("nsys", (kernel,)), Workload(("./a",), "a", str(tmp_path)))
+    assert read is not None
+    assert [(one.line, one.launches) for one in read.lines] == lines
 
 
 def test_what_was_never_called_is_no_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,6 @@ from profkit.backends import PassFindings
 from profkit.backends.cuda.run import SWITCHED_OFF, add_launchers
 from profkit.runtime.passes.host.compilers import JaxCompiler, TritonTuner
 from profkit.runtime.passes.host.everywhere import call_after_import
-from profkit.runtime.passes.host.operation_lines import is_foreign
 
 
 def said(out: Path) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def test_what_jax_compiles_again_stands_at_the_line_that_calls_it(
         sys.modules, "jax.monitoring", SimpleNamespace(register_event_duration_secs_listener=heard.append)
     )
     monkeypatch.setitem(sys.modules, "jax", SimpleNamespace())
-    compiler = JaxCompiler(str(tmp_path / "out"), is_foreign)
+    compiler = JaxCompiler(str(tmp_path / "out"))
     compiler.start()
     (listener,) = heard
     for _ in range(3):
@@ -100,3 +100,36 @@ def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:
     assert (found["recompilations"][0].calls, found["recompilations"][0].total) == (5, 10.0)
     assert (found["tuned-kernels"][0].calls, found["debug-checks"][0].line) == (7, 2)
     assert [(one.own, one.file) for one in found["held-lines"]] == [(100.0, "a.py"), (20.0, None)]
+
+
+AT_EXIT = """
+import atexit, sys
+from types import SimpleNamespace as Object
+from profkit.runtime.passes.host.compilers import JaxCompiler
+
+text = 'ENTRY %main {\\n  ROOT %add.1 = f32[] fusion(%x), metadata={source_file="m.py" source_line=4}\\n}'
+module = Object(name="jit_step", to_string=lambda: text)
+client = Object(live_executables=lambda: [Object(hlo_modules=lambda: [module])])
+heard = []
+sys.modules["jax"] = Object(devices=lambda: print("opened") or [Object(client=client)])
+sys.modules["jax.monitoring"] = Object(register_event_duration_secs_listener=heard.append)
+compiler = JaxCompiler(sys.argv[1])
+atexit.register(compiler.finish)
+atexit.register(lambda: sys.modules.pop("jax"))  # as jax lets go of its devices
+compiler.start()
+if sys.argv[2] == "compiles":
+    heard[0]("/jax/core/compile/backend_compile_duration", 0.5, fun_name="step")
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "printed", "kernels"),
+    [("compiles", "opened\n", [["m.py", 4, "", "add_1", "jit_step"]]), ("only imports", "", None)],
+)
+def test_kernels_of_jax_are_asked_for_before_it_ends_and_only_where_it_compiled(
+    use: str, printed: str, kernels: list[Any] | None, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", AT_EXIT, str(tmp_path / "out"), use]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (printed, "")
+    assert said(tmp_path / "out").get("kernels") == kernels

@@ -17,6 +17,8 @@ from itertools import takewhile
 from types import FrameType
 from typing import Any
 
+from .own_library import is_foreign
+
 SCHEMA = "profkit.operations/1"
 MOST_ROWS = 10
 COMPILE_LOGS = (
@@ -91,8 +93,8 @@ class CompilerLog(logging.Handler):
 class JaxCompiler:
     """Counts what JAX compiles, by the line of the program that asked for it."""
 
-    def __init__(self, out: str, is_foreign: Callable[[str], bool]) -> None:
-        self._out, self._is_foreign = out, is_foreign
+    def __init__(self, out: str) -> None:
+        self._out = out
         self._compiled: dict[tuple[str, int, str, str], list[float]] = {}
         self._kernels: list[list[object]] = []
 
@@ -102,20 +104,21 @@ class JaxCompiler:
         atexit.register(self._note_kernels)  # before what jax has registered, which lets go of its programs
 
     def _note_kernels(self) -> None:
+        if not self._compiled:  # to ask for its devices would begin to use them
+            return
         with suppress(Exception):
-            self._kernels = kernel_lines(sys.modules["jax"].devices()[0].client, self._is_foreign)
+            self._kernels = kernel_lines(sys.modules["jax"].devices()[0].client, is_foreign)
 
     def _hear(self, event: str, seconds: float, **about: Any) -> None:
-        if event.endswith("/backend_compile_duration"):
-            with suppress(Exception):  # the program comes first
-                self._note(seconds, str(about.get("fun_name", "")), sys._getframe(1))
-
-    def _note(self, seconds: float, name: str, frame: FrameType) -> None:
-        while frame.f_back is not None and self._is_foreign(frame.f_code.co_filename):
-            frame = frame.f_back
-        code = frame.f_code
-        place = (os.path.abspath(code.co_filename), frame.f_lineno, code.co_name, name)
-        self._compiled.setdefault(place, []).append(seconds)
+        if not event.endswith("/backend_compile_duration"):
+            return
+        with suppress(Exception):  # the program comes first
+            frame: FrameType = sys._getframe(1)
+            while frame.f_back is not None and is_foreign(frame.f_code.co_filename):
+                frame = frame.f_back
+            file, name = os.path.abspath(frame.f_code.co_filename), str(about.get("fun_name", ""))
+            place = (file, frame.f_lineno, frame.f_code.co_name, name)
+            self._compiled.setdefault(place, []).append(seconds)
 
     def finish(self) -> None:
         """The process ends: lines that had the same function compiled again, and those that kernels stand for."""

@@ -9,6 +9,8 @@ import atexit
 import os
 import sys
 
+from .own_library import own_library
+
 TYPE_CHECKING = False  # what every process of the workload loads is kept small
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,33 +84,15 @@ def start(out: str) -> None:
     sampler = StackSampler(out)
     switches.members.append(sampler)
 
-    def join(make: Callable[[], Any], *given: ModuleType) -> None:
-        from .own_library import own_library
-
+    def join(module: str, name: str, *given: ModuleType) -> None:
         with own_library:
-            member = make()
+            member = getattr(__import__(f"{__package__}.{module}", fromlist=(name,)), name)(out)
         switches.members.append(member)
         member.start(*given)
 
-    def of_torch() -> Any:
-        from .operation_lines import OperationLines
-
-        return OperationLines(out)
-
-    def of_jax() -> Any:
-        from .compilers import JaxCompiler
-        from .operation_lines import is_foreign
-
-        return JaxCompiler(out, is_foreign)
-
-    def of_triton() -> Any:
-        from .compilers import TritonTuner
-
-        return TritonTuner(out)
-
-    call_after_import("torch", lambda _: join(of_torch))
-    call_after_import("jax", lambda _: join(of_jax))
-    call_after_import("triton.runtime.autotuner", lambda module: join(of_triton, module))
+    call_after_import("torch", lambda _: join("operation_lines", "OperationLines"))
+    call_after_import("jax", lambda _: join("compilers", "JaxCompiler"))
+    call_after_import("triton.runtime.autotuner", lambda module: join("compilers", "TritonTuner", module))
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()

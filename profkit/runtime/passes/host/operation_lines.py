@@ -22,7 +22,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .compilers import MOST_ROWS, CompilerLog, add_to_file
-from .session import is_own
+from .own_library import is_foreign, is_own
 from .torch_state import DeviceMemory
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
@@ -40,14 +40,6 @@ COMPILED, PROFILED, ELSEWHERE, RAISED = (
 _QUESTIONS = frozenset(
     ("__get__", "__len__", "dim", "is_contiguous", "is_floating_point", "numel", "size", "stride")
 )
-_FOREIGN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_STANDARD = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
-
-
-def is_foreign(file: str) -> bool:
-    """Whether a file is of Python, of a package, or our own."""
-    inside = any(folder in file for folder in _FOREIGN)
-    return inside or is_own(file) or file.startswith(("<frozen", _STANDARD))
 
 
 class OperationLines:

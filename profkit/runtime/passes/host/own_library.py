@@ -87,3 +87,13 @@ _OWN_FOLDERS = (
 def is_own(path: str) -> bool:
     """Whether a source file belongs to what measures, and so to no workload."""
     return path.startswith(_OWN_FOLDERS)
+
+
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_STANDARD = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
+
+
+def is_foreign(file: str) -> bool:
+    """Whether a file is of Python, of a package, or our own."""
+    inside = any(folder in file for folder in _PACKAGES)
+    return inside or is_own(file) or file.startswith(("<frozen", _STANDARD))

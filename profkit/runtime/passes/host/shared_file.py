@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from io import FileIO
 
 try:  # to import json costs a process 3 ms
     from _json import encode_basestring_ascii
@@ -24,10 +24,7 @@ def json_text(value: object) -> str:
 def append(path: str, data: bytes) -> bool:
     """Add to a file in one write: the workload may close every descriptor that it knows nothing of, so none is kept."""
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        try:
-            return os.write(file, data) == len(data)
-        finally:
-            os.close(file)
+        with FileIO(path, "a") as file:  # not `open`, which a program may have replaced
+            return file.write(data) == len(data)
     except OSError:
         return False

@@ -69,15 +69,10 @@ def block_signals() -> None:
 def name_thread() -> None:
     """The name by which perf's reader knows our thread; Linux cuts names after 15 bytes."""
     try:
-        descriptor = os.open(f"/proc/self/task/{get_native_id()}/comm", os.O_WRONLY)
-    except OSError:
-        return
-    try:
-        os.write(descriptor, b"profkit-sampler")
+        with open(f"/proc/self/task/{get_native_id()}/comm", "wb", 0) as file:
+            file.write(b"profkit-sampler")
     except OSError:
         pass
-    finally:
-        os.close(descriptor)
 
 
 def thread_clock(native: int) -> int | None:
