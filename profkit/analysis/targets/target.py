@@ -196,13 +196,10 @@ def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
     return list(dict.fromkeys([scope, *wider]))
 
 
-def _known_readings(readings: Sequence[Reading], scope: Scope) -> list[Reading]:
-    return [r for r in readings if r.scope == scope and r.value is not None and r.doubt is None]
-
-
 def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> bool | None:
     """Whether the limiter of the occupancy, or what warps wait for, is the one that is asked for."""
-    values = {r.metric: r.value for r in _known_readings(readings, scope) if r.value is not None}
+    known = (r for r in readings if r.scope == scope and r.doubt is None)
+    values = {r.metric: r.value for r in known if r.value is not None}
     if condition.limiter is not None:
         if values.get("occupancy.theoretical", 0.0) >= LIMITING:
             return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way
