@@ -183,15 +183,10 @@ def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
 
 def places_of(sample: PythonSample, role: Role) -> list[Place]:
     """Functions with lines, outermost first; of another process from where its own work begins."""
-    places = [
-        (frame, line) for frame, line in zip(sample.frames, sample.lines, strict=True) if frame is not None
+    places = sample.places
+    begins = [
+        n
+        for n, (frame, _) in enumerate(places)
+        if (frame.file or "").replace("\\", "/").endswith(_WORKERS) and frame.function.endswith("_bootstrap")
     ]
-    if role == "process":
-        begins = [
-            n
-            for n, (frame, _) in enumerate(places)
-            if (frame.file or "").replace("\\", "/").endswith(_WORKERS)
-            and frame.function.endswith("_bootstrap")
-        ]
-        return places[begins[-1] :] if begins else places
-    return places
+    return places[begins[-1] :] if role == "process" and begins else places
