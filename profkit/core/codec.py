@@ -38,8 +38,8 @@ def to_plain_data(value: object) -> Json:
         return valid_text(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if (names := _field_names(kind)) is not None:
-        return {name: to_plain_data(getattr(value, name)) for name in names}
+    if dataclasses.is_dataclass(kind):
+        return {name: to_plain_data(getattr(value, name)) for name in kind.__dataclass_fields__}
     if isinstance(value, (tuple, list)):
         return list(value) if _all_numbers(value) else [to_plain_data(item) for item in value]
     if isinstance(value, Mapping):
@@ -47,12 +47,6 @@ def to_plain_data(value: object) -> Json:
     if isinstance(value, int):
         return value
     raise TypeError(f"a document holds plain data, not {kind.__name__}")
-
-
-@functools.cache
-def _field_names(kind: Any) -> tuple[str, ...] | None:
-    """Of a dataclass; None for any other type."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 def is_finite_number(value: object) -> TypeGuard[float]:

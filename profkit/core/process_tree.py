@@ -26,7 +26,9 @@ GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
 KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is chased
 
 _running: dict[int, ProcessTree] = {}  # every child under way, since several may run side by side
-_listing = threading.Lock()  # held from the start of a child until it is in `_running`
+# Held from the start of a child until its tree is made: else another thread, which ends its own tree just then, would
+# take the new child for a member of that.
+starting = threading.Lock()
 
 
 class TreeUse(NamedTuple):
@@ -62,14 +64,6 @@ class ProcessTree:
         # Children of this process that were there before: somebody else's, who lost their parent
         self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self
-
-    @staticmethod
-    def starting() -> threading.Lock:
-        """Hold it from the start of a child until its tree is made.
-
-        Otherwise another thread, which ends its own tree just then, would take the new child for a member of that.
-        """
-        return _listing
 
     def look(self) -> None:
         """Note the present members, their memory, their processor time and what they read and wrote."""
@@ -151,7 +145,7 @@ class ProcessTree:
             tree is not self and tree._starts_others for tree in list(_running.values())
         ):
             return found
-        with _listing:
+        with starting:
             for pid in _child_pids(os.getpid()):
                 with contextlib.suppress(OSError):
                     ours = pid in _running or pid in self._before or os.getsid(pid) == os.getsid(0)
@@ -166,7 +160,7 @@ class ProcessTree:
 
     def _living_members(self) -> list[psutil.Process]:
         members = []
-        with _listing:
+        with starting:
             below = {process.pid: process for process in psutil.Process().children(recursive=True)}
             for process in below.values():
                 with contextlib.suppress(psutil.Error, OSError):

@@ -6,7 +6,9 @@ The document's shape is the model's: every frozen type becomes an object with it
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import os
 import re
 from datetime import datetime
@@ -36,7 +38,6 @@ SCHEMA = "profkit.run/6"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
-SAME_SECOND_LIMIT = 10_000
 
 
 # ---------------------------------------------------------------- the folder
@@ -53,20 +54,16 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     try:
         make_parents(base)
         chown_to_sudo_user(*made)
-        for number in range(1, SAME_SECOND_LIMIT):
+        for number in itertools.count(1):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
-            try:
+            with contextlib.suppress(FileExistsError):
                 make_folder(folder, ("artifacts", "logs"))
-            except FileExistsError:
-                continue
-            return folder
+                break
+        return folder
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
     except OSError as error:
         raise _cannot_write(base, error) from error
-    raise MachineError(
-        f"cannot make a folder for this run in {base}: {SAME_SECOND_LIMIT} of this second exist"
-    )
 
 
 def clean_name(name: str) -> str:
@@ -106,16 +103,11 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     target = folder / FILE_NAME
     try:
         ensure_folder(folder)  # the workload may have removed it
-        write_whole(target, (run_to_text(document),), sync=True)
+        write_whole(target, (json_text(run_to_json(document)),), sync=True)
     except OSError as error:
         remark = "; what was written before is whole" if target.exists() else ""
         raise _cannot_write(target, error, remark) from error
     return target
-
-
-def run_to_text(document: RunDocument) -> str:
-    """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
-    return json_text(run_to_json(document))
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:

@@ -20,7 +20,6 @@ from profkit.core.types import (
     EvaluationDocument,
     Fact,
     GenerationLimits,
-    ModelCall,
     Speedup,
     StopReason,
 )
@@ -114,8 +113,7 @@ class OperationLoop:
         else:
             found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
         tokens = answer.input_tokens, answer.output_tokens
-        call = ModelCall(*tokens, answer.seconds)
-        attempt = Attempt(number, found.fault or "no-code", call, reason=found.problem)
+        attempt = Attempt(number, found.fault or "no-code", *tokens, reason=found.problem)
         kernel = JudgedKernel(found.code, file.name, problem=found.problem)
         if found.code:
             self._write(f"attempt_{number}.py", found.code)

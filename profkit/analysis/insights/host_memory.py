@@ -69,10 +69,9 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         "memory-latency",
         "Let loads from memory not wait for each other",
         f"{under_way:.1f} accesses to memory are under way at a time "
-        f"({format_quantity(moved / LINE_BYTES, 'count')} lines in "
-        f"{format_quantity(seconds, 's')}, at about {format_quantity(MEMORY_SECONDS, 's')} each), and "
-        f"{percent_text(share)} of the bandwidth "
-        "is used: each load waits for the one before",
+        f"({format_quantity(moved / LINE_BYTES, 'count')} lines in {format_quantity(seconds, 's')}, at about "
+        f"{format_quantity(MEMORY_SECONDS, 's')} each), and {percent_text(share)} of the bandwidth is used: each load "
+        "waits for the one before",
         words("memory-latency", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         Gain(
@@ -88,10 +87,10 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
 
     A walk in order misses once in 64 bytes: one of 16 floats, one of 8 doubles.
     """
-    place = hottest_native(run, "DLmr")
-    line = _counted_line(run, place)
-    seconds = _working_seconds(run)
-    if line is None or not seconds or not _is_native(run) or any(memory_latency(run)):
+    line, lines, seconds = _hottest(run, "DLmr"), run.profile("counted-lines"), _working_seconds(run)
+    if line is None or lines is None or line not in lines.hotspots:
+        return
+    if not seconds or not _is_native(run) or any(memory_latency(run)):
         return
     loads, misses = line.counters.get("Dr", 0.0), line.counters.get("DLmr", 0.0)
     if not loads or misses < EACH_MISSES * loads:
@@ -105,7 +104,7 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
         f"brings {LINE_BYTES} bytes and uses one element of them, where a walk in order uses all",
         words("strided-access", "host"),
-        place,
+        hottest_native(run, "DLmr"),
         Gain(
             min(0.9, share) * (1 - ELEMENT_BYTES / LINE_BYTES),
             "the time of an iteration",
@@ -159,8 +158,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
         "mispredicted-branches",
         "Avoid branches that depend on the data",
         f"{percent_text(rate)} of {format_quantity(count, 'count')} branches are mispredicted: at "
-        f"{MISPREDICTION_CYCLES} cycles each "
-        f"about {percent_text(100 * min(1.0, share))} of the time",
+        f"{MISPREDICTION_CYCLES} cycles each about {percent_text(100 * min(1.0, share))} of the time",
         "Replace them by arithmetic, masks, min and max or a table; sort or group the data by case first.",
         place,
         Gain(min(0.9, share), "the time of an iteration", f"{MISPREDICTION_CYCLES} cycles for each of them"),
@@ -182,9 +180,8 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "scalar-arithmetic",
         "Let the compiler vectorise the arithmetic (SIMD)",
-        f"{percent_text(simd)} of the arithmetic instructions are SIMD, and there are "
-        f"{arithmetic:.2f} operations for each "
-        "instruction",
+        f"{percent_text(simd)} of the arithmetic instructions are SIMD, and there are {arithmetic:.2f} operations for "
+        "each instruction",
         words("scalar-arithmetic", "host"),
         hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
@@ -234,38 +231,26 @@ def hottest_place(run: RunEvidence) -> Place:
     return first.where if first is not None else Place()
 
 
-def hottest_native(run: RunEvidence, *counters: str) -> Place:
-    """The compiled function with the most of the first of these counters that was counted, and its line of that."""
+def _hottest(run: RunEvidence, *counters: str) -> Hotspot | None:
+    """The compiled function with the most of the first of these counters that was counted, or its line with most."""
+    lines = run.profile("counted-lines")
     for profile in run.document.profiles:
-        for counter in counters:
-            counted = [
+        for counter in counters if profile.kind != "counted-lines" else ():
+            counted = [one for one in profile.hotspots if one.counters.get(counter)]
+            if not counted:
+                continue
+            first = max(counted, key=lambda one: one.counters[counter])
+            inside = [
                 one
-                for one in profile.hotspots
-                if one.counters.get(counter) and profile.kind != "counted-lines"
+                for one in (lines.hotspots if lines is not None else ())
+                if (one.function, one.library) == (first.function, first.library)
+                and one.counters.get(counter)
             ]
-            if counted:
-                first = max(counted, key=lambda one: one.counters[counter])
-                line = _hottest_line(run, first, counter)
-                return Place(function=first.function, file=line.file, line=line.line)
-    return Place()
+            return max(inside, key=lambda one: one.counters[counter], default=first)
+    return None
 
 
-def _counted_line(run: RunEvidence, place: Place) -> Hotspot | None:
-    profile = run.profile("counted-lines")
-    same = (
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if (one.function, one.file, one.line) == (place.function, place.file, place.line)
-    )
-    return next(same, None)
-
-
-def _hottest_line(run: RunEvidence, function: Hotspot, counter: str) -> Hotspot:
-    """The line of a function with the most of a counter; the function itself where no lines were counted."""
-    profile = run.profile("counted-lines")
-    inside = [
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if (one.function, one.library) == (function.function, function.library) and one.counters.get(counter)
-    ]
-    return max(inside, key=lambda one: one.counters[counter], default=function)
+def hottest_native(run: RunEvidence, *counters: str) -> Place:
+    """The place of the most of the first of these counters that was counted."""
+    first = _hottest(run, *counters)
+    return Place(function=first.function, file=first.file, line=first.line) if first is not None else Place()

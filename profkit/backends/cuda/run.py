@@ -39,8 +39,8 @@ from profkit.core.types import (
     Depth,
     Fact,
     Gpu,
+    GpuLine,
     Hotspot,
-    KernelLine,
     PassName,
     PassPlan,
     PassResult,
@@ -220,12 +220,12 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
     return said
 
 
-def _kernel_lines(said: Sequence[Mapping[str, Any]]) -> tuple[KernelLine, ...]:
+def _kernel_lines(said: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str, GpuLine], ...]:
     """What JAX's compiled modules say of their kernels."""
     with suppress(ValueError, TypeError):
         rows = [row for line in said for row in line.get("kernels") or ()]
         return tuple(
-            KernelLine(str(kernel), str(module), str(file), int(number), str(function) or None)
+            (str(kernel), str(module), GpuLine(str(file), int(number), str(function) or None))
             for file, number, function, kernel, module in rows
         )
     return ()
