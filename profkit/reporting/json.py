@@ -27,8 +27,8 @@ def run(whole: RunDocument) -> str:
 
 
 _SCHEMAS: dict[type, str] = {
-    Comparison: "profkit.comparison/1",
-    ComparedSuite: "profkit.comparisons/2",
+    Comparison: "profkit.comparison/2",
+    ComparedSuite: "profkit.comparisons/3",
     BisectDocument: "profkit.bisect/2",
     Plan: "profkit.plan/1",
     Entry: "profkit.entry/2",
