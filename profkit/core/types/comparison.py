@@ -209,14 +209,6 @@ class BisectStep:
 
 
 @dataclass(frozen=True)
-class SkippedCommit:
-    """A commit that could not be built or run, and why."""
-
-    commit: str
-    reason: Fact
-
-
-@dataclass(frozen=True)
 class BisectPart:
     """Where a part of the change is: in one of `commits`, the oldest first, which follow `baseline`."""
 
@@ -241,7 +233,7 @@ class BisectSearch:
     commits: tuple[str, ...]
     scope: Scope = RUN  # whose time was searched
     steps: tuple[BisectStep, ...] = ()
-    skipped: tuple[SkippedCommit, ...] = ()
+    skipped: Mapping[str, Fact] = field(default_factory=dict)  # by hash: why it could not be built or run
     state: BisectState = "running"
     parts: tuple[BisectPart, ...] = ()
     # By hash, where the change is in one commit
