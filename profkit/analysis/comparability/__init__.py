@@ -311,13 +311,8 @@ def fingerprint_differences(
     before = {feature.name: feature.value for feature in baseline}
     after = {feature.name: feature.value for feature in candidate}
     differences = [
-        _difference(field, before.get(name), after.get(name))
+        Difference(name, field.tier if None not in (old, new) else "should", old, new)
         for name, field in fields.items()
-        if before.get(name) != after.get(name)
+        if (old := before.get(name)) != (new := after.get(name))
     ]
     return tuple(sorted(differences, key=lambda difference: _WEIGHT[difference.tier]))
-
-
-def _difference(field: ComparedField, before: str | None, after: str | None) -> Difference:
-    tier: Tier = field.tier if before is not None and after is not None else "should"
-    return Difference(field.name, tier, before, after)

@@ -12,11 +12,10 @@ from typing import Literal, TypeAlias
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.analysis.summaries.readings import main_scopes
+from profkit.analysis.summaries.readings import surest_readings
 from profkit.core.formatting import format_percent
 from profkit.core.tables import load_yaml
 from profkit.core.types import (
-    QUALITY_ORDER,
     Bound,
     Gain,
     Gpu,
@@ -310,21 +309,9 @@ def evidence_of(document: RunDocument) -> RunEvidence:
         document,
         tuple(kernel for kernel in kernels if kernel.row.scope.name not in debug),
         tuple(kernel for kernel in kernels if kernel.row.scope.name in debug),
-        _run_values(document),
+        {name: r.value for name, r in surest_readings(document).items() if r.value is not None},
         busy,
     )
-
-
-def _run_values(document: RunDocument) -> dict[str, float]:
-    """Of each metric the surest reading of the whole run, or of its region; contradicted ones are left out."""
-    scopes = set(main_scopes(document))
-    best: dict[str, Reading] = {}
-    for reading in document.readings:
-        if reading.scope in scopes and reading.value is not None and reading.doubt is None:
-            known = best.get(reading.metric)
-            if known is None or QUALITY_ORDER[reading.quality] < QUALITY_ORDER[known.quality]:
-                best[reading.metric] = reading
-    return {metric: reading.value for metric, reading in best.items() if reading.value is not None}
 
 
 def _kernel_time_share(trace: GpuTrace | None) -> float | None:

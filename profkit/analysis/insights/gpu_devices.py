@@ -82,7 +82,7 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
     text = line.code.text if line is not None and line.code is not None else None
     meanwhile = f"; its rank is in `{text}` meanwhile" if text else ""
     return Insight(
-        "gpu-behind" if one_is_last else "exposed-communication",
+        "gpu-behind",
         f"GPU {last.device} comes last to each call: the others wait for it"
         if one_is_last and last is not None
         else "Give the GPUs the same work at the same time: they wait for each other",

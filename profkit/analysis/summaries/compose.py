@@ -22,6 +22,7 @@ from profkit.analysis.summaries.readings import (
     find_reading,
     is_surer,
     main_scopes,
+    surest_readings,
 )
 from profkit.analysis.summaries.roofline import bandwidth_readings, roofline_readings, work_of
 from profkit.core.types import PassName, Reading, RunDocument, Summary
@@ -64,12 +65,7 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     if not document.timings or document.timings[0].group is not None:
         return document  # of a sweep the first case is one of thousands
     work, limit = work_of(document)
-    scopes = set(main_scopes(document))
-    known: dict[str, Reading] = {}
-    for reading in document.readings:
-        if reading.value is not None and reading.scope in scopes:
-            before = known.get(reading.metric)
-            known[reading.metric] = reading if before is None or is_surer(reading, before) else before
+    known = surest_readings(document)
     derived = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
     document = add_readings(document, [reading for reading in derived if reading.metric not in known])
     # What was simulated stays; what follows from measured counters stands beside it and is preferred.

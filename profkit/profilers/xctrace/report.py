@@ -24,7 +24,7 @@ from profkit.profilers.xctrace.toc import (
     looks_like_toc,
     read_toc,
 )
-from profkit.runtime.passes.read import read_records
+from profkit.runtime.passes.read import read_record
 from profkit.runtime.region.record import RegionRecord
 
 NOTE_FILES = "region.*.json"
@@ -42,7 +42,7 @@ def copy_notes(scratch: Path, folder: Path) -> None:
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
-    records = read_records(sorted(folder.glob(NOTE_FILES)))
+    records = [read_record(path) for path in sorted(folder.glob(NOTE_FILES))]
     return tuple(record for record in records if record.regions or record.benchmarks)
 
 

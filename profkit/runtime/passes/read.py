@@ -36,11 +36,6 @@ def read_record(path: Path) -> RegionRecord:
     return read_document(path, decode_record, MOST_BYTES)
 
 
-def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
-    """Several processes' records, in the order given."""
-    return tuple(read_record(path) for path in paths)
-
-
 def read_packages(plan: PassPlan) -> dict[str, str]:
     """Versions of what the processes of a pass had loaded, as far as their records can be read."""
     packages: dict[str, str] = {}

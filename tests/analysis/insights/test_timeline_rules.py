@@ -279,7 +279,7 @@ def test_communication_that_nothing_hides_can_be_hidden_by_what_else_runs() -> N
 
 
 def test_waiting_for_another_gpu_is_no_transfer() -> None:
-    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2))["exposed-communication"]
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2))["gpu-behind"]
     assert found.title.endswith("they wait for each other")
     assert found.gain is not None
     assert found.gain.at_most == pytest.approx(0.2)
@@ -291,9 +291,7 @@ def test_the_gpu_that_comes_last_to_each_call_is_named() -> None:
     assert found.title == "GPU 0 comes last to each call: the others wait for it"
     assert found.evidence.endswith("to begin the same call: GPU 0 10.0 ms, GPU 1 390 ms")
     alike = replace(devices[0], waiting=0.3)
-    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, (alike, devices[1])))[
-        "exposed-communication"
-    ]
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, (alike, devices[1])))["gpu-behind"]
     assert found.title.endswith("they wait for each other")
 
 
