@@ -261,7 +261,7 @@ class NcuPass(Pass):
         counted, window = task.counted, task.counted.window
         kernels = _kernel_plans(task.chosen, counted.kernels, counted)
         # A window is counted over the names of all that were chosen.
-        named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted, None)
+        named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted)
         once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
         seconds = once + counted.seconds(wanted.replays)
         return self.planned(
