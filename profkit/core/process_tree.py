@@ -109,7 +109,9 @@ class ProcessTree:
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
                     _send_signal(alive, number)
-                    _wait_for(alive, wait, hurry)
+                    deadline = time.monotonic() + wait
+                    while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:
+                        _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))
                     alive = self._living_members()
             if alive or sys.platform != "linux":  # nobody adopts there what lost its parent
                 self.kill()
@@ -227,10 +229,3 @@ def _send_signal(processes: list[psutil.Process], number: int) -> None:
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.send_signal(number)
-
-
-def _wait_for(processes: list[psutil.Process], seconds: float, hurry: threading.Event) -> None:
-    deadline = time.monotonic() + seconds
-    alive = processes
-    while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:
-        _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))

@@ -7,7 +7,6 @@ The document's shape is the model's: every frozen type becomes an object with it
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import re
@@ -23,7 +22,7 @@ from profkit.core.codec import (
     to_plain_data,
     valid_text,
 )
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import UnreadableReport, UsageError, writing
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import (
     chown_to_sudo_user,
@@ -37,6 +36,7 @@ from profkit.core.types import Json, RunDocument
 SCHEMA = "profkit.run/6"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
+ELSEWHERE = "--output FOLDER   (df -h {0}; ls -ld {0})"
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
 
 
@@ -51,19 +51,18 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     """
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
     made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
-    try:
-        make_parents(base)
+    with writing(base, ELSEWHERE.format(base)):
+        try:
+            make_parents(base)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
         chown_to_sudo_user(*made)
         for number in itertools.count(1):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             with contextlib.suppress(FileExistsError):
                 make_folder(folder, ("artifacts", "logs"))
                 break
-        return folder
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
-    except OSError as error:
-        raise _cannot_write(base, error) from error
+    return folder
 
 
 def clean_name(name: str) -> str:
@@ -85,13 +84,6 @@ def short_path(path: Path) -> str:
         return str(path)
 
 
-def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError:
-    fix = "--output FOLDER"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        fix += f" on a disk with space (df -h {where})"
-    return MachineError(f"cannot write to {where}: {error.strerror or error}{remark}", fix)
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -101,12 +93,10 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
-    try:
+    remark = "; what was written before is whole" if target.exists() else ""
+    with writing(target, ELSEWHERE.format(folder), remark):
         ensure_folder(folder)  # the workload may have removed it
         write_whole(target, (json_text(run_to_json(document)),), sync=True)
-    except OSError as error:
-        remark = "; what was written before is whole" if target.exists() else ""
-        raise _cannot_write(target, error, remark) from error
     return target
 
 

@@ -27,9 +27,9 @@ def run(whole: RunDocument) -> str:
 
 
 _SCHEMAS: dict[type, str] = {
-    Comparison: "profkit.comparison/1",
-    ComparedSuite: "profkit.comparisons/2",
-    BisectDocument: "profkit.bisect/2",
+    Comparison: "profkit.comparison/2",
+    ComparedSuite: "profkit.comparisons/3",
+    BisectDocument: "profkit.bisect/3",
     Plan: "profkit.plan/1",
     Entry: "profkit.entry/2",
 }

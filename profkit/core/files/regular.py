@@ -74,15 +74,6 @@ def check_regular(path: Path | str, most: int | None = None) -> None:
             raise _too_large(path, most)
 
 
-def copy_regular(source: Path | str, target: Path) -> None:
-    """Copy the bytes to `target`, made anew or written over; no more than `source` had when it was opened."""
-    with open_regular(source) as file, target.open("wb") as copy:
-        left = os.fstat(file.fileno()).st_size
-        while left > 0 and (piece := file.read(min(left, _PIECE))):
-            copy.write(piece)
-            left -= len(piece)
-
-
 def _open(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
 

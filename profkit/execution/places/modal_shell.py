@@ -134,12 +134,10 @@ def _copy(stream: Any, target: int) -> None:
 
 
 def _beat(container: Any, over: threading.Event) -> None:
-    while True:
+    while not over.wait(BEAT_SECONDS):
         with contextlib.suppress(Exception):  # where no beat arrives the container ends
             container.stdin.write(b"\n")
             container.stdin.drain()
-        if over.wait(BEAT_SECONDS):
-            return
 
 
 if __name__ == "__main__":
