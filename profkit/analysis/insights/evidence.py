@@ -38,6 +38,7 @@ OPERATION_SECONDS = 2.9e-6
 _OF_TOOLKIT = re.compile(
     r"(device_\w+|sm_\d+_\w+|cuda_\w+|math_functions|cooperative_groups|standard)\.(hpp|h|py)"
 )
+MANY_STEPS = 10
 LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
 
@@ -146,6 +147,12 @@ def file_name(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2]
 
 
+def kernels_at(run: RunEvidence, place: Place) -> list[KernelTime]:
+    """The kernels that a line launched."""
+    at = (place.file, place.line)
+    return [one for one in run.times if at in ((line.file, line.line) for line in launching_lines([one]))]
+
+
 def main_operation(time: KernelTime) -> str | None:
     """The operation that launched a kernel, where it is the only one that did, or launched most of it."""
     most = 2 * time.operation_launches > time.launches
@@ -184,7 +191,6 @@ def part_text(by_line: Mapping[Place, float], place: Place) -> str:
 
 
 DEEPEST = 6  # callers that are looked at
-_NAMES = {"torch": "PyTorch", "jax": "JAX", "cuda": "CUDA"}
 
 
 @dataclass(frozen=True)
@@ -237,12 +243,9 @@ class RunEvidence:
         workload = self.document.workload
         return "cuda" if workload.command and workload.python is None else ""
 
-    def in_words(self, **ways: str) -> str:
-        """The advice for the program's framework (`torch`, `jax`, `cuda`); where that is not known all of it."""
-        known = ways.get(self.framework)
-        if known is not None:
-            return known
-        return " ".join(f"{_NAMES[name]}: {text}" for name, text in ways.items())
+    def in_words(self, name: str) -> str:
+        """The advice of this name for the program's framework; where that is not known, for all of them."""
+        return words(f"{name}.{self.framework}", "program")
 
     @property
     def time_name(self) -> str:
@@ -317,7 +320,7 @@ def evidence_of(document: RunDocument) -> RunEvidence:
 def _kernel_time_share(trace: GpuTrace | None) -> float | None:
     if trace is None or not trace.span or not trace.busy:
         return None
-    own = max(trace.busy, trace.span - instrument_seconds(trace))
+    own = max(trace.busy, trace.span - instrument_seconds(trace) - _single_gap(trace))
     return min(1.0, max(0.0, trace.busy - (trace.copying or 0.0)) / own)
 
 
@@ -326,8 +329,14 @@ def idle_share(run: RunEvidence) -> float | None:
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None:
         return None
-    slowed = instrument_seconds(trace)
-    return max(0.0, trace.span - trace.busy - slowed) / max(trace.busy, trace.span - slowed)
+    left_out = instrument_seconds(trace) + _single_gap(trace)
+    return max(0.0, trace.span - trace.busy - left_out) / max(trace.busy, trace.span - left_out)
+
+
+def _single_gap(trace: GpuTrace) -> float:
+    """A gap that alone is most of the idle time of many steps: a first use, which belongs to none of them."""
+    gap, idle = trace.largest_gap or 0.0, (trace.span or 0.0) - (trace.busy or 0.0)
+    return gap if (trace.repeats or 0) >= MANY_STEPS and gap > 0.5 * idle and not trace.marked else 0.0
 
 
 def instrument_seconds(trace: GpuTrace) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
@@ -48,8 +48,7 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
         "unoptimised-build",
         "Compile with optimisation",
         f"the debug information of {name} says how it was compiled: {options}",
-        "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
-        "changed: values of an unoptimised build say little.",
+        words("unoptimised-build", "host"),
         hottest_place(run),
     )
 
@@ -73,9 +72,7 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         f"({format_quantity(moved / LINE_BYTES, 'count')} lines in {format_quantity(seconds, 's')}, at about "
         f"{format_quantity(MEMORY_SECONDS, 's')} each), and {percent_text(share)} of the bandwidth is used: each load "
         "waits for the one before",
-        "Lists, trees and hash tables give the address of the next element only with the last one. Keep elements side "
-        "by side in an array, work on several chains at once, prefetch, or make the data fit the cache (smaller "
-        "types, blocks).",
+        words("memory-latency", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         Gain(
             min(0.95, min(1.0, under_way) * (1 - share / 100)),
@@ -106,9 +103,7 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
         "Use all of each cache line: walk memory in order",
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
         f"brings {LINE_BYTES} bytes and uses one element of them, where a walk in order uses all",
-        "Columns of a matrix: exchange the loops, so that the inner one walks along the row, or work in blocks that "
-        "fit the cache. One field of large records: an array for each field. Indices in random order: sort them "
-        "first, or make the table fit the cache.",
+        words("strided-access", "host"),
         hottest_native(run, "DLmr"),
         Gain(
             min(0.9, share) * (1 - ELEMENT_BYTES / LINE_BYTES),
@@ -133,8 +128,7 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
         "memory-bandwidth",
         "Move less data: memory is at its limit",
         f"memory moves {format_quantity(moved, 'B/s')}, {percent_text(share)} of what this machine reaches",
-        "Fuse passes over the same array, work in blocks that stay in the cache, use smaller types (float32, int32). "
-        "More threads do not help.",
+        words("memory-bandwidth", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         gain,
     )
@@ -188,8 +182,7 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
         "Let the compiler vectorise the arithmetic (SIMD)",
         f"{percent_text(simd)} of the arithmetic instructions are SIMD, and there are {arithmetic:.2f} operations for "
         "each instruction",
-        "-O3 -march=native, contiguous float arrays marked restrict, no calls or branches in the inner loop; look at "
-        "the report of -fopt-info-vec-missed (gcc) or -Rpass-missed=loop-vectorize (clang).",
+        words("scalar-arithmetic", "host"),
         hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
     )
