@@ -43,16 +43,13 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
         if made is None or share < OTHER or made.calls < least:
             continue
         name, _, shape = made.name.removeprefix("aten::").partition(" ")
-        sent = (
-            "; then it is copied to the device"
-            if any("to device" in one.kind for one in line.transfers)
-            else ""
-        )
+        sent = any("to device" in one.kind for one in line.transfers)
         yield Insight(
             "host-tensors",
             f"Compute this on the GPU: {name.strip('_')} of {shape or 'a tensor'} runs on the CPU",
             f"{format_quantity(made.seconds / made.calls, 's')} each time, {percent_text(100 * share)} of a step, in "
-            f"which the GPU is idle for {percent_text(100 * idle)}{sent}",
+            f"which the GPU is idle for {percent_text(100 * idle)}"
+            f"{'; then it is copied to the device' if sent else ''}",
             words(f"host-tensors{'.random' if _RANDOM.match(made.name) else ''}", "torch"),
             place_of_line(line),
             Gain(share, run.time_name, "as if the host did not compute this"),
@@ -63,11 +60,11 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
     """A line in which cuDNN prepares kernels again and again, for new shapes: each call takes milliseconds of the host,
     and code is loaded meanwhile."""
     trace = run.trace
-    if trace is None or not trace.line_span:
+    if trace is None or not trace.line_span or (idle_share(run) or 0.0) < OTHER:
         return None
     loads = sum(call.calls for call in trace.api if _LOADS.match(call.name))
     line = max(trace.lines, key=lambda one: one.seconds, default=None)
-    if line is None or line.waits or line.calls < MANY or loads < MANY:
+    if line is None or line.waits or min(loads, line.calls) < MANY:
         return None
     slow = line.seconds >= PREPARES * line.calls and line.seconds >= OFTEN * trace.line_span
     own = kernels_at(run, place_of_line(line)) if slow else ()
@@ -148,7 +145,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
         return Insight(
             "slow-loader",
-            f"{spot.where.function} makes the GPU wait for its data",
+            f"Make {spot.where.function} faster, or load in workers: the GPU waits for its data",
             f"{text}; it runs in the process that trains",
             words("slow-loader", "torch"),
             spot.where,

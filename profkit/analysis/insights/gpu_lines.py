@@ -279,7 +279,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
     asked, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
     pieces = (
         f"; {format_quantity(unused, 'B')} more are reserved and lie in pieces: "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        "PYTORCH_ALLOC_CONF=expandable_segments:True"
         if unused > PIECES * reserved
         else ""
     )
@@ -442,6 +442,8 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
     near = f", at {percent_text(busiest)} of its peak" if limit and busiest is not None else ""
     if unit and not limit and busiest is not None:
         near = f"; its busiest unit, {unit}, is at {percent_text(busiest)} of its peak"
+    if first.language == "triton" and first.below("tensor.utilization", 1.0):
+        near += "; the tensor cores do nothing"
     return insight_on(
         "hot-spot",
         first,
