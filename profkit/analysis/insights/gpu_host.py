@@ -43,16 +43,13 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
         if made is None or share < OTHER or made.calls < least:
             continue
         name, _, shape = made.name.removeprefix("aten::").partition(" ")
-        sent = (
-            "; then it is copied to the device"
-            if any("to device" in one.kind for one in line.transfers)
-            else ""
-        )
+        sent = any("to device" in one.kind for one in line.transfers)
         yield Insight(
             "host-tensors",
             f"Compute this on the GPU: {name.strip('_')} of {shape or 'a tensor'} runs on the CPU",
             f"{format_quantity(made.seconds / made.calls, 's')} each time, {percent_text(100 * share)} of a step, in "
-            f"which the GPU is idle for {percent_text(100 * idle)}{sent}",
+            f"which the GPU is idle for {percent_text(100 * idle)}"
+            f"{'; then it is copied to the device' if sent else ''}",
             words(f"host-tensors{'.random' if _RANDOM.match(made.name) else ''}", "torch"),
             place_of_line(line),
             Gain(share, run.time_name, "as if the host did not compute this"),
@@ -63,11 +60,11 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
     """A line in which cuDNN prepares kernels again and again, for new shapes: each call takes milliseconds of the host,
     and code is loaded meanwhile."""
     trace = run.trace
-    if trace is None or not trace.line_span:
+    if trace is None or not trace.line_span or (idle_share(run) or 0.0) < OTHER:
         return None
     loads = sum(call.calls for call in trace.api if _LOADS.match(call.name))
     line = max(trace.lines, key=lambda one: one.seconds, default=None)
-    if line is None or line.waits or line.calls < MANY or loads < MANY:
+    if line is None or line.waits or min(loads, line.calls) < MANY:
         return None
     slow = line.seconds >= PREPARES * line.calls and line.seconds >= OFTEN * trace.line_span
     own = kernels_at(run, place_of_line(line)) if slow else ()
@@ -76,12 +73,17 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
 
 def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
     """Whether the host mostly launches work at a place, or waits for it: no work of the program itself."""
-    under = spot.under
-    if under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__"):
+    if _is_framework(spot):
         return True
     lines = run.trace.lines if run.trace is not None else ()
     here = (one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line))
     return any(one.launches or one.waits or one.transfers for one in here)
+
+
+def _is_framework(spot: HotSpot) -> bool:
+    """Whether a place is in a call of the framework, and not of its loader of data."""
+    under = spot.under
+    return under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__")
 
 
 def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
@@ -148,7 +150,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
         return Insight(
             "slow-loader",
-            f"{spot.where.function} makes the GPU wait for its data",
+            f"Make {spot.where.function} faster, or load in workers: the GPU waits for its data",
             f"{text}; it runs in the process that trains",
             words("slow-loader", "torch"),
             spot.where,
@@ -162,17 +164,15 @@ def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
     name = (spot.where.function or "").replace("<locals>.", "")
     where = f"in {name}" if name not in ("", "<module>") else "at the top level"
     title = f"The GPU waits while the host works {where}"
-    return replace(place_alone(spot), title=title, change=words(f"host-place.{run.framework}", "program"))
+    kind = "call" if _is_framework(spot) else run.framework
+    return replace(place_alone(spot), title=title, change=words(f"host-place.{kind}", "program"))
 
 
 def _restarts_workers(spot: HotSpot) -> bool:
     """Whether a line begins to go through a loader of torch, again and again: there its workers are started."""
-    begins = spot.under is not None and spot.under.name == "__iter__" and spot.code is not None
-    if not begins or spot.code is None or not spot.code.find("nested-loop"):
-        return False
-    return any(
-        kind.type.endswith("DataLoader") and name in spot.code.text for name, kind in spot.variables.items()
-    )
+    code = spot.code if spot.under is not None and spot.under.name == "__iter__" else None
+    loaders = [name for name, kind in spot.variables.items() if kind.type.endswith("DataLoader")]
+    return code is not None and bool(code.find("nested-loop")) and any(name in code.text for name in loaders)
 
 
 def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight:

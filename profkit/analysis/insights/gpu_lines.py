@@ -38,7 +38,7 @@ _SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
 _WAITING = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH|MemcpyAsync$|Memcpy$)")
 _WAITS_IN = {
     "size": re.compile(r"aten::(nonzero|masked_select|_?unique\w*) "),
-    "check": re.compile(r"aten::_?(linalg|lu|cholesky)_"),
+    "check": re.compile(r"aten::_?(linalg_)?(lu_factor|solve|inv|cholesky)(_ex)? "),
 }
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
@@ -279,7 +279,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
     asked, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
     pieces = (
         f"; {format_quantity(unused, 'B')} more are reserved and lie in pieces: "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        "PYTORCH_ALLOC_CONF=expandable_segments:True"
         if unused > PIECES * reserved
         else ""
     )
@@ -442,6 +442,8 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
     near = f", at {percent_text(busiest)} of its peak" if limit and busiest is not None else ""
     if unit and not limit and busiest is not None:
         near = f"; its busiest unit, {unit}, is at {percent_text(busiest)} of its peak"
+    if first.language == "triton" and first.below("tensor.utilization", 1.0):
+        near += "; the tensor cores do nothing"
     return insight_on(
         "hot-spot",
         first,

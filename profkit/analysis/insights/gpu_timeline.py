@@ -123,7 +123,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         f"{format_quantity(moved / seconds, 'B/s')}{memory}"
     )
     pins = kind == "pageable" and run.framework != "jax"  # which has pinned buffers of its own
-    lead = _PAGEABLE if pins else "Pin the host's memory:"
+    lead = _PAGEABLE if pins else "Pin the host's memory."
     pin = f"{lead} {run.in_words(f'pin.{way}')} " if kind != "pinned" and run.framework != "jax" else ""
     if hidden >= exposed / 2:
         yield Insight(
@@ -214,9 +214,9 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or not trace.span or trace.pauses is None or not (trace.marked or trace.repeats):
         return
     pauses = trace.pauses
-    regular = pauses.count >= MANY_PAUSES and pauses.count * pauses.median >= 0.5 * pauses.seconds
+    regular = pauses.count * pauses.median >= 0.5 * pauses.seconds
     share, preparing = pauses.seconds / trace.span, preparing_line(run)
-    if share < LEAST or not (regular or preparing is not None):
+    if share < LEAST or pauses.count < MANY_PAUSES or not (regular or preparing is not None):
         return
     spot = repeated_spot(run)
     place = spot.where if spot is not None and spot.seconds >= 0.5 * pauses.seconds else Place()

@@ -134,10 +134,12 @@ def _copy(stream: Any, target: int) -> None:
 
 
 def _beat(container: Any, over: threading.Event) -> None:
-    while not over.wait(BEAT_SECONDS):
+    while True:
         with contextlib.suppress(Exception):  # where no beat arrives the container ends
             container.stdin.write(b"\n")
             container.stdin.drain()
+        if over.wait(BEAT_SECONDS):
+            return
 
 
 if __name__ == "__main__":
