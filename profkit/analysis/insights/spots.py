@@ -40,6 +40,8 @@ _KEEPABLE = re.compile(
     r"json\.(loads|dumps)|re\.compile|yaml\.\w*load\w*|pickle\.loads|ast\.parse|tomllib\.loads|zlib\.\w+|hashlib\.\w+"
     r"|xml\.\w+\.\w+\.(fromstring|parse)|datetime\.datetime\.strptime|copy\.deepcopy"
 )
+OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
+_SORTS = re.compile(r"(self\.\w+)\.sort\(|sorted\((self\.\w+)")
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 _COSTLY = {
     "deepcopy": "copy only what changes (dict(state), list(row)), or keep what does not change outside of it",
@@ -151,6 +153,48 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
         f"{made[0].how} is made for each single search",
         f"all of it is copied{' and then searched' if is_list else ''} each time",
         f"make it once, before the loop{', as a set' if is_list else ''}",
+    )
+
+
+def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A list that stays, and is sorted again with each change."""
+    here = [
+        one
+        for one in document.hot_spots
+        if (one.where.file, one.where.line) == (spot.where.file, spot.where.line)
+    ]
+    sorting = _SORTS.search(spot.code.text) if spot.code is not None else None
+    name = (sorting[1] or sorting[2]) if sorting is not None else ""
+    held = next((one.variables[name] for one in here if name in one.variables), None)
+    counts = [one.calls for one in here if one.calls]
+    if held is None or held.type not in ("list", "dict", "set") or (held.length or 0) < LONG or not counts:
+        return None
+    if min(counts) < MANY:
+        return None
+    return say(
+        spot,
+        "repeated-sort",
+        f"{name} is sorted again each time, {count_text(min(counts), 'time')}",
+        f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
+        words("repeated-sort", "host"),
+    )
+
+
+def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """Arithmetic on an array of NumPy that holds objects of Python."""
+    texts = [spot.code.text] if spot.code is not None else []
+    names = [name for name, one in spot.variables.items() if one.type == OBJECTS]
+    first = next((name for name in names if any(name in text for text in texts)), None)
+    return (
+        say(
+            spot,
+            "object-array",
+            f"{first} holds objects of Python: NumPy calls their methods one by one",
+            calls_text(spot),
+            words("object-array", "host"),
+        )
+        if first is not None
+        else None
     )
 
 
@@ -431,6 +475,8 @@ PATTERNS: tuple[Find, ...] = (
     linear_search,
     made_for_search,
     growing_copy,
+    object_array,
+    repeated_sort,
     element_wise,
     backtracking,
     repeated_work,
