@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.passes import (
@@ -222,21 +222,14 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
     return said
 
 
-_Made = TypeVar("_Made")
-
-
-def _of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., _Made]) -> Iterator[_Made]:
-    """What the rows say that hold text and counts alone; any program may have written to that file."""
+def _of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any]) -> Iterator[Any]:
+    """What the rows say that hold text and counts alone: any program may have written to that file."""
     for line in said:
         found = line.get(key)
         for row in found if isinstance(found, list) else ():
-            if isinstance(row, list) and all(isinstance(one, str) or _is_count(one) for one in row):
-                with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError):
+                if all(isinstance(one, str) or 0 <= one < 1 << 62 for one in row):
                     yield make(*row)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value < 1 << 62
 
 
 def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> KernelLine:
@@ -246,17 +239,9 @@ def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) 
 
 def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
     """A line whose tensors stay on the device."""
-    looks, begin, first, end, last, blocks = counts
-    known = {
-        "looks": float(looks),
-        "begin": float(begin),
-        "end": float(end),
-        "first": float(first),
-        "device": 1.0,
-    }
-    return Hotspot(
-        str(function), float(last - first), float(last), int(blocks), str(file), int(line), counters=known
-    )
+    looks, begin, first, end, last, blocks = map(float, counts)
+    known = {"looks": looks, "begin": begin, "end": end, "first": first, "device": 1.0}
+    return Hotspot(str(function), last - first, last, int(blocks), str(file), int(line), counters=known)
 
 
 def _held(file: Any, line: Any, function: Any, size: Any, blocks: Any, asked: Any, reserved: Any) -> Hotspot:
