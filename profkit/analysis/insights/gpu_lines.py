@@ -38,7 +38,7 @@ _SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
 _WAITING = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH|MemcpyAsync$|Memcpy$)")
 _WAITS_IN = {
     "size": re.compile(r"aten::(nonzero|masked_select|_?unique\w*) "),
-    "check": re.compile(r"aten::_?(linalg|lu|cholesky)_"),
+    "check": re.compile(r"aten::_?(linalg_)?(lu_factor|solve|inv|cholesky)(_ex)? "),
 }
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("

@@ -20,12 +20,11 @@ from profkit.analysis.summaries.readings import (
     add_readings,
     best_reading,
     find_reading,
-    is_surer,
     main_scopes,
     surest_readings,
 )
 from profkit.analysis.summaries.roofline import bandwidth_readings, roofline_readings, work_of
-from profkit.core.types import PassName, Reading, RunDocument, Summary
+from profkit.core.types import QUALITY_ORDER, PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 # Of cProfile and of the timeline, whose concerns have them.
@@ -69,7 +68,12 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     derived = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
     document = add_readings(document, [reading for reading in derived if reading.metric not in known])
     # What was simulated stays; what follows from measured counters stands beside it and is preferred.
-    finer = [r for r in derived if r.metric in known and is_surer(r, known[r.metric])]
+    finer = [
+        reading
+        for reading in derived
+        if reading.metric in known
+        and QUALITY_ORDER[reading.quality] < QUALITY_ORDER[known[reading.metric].quality]
+    ]
     return replace(document, readings=(*document.readings, *finer))
 
 

@@ -36,27 +36,16 @@ def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]
     )
 
 
-def is_surer(first: Reading, second: Reading) -> bool:
-    """Whether both have a value and `one` is of better quality."""
-    both_known = first.value is not None and second.value is not None
-    return both_known and QUALITY_ORDER[first.quality] < QUALITY_ORDER[second.quality]
-
-
-def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
-    """`old` with what of `new` is not there yet; a value takes the place of an unavailable reading."""
-    places = {(r.metric, r.scope): r for r in old}
+def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
+    """The document with what of `new` is not there yet; a value takes the place of an unavailable reading."""
+    places = {(r.metric, r.scope): r for r in document.readings}
     better = {
         (r.metric, r.scope): r
         for r in new
         if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
     }
-    unchanged = tuple(r for r in old if (r.metric, r.scope) not in better)
-    return (*unchanged, *better.values())
-
-
-def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
-    """The document with those of `new` that `merge_readings` takes."""
-    return replace(document, readings=merge_readings(document.readings, new)) if new else document
+    unchanged = (r for r in document.readings if (r.metric, r.scope) not in better)
+    return replace(document, readings=(*unchanged, *better.values())) if better else document
 
 
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
