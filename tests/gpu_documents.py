@@ -161,7 +161,7 @@ def of_counters() -> RunDocument:
 
 def plan() -> Plan:
     """Timing, trace and counters."""
-    kernels = (KernelPlan(GEMM, 0.84, 3, 2), KernelPlan(ADD, 0.14, 3, 2))
+    kernels = (KernelPlan(GEMM, 0.84, 2), KernelPlan(ADD, 0.14, 2))
     return Plan(
         "cuda",
         "standard",

@@ -60,13 +60,13 @@ def run() -> dict[str, Any]:
 
 def comparison() -> dict[str, Any]:
     """Of two runs, as `compare --format json` prints them."""
-    return _whole(model.Comparison, "profkit.comparison/1", "two runs side by side")
+    return _whole(model.Comparison, "profkit.comparison/2", "two runs side by side")
 
 
 def comparisons() -> dict[str, Any]:
     """Of several workloads, as `compare --format json` prints them."""
     title = "several workloads, each between two versions"
-    return _whole(model.ComparedSuite, "profkit.comparisons/2", title)
+    return _whole(model.ComparedSuite, "profkit.comparisons/3", title)
 
 
 def bisect() -> dict[str, Any]:

@@ -67,19 +67,22 @@ def hot_spots(document: RunDocument) -> tuple[HotSpot, ...]:
     python = next((one for one in document.sampled if not one.native and one.wall > 0), None)
     native = next((one for one in document.sampled if one.native and one.cpu > 0), None)
     if python is not None and (python.lines or native is None):
-        spots = _python_spots(document, python)
+        spots, wall = _python_spots(document, python)
     elif native is not None:
-        spots = _native_spots(document, native)
+        spots, wall = _native_spots(document, native)
     else:
-        spots = _device_spots(document)
-    return tuple(sorted(spots, key=lambda spot: (spot.kind == "rest", -spot.share)))
+        spots, wall = _device_spots(document)
+    if wall <= 0:
+        return ()
+    rest = max(0.0, 1 - sum(spot.share for spot in spots))
+    return (*sorted(spots, key=lambda spot: -spot.share), HotSpot(rest, rest * wall, "rest"))
 
 
-def _device_spots(document: RunDocument) -> list[HotSpot]:
+def _device_spots(document: RunDocument) -> tuple[list[HotSpot], float]:
     """Of a program whose host was not sampled, what its devices do: kernels by the line that they belong to."""
     trace, split = document.trace, document.time_split
     if trace is None or split is None or document.metal is not None or split.wall <= 0:
-        return []
+        return [], 0.0
     seconds: dict[Place, float] = {}
     for time in trace.kernels:
         name = None if time.file is not None else time.kernel.name
@@ -87,15 +90,13 @@ def _device_spots(document: RunDocument) -> list[HotSpot]:
         seconds[place] = seconds.get(place, 0.0) + time.total
     known = {place: total for place, total in seconds.items() if total >= LEAST * split.wall}
     if not known:
-        return []
+        return [], 0.0
     # Kernels of several streams or devices run side by side.
     scale = min(1.0, split.wall / sum(known.values()))
     spots = [
         HotSpot(scale * total / split.wall, scale * total, "gpu", place) for place, total in known.items()
     ]
-    spots = sorted(spots, key=lambda spot: -spot.share)[:MOST_SPOTS]
-    rest = max(0.0, 1 - sum(spot.share for spot in spots))
-    return [*spots, HotSpot(rest, rest * split.wall, "rest")]
+    return sorted(spots, key=lambda spot: -spot.share)[:MOST_SPOTS], split.wall
 
 
 # ------------------------------------------------------------ a Python program
@@ -121,28 +122,21 @@ class _Row:
         return max(self.kinds, key=lambda kind: self.kinds[kind], default="python")
 
 
-def _python_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
+def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[HotSpot], float]:
     rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
-    scale = _seconds_of(document, sampled) / sampled.wall
+    wall = _seconds_of(document, sampled)
     spots: list[HotSpot] = []
-    known = 0.0
     for group in _groups(rows):
-        seconds = sum(row.seconds for row in group)
-        if seconds < LEAST * sampled.wall or len(spots) >= MOST_SPOTS:
-            continue
-        known += seconds
-        spots.append(_spot(document, group, seconds / sampled.wall, seconds * scale))
+        share = sum(row.seconds for row in group) / sampled.wall
+        if share >= LEAST and len(spots) < MOST_SPOTS:
+            spots.append(_spot(document, group, share, share * wall))
     on_lines = sum(line.main_wall for line in sampled.lines)
     imports = _profile(document, "sampled-imports")  # lines beyond the first hundred are no imports
     left = max(0.0, sampled.wall - on_lines - sampled.rest_wall)
-    importing = min(left, imports.total) if imports is not None else 0.0
-    if importing >= LEAST * sampled.wall:
-        spot = _import_spot(document, importing / sampled.wall, importing * scale)
-        spots.append(replace(spot, code=sampled.import_code))
-        known += importing
-    rest = max(0.0, sampled.wall - known)
-    spots.append(HotSpot(rest / sampled.wall, rest * scale, "rest"))
-    return spots
+    share = min(left, imports.total) / sampled.wall if imports is not None else 0.0
+    if share >= LEAST:
+        spots.append(replace(_import_spot(document, share, share * wall), code=sampled.import_code))
+    return spots, wall
 
 
 def _rows(sampled: SampledTime) -> list[_Row]:
@@ -427,7 +421,7 @@ def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:
 # ------------------------------------------------------------ a program of machine code
 
 
-def _native_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
+def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[HotSpot], float]:
     """Samples are of processor time: what the program waited is a place of its own."""
     split = document.time_split
     waiting = split.waiting / split.wall if split is not None and split.waiting and split.wall > 0 else 0.0
@@ -447,6 +441,4 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> list[HotSpot]:
             spots.append(replace(spot, kind="native", under=under))
     if waiting >= LEAST:
         spots.append(HotSpot(waiting, waiting * wall, "waiting"))
-    rest = max(0.0, 1 - sum(spot.share for spot in spots))
-    spots.append(HotSpot(rest, rest * wall, "rest"))
-    return spots
+    return spots, wall

@@ -125,7 +125,6 @@ class ImplementationRanking:
     efficiency: float | None  # median, a share of the roofline
     speedup: float | None = None
     compared: int = 0
-    shared: int = 0
     wins: int = 0
 
 
@@ -163,7 +162,6 @@ def rank_implementations(
                 efficiency=median(shares) if shares else None,
                 speedup=geometric_mean(ratios) if name != baseline else None,
                 compared=len(ratios),
-                shared=len(shared),
                 wins=alone.count(name),
             )
         )

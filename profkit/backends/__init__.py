@@ -19,10 +19,10 @@ from profkit.core.types import (
     Depth,
     Fact,
     Gpu,
+    GpuLine,
     GpuToolLines,
     GpuTrace,
     KernelInstruction,
-    KernelLine,
     Machine,
     MetalTrace,
     PassResult,
@@ -90,7 +90,8 @@ class PassFindings:
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     launched: GpuTrace | None = None  # whose times do not count: what launched each kernel, and lines
-    kernel_lines: tuple[KernelLine, ...] = ()  # that a compiler says its kernels stand for
+    # that a compiler says its kernels stand for: name and module of the kernel, the line
+    kernel_lines: tuple[tuple[str, str, GpuLine], ...] = ()
     metal: MetalTrace | None = None
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()

@@ -27,7 +27,7 @@ from profkit.backends.passes import (
     start_seconds,
 )
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.tables import judge_rows
 from profkit.core.types import (
     Check,
@@ -62,7 +62,7 @@ from profkit.profilers.xctrace.export import TOC, export_argv, probe_xctrace
 from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import read_exports, wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
-from profkit.runtime.passes.read import read_records
+from profkit.runtime.passes.read import read_record
 
 EXPORT_SECONDS = 1800.0  # of one recording: a dozen tables, of which a large one takes minutes
 
@@ -136,7 +136,7 @@ class MetalPass(Pass):
         exports = self.context.folder / step.artifacts[1]
         if not (exports / TOC).is_file():
             raise _explain_no_export(self.context.folder, step)
-        records = read_records(sorted(self.folder.glob(f"{step.name}.region.*.json")))
+        records = [read_record(path) for path in sorted(self.folder.glob(f"{step.name}.region.*.json"))]
         return read_exports(exports, [record for record in records if record.regions or record.benchmarks])
 
     def recording(
@@ -178,7 +178,7 @@ def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
 def log_of(folder: Path, log: str) -> str:
     """What a step printed, as far as its log has it; "" where there is none."""
     try:
-        return read_bounded_text(folder / "logs" / log, errors="replace")
+        return read_bounded(folder / "logs" / log).decode(errors="replace")
     except OSError:
         return ""
 

@@ -33,7 +33,7 @@ from profkit.core.types import (
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import host_command, start_up_environment
-from profkit.runtime.passes.read import read_raises, read_records, read_tracemalloc
+from profkit.runtime.passes.read import read_raises, read_record, read_tracemalloc
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
 # Beside a device: sampled stacks say where its host spends the time, and slow nothing down.
@@ -377,7 +377,8 @@ class RegionWork:
 
 def read_region_work(folder: Path, step: str) -> RegionWork:
     """How often and how long `step` ran what counts. Raises UnreadableReport for a damaged record."""
-    written = read_records(sorted((folder / "artifacts").glob(f"{step}.region.*.json")))
+    files = sorted((folder / "artifacts").glob(f"{step}.region.*.json"))
+    written = [read_record(path) for path in files]
     records = [record for record in written if record.regions or record.benchmarks]
     notes = tuple(dict.fromkeys(note for record in records for note in record.notes))
     shared = any(note.code == "other-process-in-region" for note in notes)

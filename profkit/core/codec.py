@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import DOCUMENT_BYTES, read_bounded_text
+from profkit.core.files.regular import DOCUMENT_BYTES, read_bounded
 from profkit.core.types import Json
 
 LARGEST_VALUE = 1e150  # in any unit: what is measured is less, and this can still be squared
@@ -38,8 +38,8 @@ def to_plain_data(value: object) -> Json:
         return valid_text(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if (names := _field_names(kind)) is not None:
-        return {name: to_plain_data(getattr(value, name)) for name in names}
+    if dataclasses.is_dataclass(kind):
+        return {name: to_plain_data(getattr(value, name)) for name in kind.__dataclass_fields__}
     if isinstance(value, (tuple, list)):
         return list(value) if _all_numbers(value) else [to_plain_data(item) for item in value]
     if isinstance(value, Mapping):
@@ -47,12 +47,6 @@ def to_plain_data(value: object) -> Json:
     if isinstance(value, int):
         return value
     raise TypeError(f"a document holds plain data, not {kind.__name__}")
-
-
-@functools.cache
-def _field_names(kind: Any) -> tuple[str, ...] | None:
-    """Of a dataclass; None for any other type."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 def is_finite_number(value: object) -> TypeGuard[float]:
@@ -202,7 +196,7 @@ def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_
     """
     fix = None
     try:
-        return decode(json.loads(read_bounded_text(file, most, encoding="utf-8-sig")))
+        return decode(json.loads(read_bounded(file, most).decode("utf-8-sig")))
     except UnreadableReport as error:
         why, fix = error.message, error.fix
     except OSError as error:

@@ -67,12 +67,12 @@ class Interrupted(ProfkitError):
 
 
 @contextlib.contextmanager
-def writing(path: Path, fix: str) -> Iterator[None]:
+def writing(path: Path, fix: str, remark: str = "") -> Iterator[None]:
     """What the system refuses inside of the block is a MachineError that names `path`."""
     try:
         yield
     except OSError as error:
-        raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
+        raise MachineError(f"cannot write {path}: {error.strerror or error}{remark}", fix) from error
 
 
 @dataclass(frozen=True)

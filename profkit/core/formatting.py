@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _BINARY = ((1024.0**4, "Ti"), (1024.0**3, "Gi"), (1024.0**2, "Mi"), (1024.0, "Ki"), (1.0, ""))
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
 def table_cell(text: str) -> str:
@@ -30,7 +30,7 @@ def format_quantity(value: float | None, unit: str = "") -> str:
     if unit == "%":
         return f"{format_percent(value)} %"
     if unit == "s":
-        return _format_seconds(value)
+        return _format_scaled(value, _TIMES, unit) if value else "0 s"
     # Memory in binary steps, traffic per second in decimal ones
     if unit.split("/")[0] == "B" and unit != "B/s":
         return _format_scaled(value, _BINARY, unit)
@@ -112,18 +112,8 @@ def shorten(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def _format_seconds(value: float) -> str:
-    size = abs(value)
-    for factor, sign in _TIMES:
-        if size >= factor * 0.9995:
-            return f"{format_figures(value / factor)} {sign}"
-    return f"{format_figures(value / 1e-9)} ns" if value else "0 s"
-
-
 def _format_scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str) -> str:
-    for factor, prefix in steps:
-        if abs(value) >= factor * (0.9995 if factor > 1 else 0) or factor == 1:
-            scaled = value / factor
-            text = f"{scaled:.0f}" if factor == 1 and scaled == int(scaled) else format_figures(scaled)
-            return f"{text} {prefix}{unit}".strip()
-    raise AssertionError("the last step is 1")
+    factor, prefix = next((step for step in steps if abs(value) >= step[0] * 0.9995), steps[-1])
+    scaled = value / factor
+    is_whole = factor == 1 and scaled == int(scaled) and unit != "s"
+    return f"{f'{scaled:.0f}' if is_whole else format_figures(scaled)} {prefix}{unit}".strip()

@@ -304,7 +304,8 @@ class Centre(NamedTuple):
     between_spread: float | None
 
 
-def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
+@lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
+def combine_processes(processes: tuple[tuple[float, ...], ...]) -> Centre | None:
     """The median over processes, each counting once, with an interval that knows how much they differ.
 
     The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
@@ -312,15 +313,11 @@ def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
     was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
     and honest. None when there are no values at all.
     """
-    samples = tuple(tuple(values) for values in processes if values)
-    return _combine_cached(samples) if samples else None
-
-
-@lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
-def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
-    centres = [median(values) for values in processes]
-    intervals = [median_interval(values) for values in processes]
-    centre, count = median(centres), len(processes)
+    if not (samples := [values for values in processes if values]):
+        return None
+    centres = [median(values) for values in samples]
+    intervals = [median_interval(values) for values in samples]
+    centre, count = median(centres), len(samples)
     if count == 1:
         alone = intervals[0]
         return Centre(centre, alone and alone.low, alone and alone.high, None)

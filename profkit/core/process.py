@@ -106,14 +106,14 @@ def run(
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
-    from profkit.core.process_tree import ProcessTree
+    from profkit.core.process_tree import ProcessTree, starting
 
     adopt_orphans()
     cpu_before = _children_cpu_seconds()
     # A Ctrl-C between the start of the child and the care for it would leave it alone
     with defer_interrupts() as hurry:
         start = time.monotonic()
-        with ProcessTree.starting():
+        with starting:
             child = _start(argv, env, cwd, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log, hidden)

@@ -26,7 +26,9 @@ GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
 KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is chased
 
 _running: dict[int, ProcessTree] = {}  # every child under way, since several may run side by side
-_listing = threading.Lock()  # held from the start of a child until it is in `_running`
+# Held from the start of a child until its tree is made: else another thread, which ends its own tree just then, would
+# take the new child for a member of that.
+starting = threading.Lock()
 
 
 class TreeUse(NamedTuple):
@@ -62,14 +64,6 @@ class ProcessTree:
         # Children of this process that were there before: somebody else's, who lost their parent
         self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self
-
-    @staticmethod
-    def starting() -> threading.Lock:
-        """Hold it from the start of a child until its tree is made.
-
-        Otherwise another thread, which ends its own tree just then, would take the new child for a member of that.
-        """
-        return _listing
 
     def look(self) -> None:
         """Note the present members, their memory, their processor time and what they read and wrote."""
@@ -115,7 +109,9 @@ class ProcessTree:
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
                     _send_signal(alive, number)
-                    _wait_for(alive, wait, hurry)
+                    deadline = time.monotonic() + wait
+                    while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:
+                        _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))
                     alive = self._living_members()
             if alive or sys.platform != "linux":  # nobody adopts there what lost its parent
                 self.kill()
@@ -151,7 +147,7 @@ class ProcessTree:
             tree is not self and tree._starts_others for tree in list(_running.values())
         ):
             return found
-        with _listing:
+        with starting:
             for pid in _child_pids(os.getpid()):
                 with contextlib.suppress(OSError):
                     ours = pid in _running or pid in self._before or os.getsid(pid) == os.getsid(0)
@@ -166,7 +162,7 @@ class ProcessTree:
 
     def _living_members(self) -> list[psutil.Process]:
         members = []
-        with _listing:
+        with starting:
             below = {process.pid: process for process in psutil.Process().children(recursive=True)}
             for process in below.values():
                 with contextlib.suppress(psutil.Error, OSError):
@@ -233,10 +229,3 @@ def _send_signal(processes: list[psutil.Process], number: int) -> None:
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.send_signal(number)
-
-
-def _wait_for(processes: list[psutil.Process], seconds: float, hurry: threading.Event) -> None:
-    deadline = time.monotonic() + seconds
-    alive = processes
-    while alive and not hurry.is_set() and (left := deadline - time.monotonic()) > 0:
-        _, alive = psutil.wait_procs(alive, timeout=min(left, 0.2))

@@ -6,7 +6,8 @@ The document's shape is the model's: every frozen type becomes an object with it
 
 from __future__ import annotations
 
-import errno
+import contextlib
+import itertools
 import os
 import re
 from datetime import datetime
@@ -21,7 +22,7 @@ from profkit.core.codec import (
     to_plain_data,
     valid_text,
 )
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import UnreadableReport, UsageError, writing
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import (
     chown_to_sudo_user,
@@ -35,8 +36,8 @@ from profkit.core.types import Json, RunDocument
 SCHEMA = "profkit.run/6"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
+ELSEWHERE = "--output FOLDER   (df -h {0}; ls -ld {0})"
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
-SAME_SECOND_LIMIT = 10_000
 
 
 # ---------------------------------------------------------------- the folder
@@ -50,23 +51,18 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     """
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
     made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
-    try:
-        make_parents(base)
+    with writing(base, ELSEWHERE.format(base)):
+        try:
+            make_parents(base)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
         chown_to_sudo_user(*made)
-        for number in range(1, SAME_SECOND_LIMIT):
+        for number in itertools.count(1):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
-            try:
+            with contextlib.suppress(FileExistsError):
                 make_folder(folder, ("artifacts", "logs"))
-            except FileExistsError:
-                continue
-            return folder
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
-    except OSError as error:
-        raise _cannot_write(base, error) from error
-    raise MachineError(
-        f"cannot make a folder for this run in {base}: {SAME_SECOND_LIMIT} of this second exist"
-    )
+                break
+    return folder
 
 
 def clean_name(name: str) -> str:
@@ -88,13 +84,6 @@ def short_path(path: Path) -> str:
         return str(path)
 
 
-def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError:
-    fix = "--output FOLDER"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        fix += f" on a disk with space (df -h {where})"
-    return MachineError(f"cannot write to {where}: {error.strerror or error}{remark}", fix)
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -104,18 +93,11 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
-    try:
+    remark = "; what was written before is whole" if target.exists() else ""
+    with writing(target, ELSEWHERE.format(folder), remark):
         ensure_folder(folder)  # the workload may have removed it
-        write_whole(target, (run_to_text(document),), sync=True)
-    except OSError as error:
-        remark = "; what was written before is whole" if target.exists() else ""
-        raise _cannot_write(target, error, remark) from error
+        write_whole(target, (json_text(run_to_json(document)),), sync=True)
     return target
-
-
-def run_to_text(document: RunDocument) -> str:
-    """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
-    return json_text(run_to_json(document))
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:

@@ -109,7 +109,7 @@ class ChildProcess:
 
     def start(self) -> None:
         """Start it; one that was there before is killed. Raises WorkerEnded where it cannot be started."""
-        from profkit.core.process_tree import ProcessTree  # here: psutil costs 20 ms
+        from profkit.core.process_tree import ProcessTree, starting  # here: psutil costs 20 ms
 
         self.kill()
         self._unread = b""
@@ -117,7 +117,7 @@ class ChildProcess:
         self._log_start = self._log.stat().st_size if self._log.is_file() else 0
         inherited = {name: value for name, value in os.environ.items() if name not in self._without}
         try:
-            with self._log.open("ab") as errors, ProcessTree.starting():
+            with self._log.open("ab") as errors, starting:
                 child = subprocess.Popen(
                     self._argv,
                     stdin=subprocess.PIPE,

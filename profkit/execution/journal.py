@@ -160,7 +160,12 @@ def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
             contents.header = line
         elif isinstance(line, dict):
             with suppress(UnreadableReport):
-                _take(contents, format, line)
+                if isinstance(case := line.get("case"), str):
+                    contents.outcomes[case] = codec.from_plain_data(format.outcome, line.get("outcome"))
+                elif isinstance(line.get("note"), dict):
+                    contents.about.update(line["note"])
+                if codec.is_finite_number(at := line.get("at")):
+                    contents.seconds = max(contents.seconds, float(at))
         contents.size = end
     if not contents.header:
         article = "an" if format.subject[0] in "aeiou" else "a"
@@ -169,15 +174,6 @@ def read_journal(folder: Path, format: JournalFormat[T]) -> JournalContents[T]:
             f"{format.command} --output FOLDER begins one",
         )
     return contents
-
-
-def _take(contents: JournalContents[T], format: JournalFormat[T], line: Mapping[str, Any]) -> None:
-    if isinstance(line.get("case"), str):
-        contents.outcomes[line["case"]] = codec.from_plain_data(format.outcome, line.get("outcome"))
-    elif isinstance(line.get("note"), dict):
-        contents.about.update(line["note"])
-    if codec.is_finite_number(at := line.get("at")):
-        contents.seconds = max(contents.seconds, float(at))
 
 
 def plain_request(request: Any) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -107,12 +106,12 @@ class ApiModel(Model):
     def ask(self, messages: Sequence[ChatMessage], report: Callable[[str], None] = lambda _: None) -> Answer:
         """Its answer; see `Model`. What was set aside for a request whose end nobody knows is spent."""
         reserved = self._ledger.reserve(messages, self._options.answer_tokens, self._closed)
-        start, spent = time.monotonic(), reserved
+        spent = reserved
         try:
             answer = self._wait(self._ask(messages), report)
             if answer.input_tokens is not None and answer.output_tokens is not None:
                 spent = answer.input_tokens, answer.output_tokens
-            return replace(answer, seconds=time.monotonic() - start)
+            return answer
         except Cancelled:
             raise
         except Exception as error:

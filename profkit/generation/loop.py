@@ -13,14 +13,13 @@ from profkit.analysis.evaluation.witnesses import bottleneck_of
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import write_whole
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
     Fact,
     GenerationLimits,
-    ModelCall,
     Speedup,
     StopReason,
 )
@@ -114,8 +113,7 @@ class OperationLoop:
         else:
             found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
         tokens = answer.input_tokens, answer.output_tokens
-        call = ModelCall(*tokens, answer.seconds)
-        attempt = Attempt(number, found.fault or "no-code", call, reason=found.problem)
+        attempt = Attempt(number, found.fault or "no-code", *tokens, reason=found.problem)
         kernel = JudgedKernel(found.code, file.name, problem=found.problem)
         if found.code:
             self._write(f"attempt_{number}.py", found.code)
@@ -226,7 +224,7 @@ class OperationLoop:
                 f"{file} is no file of this generation any more",
                 "put the file back, or begin a new generation with another --run-id",
             )
-        return read_bounded_text(file, errors="replace")
+        return read_bounded(file).decode(errors="replace")
 
     def _write(self, name: str, text: str) -> Path:
         path = self._path(name)

@@ -1,4 +1,4 @@
-"""What a model is to the rest of profkit: messages in; a text, its tokens, why it ends, and seconds out.
+"""What a model is to the rest of profkit: messages in; a text, its tokens and why it ends out.
 
 Around it a ledger, which refuses a request that could pass a limit; and the model that is a program of the user's
 instead of an interface: `--command "my-agent {prompt} {output}"`.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import shlex
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +69,6 @@ class Answer:
     stop: StopCause = "end"
     input_tokens: int | None = None
     output_tokens: int | None = None
-    seconds: float = 0.0  # wall time, with what was waited for
 
 
 class Model(ABC):
@@ -191,7 +189,6 @@ class ProgramModel(Model):
         with TemporaryFolder() as folder:
             prompt, output, printed = (Path(folder, name) for name in ("prompt.md", "kernel.py", "printed"))
             prompt.write_text(conversation_text(messages), encoding="utf-8")
-            start = time.monotonic()
             words = [
                 word.replace("{prompt}", str(prompt)).replace("{output}", str(output)) for word in self.words
             ]
@@ -199,7 +196,7 @@ class ProgramModel(Model):
             writes = any("{output}" in word for word in self.words)
             text = _read(output if writes else printed) if outcome.ok else ""
             if text.strip():
-                return Answer(text, seconds=time.monotonic() - start)
+                return Answer(text)
             what = "wrote nothing to {output}" if writes else "printed nothing"
             said = what if outcome.ok else outcome.ending()
             lines = [line.strip() for line in outcome.output_tail.splitlines() if line.strip()]

@@ -38,7 +38,7 @@ MOST_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
 FILE = "attempts.jsonl"
 FORMAT = JournalFormat(
-    "profkit.generation-journal/4", "generation", "profkit generate", FILE, "attempt", Attempt
+    "profkit.generation-journal/5", "generation", "profkit generate", FILE, "attempt", Attempt
 )
 _STOPPED = "stopped "  # before the operation: a note why it has no further attempt
 _NEW = "another --run-id begins a new one"
@@ -212,7 +212,7 @@ def make_document(
     about, settings, model = contents.about, request.settings, _model_of(contents)
     folders = codec.from_plain_data(dict[str, str], about.get("folders", {}), "folders")
     operations = tuple(_operation(contents, name, folder) for name, folder in folders.items())
-    calls = [attempt.call for operation in operations for attempt in operation.attempts]
+    attempts = [attempt for operation in operations for attempt in operation.attempts]
     return GenerationDocument(
         started=str(contents.header.get("started", "")),
         name=request.name,
@@ -228,8 +228,8 @@ def make_document(
         dtype=settings.dtype,
         floor=settings.timing.floor,
         versions=codec.from_plain_data(dict[str, str], about.get("versions") or {}, "versions"),
-        input_tokens=sum(max(0, call.input_tokens or 0) for call in calls),
-        output_tokens=sum(max(0, call.output_tokens or 0) for call in calls),
+        input_tokens=sum(max(0, attempt.input_tokens or 0) for attempt in attempts),
+        output_tokens=sum(max(0, attempt.output_tokens or 0) for attempt in attempts),
         seconds=seconds,
         complete=bool(operations)
         and all(operation.stopped not in ("", "interrupted") for operation in operations),

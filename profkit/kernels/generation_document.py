@@ -1,4 +1,4 @@
-"""generation.json, schema "profkit.generation/3": a generation of kernels with its scores."""
+"""generation.json, schema "profkit.generation/4": a generation of kernels with its scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
 from profkit.kernels.evaluation.document import mean_fields
 
-SCHEMA = "profkit.generation/3"
+SCHEMA = "profkit.generation/4"
 FILE = "generation.json"
 _HEAD = 200  # bytes: in which the schema stands
 

@@ -330,7 +330,7 @@ def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> 
     gone = time.monotonic() - begin
     if timing.kind == "process":
         return is_enough(timing.processes[0].seconds, precision, gone, budget)
-    centre = combine_processes([process.seconds for process in timing.processes])
+    centre = combine_processes(tuple(process.seconds for process in timing.processes))
     if centre is None or centre.low is None or centre.high is None:
         return gone >= budget
     return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.run_folder import run_to_text
+from profkit.core.run_folder import run_to_json
 from profkit.core.types import (
     AcceptedChange,
     BisectDocument,
@@ -23,13 +23,13 @@ from profkit.profilers.redact import FileLeftOut, RemovedText
 
 def run(whole: RunDocument) -> str:
     """Schema "profkit.run/6", the same that stands in run.json."""
-    return run_to_text(whole)
+    return json_text(run_to_json(whole))
 
 
 _SCHEMAS: dict[type, str] = {
-    Comparison: "profkit.comparison/1",
-    ComparedSuite: "profkit.comparisons/2",
-    BisectDocument: "profkit.bisect/2",
+    Comparison: "profkit.comparison/2",
+    ComparedSuite: "profkit.comparisons/3",
+    BisectDocument: "profkit.bisect/3",
     Plan: "profkit.plan/1",
     Entry: "profkit.entry/2",
 }

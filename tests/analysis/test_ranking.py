@@ -134,7 +134,6 @@ def test_times_are_compared_over_shapes_that_all_of_them_have() -> None:
     cut = without(document, "too large", "CUDA", "too large", among=large)
     (panel,) = comparison_groups(cut)
     eager, *_, cuda = rank_implementations(panel, ROOFS)
-    assert eager.shared == cuda.shared == 8
     assert eager.time is not None
     assert cuda.time == pytest.approx(0.4 * eager.time)  # and not a hundredth, as over its own small shapes
 

@@ -17,15 +17,12 @@ from profkit.core.files.regular import (
     check_regular,
     code_in,
     connect,
-    copy_regular,
     open_regular,
-    open_regular_text,
     plain_tables,
     read_bounded,
-    read_bounded_text,
     read_start,
 )
-from profkit.core.files.safe_folder import write_whole
+from profkit.core.files.safe_folder import copy_into, write_whole
 from tests.conftest import ROOT
 
 COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS i FROM n"
@@ -181,12 +178,10 @@ def test_every_file_comes_in_through_the_one_door() -> None:
     "read",
     [
         open_regular,
-        open_regular_text,
         read_bounded,
-        read_bounded_text,
         check_regular,
         lambda path: read_start(path, 9),
-        lambda path: copy_regular(path, path.with_name("copy")),
+        lambda path: copy_into(path, path.with_name("copy")),
     ],
 )
 def test_a_pipe_a_device_and_a_folder_are_refused_at_once(read, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from profkit.backends import backend_names
 from profkit.core import run_folder as run
-from profkit.core.codec import LARGEST_VALUE
+from profkit.core.codec import LARGEST_VALUE, json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.types import Fact, Profile, Reading, RunDocument, Scope, Source, Summary, Workload
 from tests import documents, schemas
@@ -111,7 +111,7 @@ def test_the_document_has_the_contracts_shape() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
     document = replace(documents.empty(), profiles=(Profile("x", "s", bad, ()),))
-    data = strict(run.run_to_text(document))
+    data = strict(json_text(run.run_to_json(document)))
     assert isinstance(data, dict)
     assert data["profiles"][0]["total"] is None
     VALIDATOR.validate(data)
@@ -294,7 +294,7 @@ DOCUMENTS = st.builds(
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(DOCUMENTS)
 def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -> None:
-    data = strict(run.run_to_text(document))
+    data = strict(json_text(run.run_to_json(document)))
     VALIDATOR.validate(data)
     assert run.run_from_json(data) == document
 
@@ -302,7 +302,7 @@ def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback(data: st.DataObject) -> None:
-    tree = json.loads(run.run_to_text(documents.document()))
+    tree = json.loads(json_text(run.run_to_json(documents.document())))
     node, key = tree, "schema"
     while isinstance(node, (dict, list)) and node:
         holder = node

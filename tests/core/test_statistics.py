@@ -113,8 +113,8 @@ def test_a_series_that_never_settles_says_so() -> None:
 
 
 def test_a_lucky_memory_layout_shows_between_processes() -> None:
-    quiet = [[m * v for v in _ar1(0.0, 50, i, 0.001)] for i, m in enumerate((1.0, 1.0, 1.1))]
-    centre = combine_processes(quiet)
+    quiet = (tuple(m * v for v in _ar1(0.0, 50, i, 0.001)) for i, m in enumerate((1.0, 1.0, 1.1)))
+    centre = combine_processes(tuple(quiet))
     assert centre is not None
     assert centre.between_spread == pytest.approx(0.1, abs=0.005)
     assert centre.median == pytest.approx(1.0, abs=0.002)
@@ -123,7 +123,7 @@ def test_a_lucky_memory_layout_shows_between_processes() -> None:
 
 
 def test_whole_processes_of_one_value_each_have_an_interval_from_what_is_between_them() -> None:
-    centre = combine_processes([[1.00], [1.02], [0.98], [1.01]])
+    centre = combine_processes(((1.00,), (1.02,), (0.98,), (1.01,)))
     assert centre is not None
     assert centre.low is not None
     assert 0.9 < centre.low < 0.99

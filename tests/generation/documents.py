@@ -13,7 +13,6 @@ from profkit.core.types import (
     GenerationDocument,
     GenerationLimits,
     Insight,
-    ModelCall,
     OperationAttempts,
     Place,
     Speedup,
@@ -40,9 +39,7 @@ def speedup(value: float, half: float = 0.03) -> Speedup:
     return Speedup(value, low, high, speed_word(value, low, high, FLOOR), 40)
 
 
-def call(**fields: Any) -> ModelCall:
-    """A request that took 12 s."""
-    return replace(ModelCall(1500, 700, seconds=12.0), **fields)
+TOKENS = (1500, 700)  # of a request
 
 
 def correct(number: int, value: float | None, half: float = 0.03, **fields: Any) -> Attempt:
@@ -54,12 +51,12 @@ def correct(number: int, value: float | None, half: float = 0.03, **fields: Any)
             "bound_share": min(1.0, value / 2.4),
             "bottleneck": message("memory, 34 % of its peak"),
         }
-    return replace(Attempt(number, "passed", call(), tests=6, passed=6), **{**timed, **fields})
+    return replace(Attempt(number, "passed", *TOKENS, tests=6, passed=6), **{**timed, **fields})
 
 
 def failed(number: int, status: AttemptStatus = "incorrect", reason: str = "", **fields: Any) -> Attempt:
     """An attempt that did not pass."""
-    return replace(Attempt(number, status, call(), reason=message(reason), tests=6), **fields)
+    return replace(Attempt(number, status, *TOKENS, reason=message(reason), tests=6), **fields)
 
 
 def operation(name: str, *attempts: Attempt, folder: str = "", **fields: Any) -> OperationAttempts:
@@ -98,8 +95,8 @@ def generation(*operations: OperationAttempts, **fields: Any) -> GenerationDocum
         command=("profkit", "generate", "--suite", "smoke", "--ops", "relu,add", "--run-id", "spring"),
         dtype="float32",
         versions={"torch": "2.13.0", "triton": "3.5.0"},
-        input_tokens=sum(attempt.call.input_tokens or 0 for attempt in attempts),
-        output_tokens=sum(attempt.call.output_tokens or 0 for attempt in attempts),
+        input_tokens=sum(attempt.input_tokens or 0 for attempt in attempts),
+        output_tokens=sum(attempt.output_tokens or 0 for attempt in attempts),
         seconds=245.0,
         complete=True,
         floor=FLOOR,

@@ -144,8 +144,7 @@ def check_requests(done: Generated) -> None:
     for number, request in enumerate(answered[1:], 1):
         assert request.prompt == done.feedback(number)
     assert len(done.requests) == len(SCRIPT)
-    calls = [attempt["call"] for attempt in done.attempts]
-    assert done.said.json()["input_tokens"] == sum(call["input_tokens"] for call in calls) > 1000
+    assert done.said.json()["input_tokens"] == sum(one["input_tokens"] for one in done.attempts) > 1000
     for words in (
         "aten::relu(Tensor self) -> Tensor",
         "`relu_kernel_impl`",

@@ -98,4 +98,4 @@ def test_markdown_shows_what_came_from_outside_and_obeys_none_of_it() -> None:
 def test_json_follows_its_schema(number: int) -> None:
     document = json.loads(as_json(ALL[number]))
     jsonschema.Draft202012Validator(schemas.comparison()).validate(document)
-    assert document["schema"] == "profkit.comparison/1"
+    assert document["schema"] == "profkit.comparison/2"

@@ -35,16 +35,14 @@ _SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
 
 def _metal_values(document: RunDocument) -> dict[str, str | None]:
     """The fields that only Instruments tells, and those that only Metal does."""
-    metal, facts = document.metal, document.facts
+    facts = document.facts
     system = _SYSTEM.match(facts.get("system", ""))
-    values: dict[str, str | None] = {
+    return {
         "macos.major": system[1].partition(".")[0] if system else None,
         "macos.version": system[1] if system else None,
         "mode.template": facts.get("template"),
+        "mode.induced": (facts.get("induced performance state") or "Default") if document.metal else None,
     }
-    if metal is not None:
-        values["mode.induced"] = facts.get("induced performance state") or "Default"
-    return values
 
 
 # Options of the interpreter that take the next word as their value.
@@ -148,18 +146,13 @@ def _simulated_caches(facts: Mapping[str, str]) -> str | None:
 
 def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | None]:
     driver = next((gpu.driver for gpu in gpus if gpu.driver), None) or facts.get("driver")
-    values: dict[str, str | None] = {
+    return {
         "driver.major": driver.partition(".")[0] if driver else None,
         # One tool says 580.159, another 580.159.04.
         "driver.version": ".".join(driver.split(".")[:2]) if driver else None,
         "cuda.version": facts.get("CUDA"),
-    }
-    if not gpus:
-        return values
-    return {
-        **values,
         "gpu.name": _distinct_values(gpu.name for gpu in gpus),
-        "gpu.count": str(len(gpus)),
+        "gpu.count": str(len(gpus)) if gpus else None,
         "gpu.multiprocessors": _distinct_values(_text(gpu.multiprocessors) for gpu in gpus),
         "gpu.cores": _distinct_values(_text(gpu.cores) for gpu in gpus),
         "gpu.mig": _distinct_values({True: "on", False: "off", None: None}[gpu.mig] for gpu in gpus),
@@ -311,13 +304,8 @@ def fingerprint_differences(
     before = {feature.name: feature.value for feature in baseline}
     after = {feature.name: feature.value for feature in candidate}
     differences = [
-        _difference(field, before.get(name), after.get(name))
+        Difference(name, field.tier if None not in (old, new) else "should", old, new)
         for name, field in fields.items()
-        if before.get(name) != after.get(name)
+        if (old := before.get(name)) != (new := after.get(name))
     ]
     return tuple(sorted(differences, key=lambda difference: _WEIGHT[difference.tier]))
-
-
-def _difference(field: ComparedField, before: str | None, after: str | None) -> Difference:
-    tier: Tier = field.tier if before is not None and after is not None else "should"
-    return Difference(field.name, tier, before, after)

@@ -103,8 +103,14 @@ MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of 
 # rules that say why a device waits
 _CAUSES = (
     "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
-    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step", "gpu-behind",
+    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step", "gpu-behind", "graph-breaks",
+    "recomputed-sequence",
 )  # fmt: skip
+_PARTS = {
+    "one-hot-product": "unfused-operations", "written-out-attention": "device-copies",
+    "host-tensors": "exposed-copies", "host-callbacks": "exposed-copies",
+    "product-order": "no-tensor-cores",
+}  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
@@ -162,10 +168,10 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     if explained is not None and any(_is_there(one, explained.where) for one in causes):
         explained = None
     ranked = [*causes, *(one for one in ranked if one.rule not in _CAUSES)]
+    ranked = [one for one in ranked if not any(_is_part(one, of) for of in ranked)]
     for cause in (*causes, *([explained] if explained is not None else ())):
         if cause.gain is not None:
-            where, most = cause.where, cause.gain.at_most
-            rest = [one for one in ranked if one is not cause and not _is_explained(one, where, most)]
+            rest = [one for one in ranked if one is not cause and not _is_explained(one, cause)]
             ranked = sorted((cause, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
@@ -191,11 +197,22 @@ def _is_there(one: Insight, where: Place) -> bool:
     return (one.where.file, one.where.line) == (where.file, where.line)
 
 
-def _is_explained(one: Insight, where: Place, gain: float) -> bool:
-    """Whether an insight says that the device waits, and what the host computes at `where` is most of that."""
+def _is_part(one: Insight, of: Insight) -> bool:
+    """Whether an insight speaks of what goes away with another one, or of kernels in which pages move."""
+    if of.rule == "managed-memory" and one.rule in GPU_RULES:
+        return True
+    if one.rule != _PARTS.get(of.rule):
+        return False
+    same = (one.where.file, one.where.function) == (of.where.file, of.where.function)
+    return _is_there(one, of.where) or (same and one.rule == "device-copies") or one.where.file is None
+
+
+def _is_explained(one: Insight, cause: Insight) -> bool:
+    """Whether an insight says that the device waits, and the cause is most of that."""
+    gain = cause.gain.at_most if cause.gain is not None else 0.0
     if one.rule not in _WAITS or one.gain is None or gain < MOSTLY * one.gain.at_most:
         return False
-    return one.rule != "device-sync" or not _is_there(one, where)
+    return one.rule != "device-sync" or not (cause.rule == "graph-breaks" or _is_there(one, cause.where))
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:

@@ -12,11 +12,10 @@ from typing import Literal, TypeAlias
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.analysis.summaries.readings import main_scopes
+from profkit.analysis.summaries.readings import surest_readings
 from profkit.core.formatting import format_percent
 from profkit.core.tables import load_yaml
 from profkit.core.types import (
-    QUALITY_ORDER,
     Bound,
     Gain,
     Gpu,
@@ -39,6 +38,7 @@ OPERATION_SECONDS = 2.9e-6
 _OF_TOOLKIT = re.compile(
     r"(device_\w+|sm_\d+_\w+|cuda_\w+|math_functions|cooperative_groups|standard)\.(hpp|h|py)"
 )
+MANY_STEPS = 10
 LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
 
@@ -147,6 +147,12 @@ def file_name(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2]
 
 
+def kernels_at(run: RunEvidence, place: Place) -> list[KernelTime]:
+    """The kernels that a line launched."""
+    at = (place.file, place.line)
+    return [one for one in run.times if at in ((line.file, line.line) for line in launching_lines([one]))]
+
+
 def main_operation(time: KernelTime) -> str | None:
     """The operation that launched a kernel, where it is the only one that did, or launched most of it."""
     most = 2 * time.operation_launches > time.launches
@@ -185,7 +191,6 @@ def part_text(by_line: Mapping[Place, float], place: Place) -> str:
 
 
 DEEPEST = 6  # callers that are looked at
-_NAMES = {"torch": "PyTorch", "jax": "JAX", "cuda": "CUDA"}
 
 
 @dataclass(frozen=True)
@@ -238,12 +243,9 @@ class RunEvidence:
         workload = self.document.workload
         return "cuda" if workload.command and workload.python is None else ""
 
-    def in_words(self, **ways: str) -> str:
-        """The advice for the program's framework (`torch`, `jax`, `cuda`); where that is not known all of it."""
-        known = ways.get(self.framework)
-        if known is not None:
-            return known
-        return " ".join(f"{_NAMES[name]}: {text}" for name, text in ways.items())
+    def in_words(self, name: str) -> str:
+        """The advice of this name for the program's framework; where that is not known, for all of them."""
+        return words(f"{name}.{self.framework}", "program")
 
     @property
     def time_name(self) -> str:
@@ -310,27 +312,15 @@ def evidence_of(document: RunDocument) -> RunEvidence:
         document,
         tuple(kernel for kernel in kernels if kernel.row.scope.name not in debug),
         tuple(kernel for kernel in kernels if kernel.row.scope.name in debug),
-        _run_values(document),
+        {name: r.value for name, r in surest_readings(document).items() if r.value is not None},
         busy,
     )
-
-
-def _run_values(document: RunDocument) -> dict[str, float]:
-    """Of each metric the surest reading of the whole run, or of its region; contradicted ones are left out."""
-    scopes = set(main_scopes(document))
-    best: dict[str, Reading] = {}
-    for reading in document.readings:
-        if reading.scope in scopes and reading.value is not None and reading.doubt is None:
-            known = best.get(reading.metric)
-            if known is None or QUALITY_ORDER[reading.quality] < QUALITY_ORDER[known.quality]:
-                best[reading.metric] = reading
-    return {metric: reading.value for metric, reading in best.items() if reading.value is not None}
 
 
 def _kernel_time_share(trace: GpuTrace | None) -> float | None:
     if trace is None or not trace.span or not trace.busy:
         return None
-    own = max(trace.busy, trace.span - instrument_seconds(trace))
+    own = max(trace.busy, trace.span - instrument_seconds(trace) - _single_gap(trace))
     return min(1.0, max(0.0, trace.busy - (trace.copying or 0.0)) / own)
 
 
@@ -339,8 +329,14 @@ def idle_share(run: RunEvidence) -> float | None:
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None:
         return None
-    slowed = instrument_seconds(trace)
-    return max(0.0, trace.span - trace.busy - slowed) / max(trace.busy, trace.span - slowed)
+    left_out = instrument_seconds(trace) + _single_gap(trace)
+    return max(0.0, trace.span - trace.busy - left_out) / max(trace.busy, trace.span - left_out)
+
+
+def _single_gap(trace: GpuTrace) -> float:
+    """A gap that alone is most of the idle time of many steps: a first use, which belongs to none of them."""
+    gap, idle = trace.largest_gap or 0.0, (trace.span or 0.0) - (trace.busy or 0.0)
+    return gap if (trace.repeats or 0) >= MANY_STEPS and gap > 0.5 * idle and not trace.marked else 0.0
 
 
 def instrument_seconds(trace: GpuTrace) -> float:

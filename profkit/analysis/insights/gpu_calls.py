@@ -22,10 +22,8 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
-REPLAYS, BACK = (
-    2,
-    0.2,
-)  # of a graph that was worth a capture; of what managed memory moves one way, and back again
+REPLAYS = 2  # of a graph that was worth a capture
+BACK = 0.2  # of what managed memory moves one way, and back again
 SMALL, SEVERAL = 1 << 16, 4  # bytes of a copy, and such copies at a line in each step
 PROGRAMS, KERNELS = 5, 20  # of JAX, and in each step: fewer are a step that is compiled in pieces
 FEW = 1000  # times as many elements are added as there are places for them
@@ -48,24 +46,9 @@ _COPYING = re.compile(r"direct_copy_kernel|CatArrayBatchedCopy")
 _IN_CALLS = "the time that the host spends in these calls"
 _MODULE = re.compile(r"hlo_module=(jit_\w+)")
 _OF_COPIES = (
-    (
-        re.compile(r"\.at\["),
-        "An update outside of jax.jit makes a new array each time: put the loop into jax.lax.scan, or update in a "
-        "jitted function with donate_argnums.",
-    ),
-    (
-        re.compile(r"expand|repeat|tile\("),
-        "expand() is free until a copy is asked for: let operations broadcast. Attention with fewer key heads takes "
-        "them as they are: scaled_dot_product_attention(..., enable_gqa=True).",
-    ),
-    (
-        re.compile(r"\b(?:cat|stack|concatenate|append)\(|aten::cat "),
-        "Allocate the whole tensor once and write each part into its slice.",
-    ),
-)
-_KEEP_LAYOUT = (
-    "Keep the layout that the next operation reads (no .contiguous(), .clone() or permuted copy in the loop), and "
-    "write in place what is written in part."
+    (re.compile(r"\.at\["), "updated"),
+    (re.compile(r"expand|repeat|tile\("), "expanded"),
+    (re.compile(r"\b(?:cat|stack|concatenate|append)\(|aten::cat "), "joined"),
 )
 
 
@@ -81,10 +64,10 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
         "Keep the device's memory: it is allocated and freed again in each step",
         f"{_count(made):,} allocations and {_count(freed):,} releases take {percent_text(100 * share)} of the time; a "
         "release waits until all kernels are done",
-        "Take torch.cuda.empty_cache() out of the loop: what is freed is kept for the next step."
-        if _EMPTIES.search(text_at(run, place))
-        else "Allocate once before the loop, or from a pool (cudaMallocAsync, cudaFreeAsync). PyTorch keeps what it "
-        "frees, unless the sizes change: pad them, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        words(
+            f"device-allocations.{'emptied' if _EMPTIES.search(text_at(run, place)) else run.framework}",
+            "program",
+        ),
         place,
         Gain(share, run.time_name, _IN_CALLS),
     )
@@ -100,8 +83,7 @@ def repeated_pinning(run: RunEvidence) -> Iterator[Insight]:
             "Pin the host's memory once: it is pinned and released again in each step",
             f"{_count(made):,} calls that pin ({made[0].name}) and {_count(freed):,} that release take "
             f"{percent_text(100 * share)} of the time: each goes through all pages of its buffer, and the GPU waits",
-            "Pin each buffer once, before the loop (cudaHostAlloc, cudaHostRegister; pin_memory=True), and copy what "
-            "comes later into one of them.",
+            words("repeated-pinning", "program"),
             _calling_place(run, (*made, *freed), _PINS),
             Gain(share, run.time_name, _IN_CALLS),
         )
@@ -118,8 +100,7 @@ def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
             "Capture the CUDA graph once and replay it: it is captured again in each step",
             f"{_count(made):,} graphs are made for {launched:,} launches of them: the calls that make them, and those "
             f"for the memory that each takes for itself, take {percent_text(100 * share)} of the time",
-            "One graph for each shape and dtype, with a static input that new ones are copied into (copy_, replay()): "
-            "no address and no object in its key. CUDA C++: cudaGraphExecUpdate changes arguments in place.",
+            words("graphs-captured-again", "program"),
             _calling_place(run, made, _CAPTURES),
             Gain(share, run.time_name, f"{_IN_CALLS}; what the host does between them goes as well"),
         )
@@ -144,8 +125,7 @@ def managed_memory(run: RunEvidence) -> Iterator[Insight]:
         f"{format_quantity(to, 'B')} to the GPU and {format_quantity(back, 'B')} back in each step, in {count:,.0f} "
         f"migrations: {percent_text(100 * seconds / trace.span)} of the time, in part within kernels; the GPU is idle "
         f"for {percent_text(100 * idle)} of it",
-        "cudaMalloc for what the device computes with; reduce it there and copy the result alone. Where the host needs "
-        "all of it, cudaMemPrefetchAsync moves it at once, before it is used on either side.",
+        words("managed-memory", "program"),
         line or main_line(trace.kernels[:1]),
         Gain(min(1.0, seconds / trace.span + idle), run.time_name, "the migrations, and all waiting"),
     )
@@ -197,11 +177,10 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
             continue
         yield Insight(
             "small-copies",
-            f"This line copies to the GPU {each:,.0f} times in each step",
+            f"Copy to the GPU once instead of {each:,.0f} times in each step",
             f"{format_quantity(size / count, 'B')} each: the calls take {percent_text(100 * share)} of the time, and "
             f"the GPU is idle for {percent_text(100 * idle)} of it",
-            "Make one array of all of them on the host (np.stack, torch.from_numpy) and copy it once, or keep the data "
-            "on the device and index it there.",
+            words("small-copies", "program"),
             place_of_line(line),
             Gain(share, run.time_name, "as if these calls were not made"),
         )
@@ -224,8 +203,7 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
         "Put jax.jit around the whole step: its operations run one by one",
         f"{each:.0f} kernels in each step, of {len(programs)} programs that each do one operation "
         f"({', '.join(sorted(programs)[:3])}, ...); the GPU is idle for {percent_text(100 * idle)} of the time",
-        "@jax.jit on the function that makes one step, with donate_argnums for what it replaces; numbers that change "
-        "stay arguments. Then jax.lax.scan, where several steps need no Python between them.",
+        words("not-compiled", "program"),
         looping_call(run, first),
         Gain(idle, run.time_name, "the time in which the GPU waits for the host"),
     )
@@ -251,6 +229,8 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
         return
     moved = sum(one.bytes for one in by_driver)
     largest = max(by_kernels, key=lambda one: one.total, default=None)
+    if largest is not None and largest.total < sum(one.seconds for one in by_driver):
+        largest = None
     of_what = f", most of {largest.operation}" if largest is not None and largest.operation else ""
     size = f", {format_quantity(moved, 'B')}" if moved and largest is None else ""
     place, by_line = looping_place(run), _copying_lines(trace, by_kernels)
@@ -258,12 +238,13 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
         place = max(by_line, key=by_line.__getitem__, default=Place())
     of_line = f"; this line makes {part_text(by_line, place)} of them" if place in by_line else ""
     text = f"{text_at(run, place)} {largest.operation if largest is not None else ''}"
+    how = next((name for known, name in _OF_COPIES if known.search(text)), "layout")
     yield Insight(
         "device-copies",
-        "Whole arrays are copied on the GPU",
+        words(f"device-copies.{how}.title", "program"),
         f"{plural(count, 'copy', 'copies')}{size}{of_what} take {percent_text(100 * share)} of the time: each reads "
         f"and writes all of its data{of_line}",
-        next((change for known, change in _OF_COPIES if known.search(text)), _KEEP_LAYOUT),
+        words(f"device-copies.{how}", "program"),
         place,
         Gain(share, run.time_name, "as if nothing were copied"),
     )
@@ -301,7 +282,7 @@ def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
         sizes = shapes(largest.operation)
         yield Insight(
             "atomic-contention",
-            "Sum without atomics: many rows are added into few",
+            "Sum without atomic operations: many rows are added into few",
             f"{(largest.operation or '').split(' ')[0]} adds {max(sizes):,} numbers into {sizes[0]:,} places, in "
             f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
             words("atomic-contention", "torch"),
@@ -328,7 +309,7 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
             return
         yield Insight(
             "repeated-factorisation",
-            f"A matrix is factorised in each step ({word[1]})",
+            f"Factorise the matrix once, if it stays the same: {word[1]} runs in each step",
             f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
             words("repeated-factorisation", "torch"),
             place,
@@ -342,11 +323,12 @@ def sorting(run: RunEvidence) -> Iterator[Insight]:
         word = _SORTING.match(largest.operation or "")
         if word is None or "sort" not in largest.kernel.name.lower():
             return
+        kind = word[1].removeprefix("arg")
         yield Insight(
             "sorting",
-            f"Sort less: aten::{word[1]} takes {percent_text(100 * share)} of the time",
-            f"{largest.operation} sorts everything: its largest kernel runs {plural(largest.launches, 'time')}",
-            words(f"sorting.{word[1].removeprefix('arg')}", "torch"),
+            words(f"sorting.{kind}.title", "torch"),
+            f"{largest.operation} sorts all that it is given, in {percent_text(100 * share)} of the time",
+            words(f"sorting.{kind}", "torch"),
             place,
             Gain(share, run.time_name, "as if nothing were sorted"),
         )
@@ -365,7 +347,7 @@ def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
             "Pad the length of the FFT: it has a large prime factor",
             f"kernels of Bluestein's algorithm take {percent_text(100 * share)} of the time: cuFFT uses it where the "
             "length has a prime factor above 127, and computes several longer transforms instead",
-            f"Pad to a product of 2, 3, 5 and 7 (scipy.fft.next_fast_len){padded}, and cut the result.",
+            f"Pad with zeros to a product of 2, 3, 5 and 7{padded}. {words('fft-length', 'program')}",
             place,
             Gain(share, run.time_name, "as if the padded transform cost nothing"),
         )

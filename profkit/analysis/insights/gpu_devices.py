@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
 from profkit.analysis.insights.spot_waits import line_ahead
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Communication, DeviceCommunication, Gain, Insight, Place, SampledTime
@@ -14,17 +14,6 @@ LEAST = 0.03  # of the time: less is not worth a change
 SELDOM = 0.25  # of what the others wait: a device that waits less than that is the last one
 MOST = 8  # devices that are named
 _COLLECTIVE = re.compile(r"(AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce)")
-_CHANGES = {
-    "AllReduce": "DDP: larger gradient buckets (bucket_cap_mb), gradient_as_bucket_view=True, and no_sync() in all "
-    "but the last of the accumulated steps; reduce in bfloat16 (a communication hook).",
-    "AllGather": "FSDP: prefetch the next layer (forward_prefetch, BackwardPrefetch.BACKWARD_PRE), wrap larger groups "
-    "of layers, and do not reshard after the forward pass where memory allows.",
-    "ReduceScatter": "FSDP: wrap larger groups of layers, reduce in bfloat16 (MixedPrecision), and no_sync() in all "
-    "but the last of the accumulated steps.",
-    "SendRecv": "Pipelines, ring attention, all-to-all (embeddings, experts): send the next block while this one is "
-    "worked on (two buffers), with asynchronous calls on a stream of their own, and more and smaller micro-batches.",
-}
-_ANY = "Begin it as soon as its data is there (async_op=True), and wait for it where the result is needed."
 
 
 def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
@@ -56,7 +45,7 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
         "exposed-communication",
         "Communicate while kernels run",
         evidence,
-        _CHANGES.get(name, _ANY),
+        words(f"communication.{name}", "collective"),
         Place(kernel=communication.kernel),
         Gain(
             min(exposed, max(0.0, computing)),
@@ -82,13 +71,12 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
     text = line.code.text if line is not None and line.code is not None else None
     meanwhile = f"; its rank is in `{text}` meanwhile" if text else ""
     return Insight(
-        "gpu-behind" if one_is_last else "exposed-communication",
+        "gpu-behind",
         f"GPU {last.device} comes last to each call: the others wait for it"
         if one_is_last and last is not None
         else "Give the GPUs the same work at the same time: they wait for each other",
         f"{evidence}{f': {waits}' if waits else ''}{meanwhile}",
-        "The last GPU to come to a call decides when it begins. Look for what only one of them does (data loading, "
-        "evaluation, logging, a longer batch), give batches of equal length, and let every host launch ahead.",
+        words("gpu-behind", "collective"),
         place,
         Gain(share, run.time_name, "the time in which calls wait for the last GPU"),
     )

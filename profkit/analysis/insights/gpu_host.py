@@ -6,15 +6,26 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, outwards, percent_text
+from profkit.analysis.insights.evidence import (
+    RunEvidence,
+    idle_share,
+    kernels_at,
+    outwards,
+    percent_text,
+    words,
+)
 from profkit.analysis.insights.gpu_lines import MANY, OFTEN, place_of_line
 from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
+from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, GpuTrace, HotSpot, Insight, LineSamples
+from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Insight, LineSamples
 
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
+PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
 SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
+_LOADS = re.compile(r"^cu(?:Library|Module)Load")
+_FRAMEWORKS = ("torch", "jax", "jaxlib", "triton", "numba")
 _CALLBACK = "/jax/_src/callback.py"
 _RANDOM = re.compile(r"^aten::(?:normal|uniform|random|bernoulli|randperm|exponential|multinomial)")
 
@@ -32,24 +43,47 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
         if made is None or share < OTHER or made.calls < least:
             continue
         name, _, shape = made.name.removeprefix("aten::").partition(" ")
-        sent = (
-            "; then it is copied to the device"
-            if any("to device" in one.kind for one in line.transfers)
-            else ""
-        )
+        sent = any("to device" in one.kind for one in line.transfers)
         yield Insight(
             "host-tensors",
-            f"This line computes on the CPU: {name.strip('_')} of {shape or 'a tensor'}",
+            f"Compute this on the GPU: {name.strip('_')} of {shape or 'a tensor'} runs on the CPU",
             f"{format_quantity(made.seconds / made.calls, 's')} each time, {percent_text(100 * share)} of a step, in "
-            f"which the GPU is idle for {percent_text(100 * idle)}{sent}",
-            'Draw the numbers on the device: device="cuda" in this call, with torch.Generator(device="cuda") where '
-            "they are seeded."
-            if _RANDOM.match(made.name)
-            else 'Move its tensors to the device first (.to("cuda"), or make them there), so that the GPU computes '
-            "this; what belongs to loading the data can also be done in the DataLoader's workers.",
+            f"which the GPU is idle for {percent_text(100 * idle)}"
+            f"{'; then it is copied to the device' if sent else ''}",
+            words(f"host-tensors{'.random' if _RANDOM.match(made.name) else ''}", "torch"),
             place_of_line(line),
             Gain(share, run.time_name, "as if the host did not compute this"),
         )
+
+
+def preparing_line(run: RunEvidence) -> GpuLine | None:
+    """A line in which cuDNN prepares kernels again and again, for new shapes: each call takes milliseconds of the host,
+    and code is loaded meanwhile."""
+    trace = run.trace
+    if trace is None or not trace.line_span or (idle_share(run) or 0.0) < OTHER:
+        return None
+    loads = sum(call.calls for call in trace.api if _LOADS.match(call.name))
+    line = max(trace.lines, key=lambda one: one.seconds, default=None)
+    if line is None or line.waits or min(loads, line.calls) < MANY:
+        return None
+    slow = line.seconds >= PREPARES * line.calls and line.seconds >= OFTEN * trace.line_span
+    own = kernels_at(run, place_of_line(line)) if slow else ()
+    return line if any(kernel_owner(one.kernel.name) == "cudnn" for one in own) else None
+
+
+def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
+    """Whether the host mostly launches work at a place, or waits for it: no work of the program itself."""
+    if _is_framework(spot):
+        return True
+    lines = run.trace.lines if run.trace is not None else ()
+    here = (one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line))
+    return any(one.launches or one.waits or one.transfers for one in here)
+
+
+def _is_framework(spot: HotSpot) -> bool:
+    """Whether a place is in a call of the framework, and not of its loader of data."""
+    under = spot.under
+    return under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__")
 
 
 def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
@@ -64,12 +98,11 @@ def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
             continue
         yield Insight(
             "host-callbacks",
-            f"JAX calls {spot.where.function} on the host in each step",
+            f"Write {spot.where.function} in jax.numpy: JAX calls it on the host in each step",
             f"it takes {percent_text(100 * share)} of the time, in which the GPU is idle for "
             f"{percent_text(100 * idle)}; its arguments are copied to the host before, and its result to the device "
             "after it",
-            "Write it with jax.numpy, so that it is compiled with the step; where numpy is needed, call it once before "
-            "the loop, or for several steps at a time.",
+            words("host-callbacks", "program"),
             spot.where,
             Gain(share, run.time_name, "as if the host did not compute this"),
         )
@@ -104,7 +137,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         if restarted:
             return _restarted_workers(run, spot, share)
-        found = pattern_of(run.document, spot, patterns) or place_alone(spot)
+        found = pattern_of(run.document, spot, patterns) or _place_of_host(run, spot)
         text = f"{percent_text(100 * share)} of a step"
         if spot.kind == "python":  # all lines of a function that compute by themselves
             text += f" is in {spot.where.function}"
@@ -117,34 +150,38 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
         return Insight(
             "slow-loader",
-            f"{spot.where.function} makes the GPU wait for its data",
+            f"Make {spot.where.function} faster, or load in workers: the GPU waits for its data",
             f"{text}; it runs in the process that trains",
-            "Make it faster first (whole arrays or tensors instead of single elements, work that is done once and "
-            "kept), then DataLoader(num_workers=4, persistent_workers=True) prepares batches meanwhile.",
+            words("slow-loader", "torch"),
             spot.where,
             gain,
         )
     return None
 
 
+def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
+    """A place of the host without a pattern, for which the device waits."""
+    name = (spot.where.function or "").replace("<locals>.", "")
+    where = f"in {name}" if name not in ("", "<module>") else "at the top level"
+    title = f"The GPU waits while the host works {where}"
+    kind = "call" if _is_framework(spot) else run.framework
+    return replace(place_alone(spot), title=title, change=words(f"host-place.{kind}", "program"))
+
+
 def _restarts_workers(spot: HotSpot) -> bool:
     """Whether a line begins to go through a loader of torch, again and again: there its workers are started."""
-    begins = spot.under is not None and spot.under.name == "__iter__" and spot.code is not None
-    if not begins or spot.code is None or not spot.code.find("nested-loop"):
-        return False
-    return any(
-        kind.type.endswith("DataLoader") and name in spot.code.text for name, kind in spot.variables.items()
-    )
+    code = spot.code if spot.under is not None and spot.under.name == "__iter__" else None
+    loaders = [name for name, kind in spot.variables.items() if kind.type.endswith("DataLoader")]
+    return code is not None and bool(code.find("nested-loop")) and any(name in code.text for name in loaders)
 
 
 def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight:
     return Insight(
         "restarted-workers",
-        "The loader starts its workers again in each epoch",
-        f"{percent_text(100 * share)} of the time is in the begin of `{spot.code.text if spot.code else ''}`, and the "
-        "GPU waits meanwhile",
-        "DataLoader(persistent_workers=True) starts them once. Where an epoch is short, fewer workers or none are "
-        "faster; data that fits stays on the device.",
+        "Keep the loader's workers (persistent_workers=True): each epoch starts them again",
+        f"for {percent_text(100 * share)} of the time the host is at the start of "
+        f"`{spot.code.text if spot.code else ''}`, and the GPU waits",
+        words("restarted-workers", "torch"),
         spot.where,
         Gain(share, run.time_name, "as if they were started once"),
     )

@@ -15,7 +15,7 @@ from profkit.analysis.insights.evidence import (
     percent_text,
     words,
 )
-from profkit.analysis.insights.gpu_memory import scatters_stores
+from profkit.analysis.insights.gpu_memory import local_share, scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import stalls
@@ -33,6 +33,7 @@ MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiproce
 LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
 UNUSED = 5.0  # % of its peak: a unit that is used less fills no queue
 MANY_ATOMICS = 0.1  # of the sectors of global accesses
+OF_SECTORS = 0.5  # of local memory: with more it is what a kernel waits for
 LONG = 2e-6  # s of an access to memory: on a device that is nearly idle it takes less than half of that
 QUEUE = "mio_throttle"  # before shared memory, shuffles, special functions and constants with an index
 _CONSTANTS = (f"{QUEUE}.LDC", f"{QUEUE}.constants")
@@ -55,8 +56,10 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
         for_memory = reason in ("long_scoreboard", "lg_throttle") or (
             reason == "drain" and scatters_stores(kernel)
         )
-        if for_memory and kernel.below("memory.coalescing", 80.0):
-            continue  # the rule on wasted sectors says what to do
+        if for_memory and (
+            kernel.below("memory.coalescing", 80.0) or (local_share(kernel) or 0.0) > OF_SECTORS
+        ):
+            continue  # the rules on wasted sectors and on local memory say what to do
         known = _in_queue(kernel) if reason == QUEUE and kernel.owner == "user" else reason
         if (rule == "indexed-constants") is not (known in _CONSTANTS):
             continue
@@ -122,7 +125,7 @@ def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
     registers, stall = kernel.values.get("launch.registers"), stalls()[f"occupancy.{limiter}"]
     why = f"registers ({registers:.0f} per thread)" if registers and limiter == "registers" else stall.means
     kept = f"{percent_text(achieved)} of the warps run" if achieved is not None else "few warps run"
-    return f"{kept}, {percent_text(possible)} are possible: {why} limit them", stall.change
+    return f"{kept}, {percent_text(possible)} are possible, limited by {why}", stall.change
 
 
 def serial_atomics(run: RunEvidence) -> Iterator[Insight]:

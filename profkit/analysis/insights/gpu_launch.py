@@ -40,15 +40,15 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
         if filled >= 0.6 or seconds is None or seconds < LAUNCH_SECONDS or kernel.owner == "nccl":
             continue
         blocks = kernel.values["launch.blocks"]
-        library = kernel.owner != "user"
+        library, word = kernel.owner != "user", "program" if kernel.language == "triton" else "block"
         same = (one for one in run.kernels if one.operation and one.operation == kernel.operation)
         if library and filled_share(next(same, kernel).values) == 1:
             continue  # a small part of an operation whose largest kernel fills the device
         yield insight_on(
             "small-grid",
             kernel,
-            "Split the work into more blocks" if not library else "Give this operation more work at a time",
-            f"{plural(int(blocks), 'block')} for {kernel.values['launch.multiprocessors']:.0f} "
+            f"Split the work into more {word}s" if not library else "Give this operation more work at a time",
+            f"{plural(int(blocks), word)} for {kernel.values['launch.multiprocessors']:.0f} "
             f"multiprocessors, in {format_quantity(seconds, 's')}",
             words("small-grid.library") if library else words("small-grid"),
             bounded_gain(run, kernel, 1 - filled, "as if the same work ran on all multiprocessors"),

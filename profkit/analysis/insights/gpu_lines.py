@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, idle_share, insight_on, percent_text, words
+from profkit.analysis.insights.evidence import (
+    RunEvidence,
+    idle_share,
+    insight_on,
+    kernels_at,
+    percent_text,
+    unit_utilization,
+    words,
+)
 from profkit.analysis.kernel_names.owner import owner_title
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
@@ -17,6 +25,7 @@ from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Hotspot, Insigh
 
 LEAST = 0.03  # of the time: less is not worth a change
 PROGRAM = "the time of the program"
+WHOLE = 0.98  # of a run: with less of it recorded, counts are estimates
 MANY, OFTEN = 10, 0.5  # waits at a line: in all, and for each repetition
 SATURATED = 80.0  # % of DRAM's peak: the compiler's kernel does what it can
 MOST_WAITS, HALF = 0.9, 0.5  # of the waits, and of a line's time: then it waits for the device
@@ -25,17 +34,12 @@ PIECES = 0.1  # of what is reserved: so much more than is used lies in pieces
 TUNING = 0.125  # seconds: 25 ms of warm-up and 100 ms of calls, as triton.autotune tries a configuration
 MUCH = 0.05  # of the device's memory, by which the program grew while it was looked at
 LARGE = 1e6  # bytes of a copy to the host: a result, and not a number
-_OF_TORCH = (
-    "Give it the same shapes, types and numbers each time: pad batches, drop_last=True, compile with dynamic=True or "
-    "torch._dynamo.mark_dynamic; pass numbers that change as tensors. TORCH_LOGS=recompiles shows each reason."
-)
-_OF_JAX = (
-    "Give it the same shapes, types and static arguments each time: pass a number that changes as an ordinary argument "
-    "(out of static_argnums and static_argnames), pad batches, and call jax.jit once, outside of the loop. "
-    "JAX_EXPLAIN_CACHE_MISSES=1 shows each reason."
-)
 _SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
 _WAITING = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH|MemcpyAsync$|Memcpy$)")
+_WAITS_IN = {
+    "size": re.compile(r"aten::(nonzero|masked_select|_?unique\w*) "),
+    "check": re.compile(r"aten::_?(linalg_)?(lu_factor|solve|inv|cholesky)(_ex)? "),
+}
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
 )
@@ -85,14 +89,21 @@ def waiting_lines(trace: GpuTrace) -> frozenset[tuple[str, int]]:
 
 def times_text(trace: GpuTrace, count: int) -> str:
     """`1,499 times, once in each step`: how often a line does something, from the part of the run that was recorded."""
-    recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
+    recorded = recorded_part(trace)
     whole = count / recorded if recorded > 0 else count
     each = whole / trace.repeats if trace.repeats else 0.0
     if trace.repeats and 0.8 <= each <= 1.25:
         return f"{trace.repeats:,} times, once in each step"
-    about = "about " if recorded < 0.98 else ""
+    about = "about " if recorded < WHOLE else ""
     steps = f", {each:.0f} in each step" if each >= 1.5 else ""
     return f"{about}{round(whole):,} times{steps}"
+
+
+def recorded_part(trace: GpuTrace) -> float:
+    """The part of the run of which lines are known: by launches, which recording does not slow; else by its time."""
+    recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
+    launches = sum(one.launches for one in trace.lines)
+    return min(1.0, launches / trace.launches) if recorded < WHOLE and launches else recorded
 
 
 def device_sync(run: RunEvidence) -> Iterator[Insight]:
@@ -105,7 +116,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     if line is None or line.waits < MANY:
         yield from _sampled_sync(run, trace, share)
         return
-    recorded = min(1.0, (trace.line_span or 0.0) / trace.lines_of) if trace.lines_of else 1.0
+    recorded = recorded_part(trace)
     per_launch = trace.launches / trace.repeats if trace.repeats else 0.0
     least = OFTEN * recorded * trace.repeats if trace.repeats else recorded * trace.launches / 1000
     if line.waits < least:
@@ -116,25 +127,22 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
     launched = f"; a step is {plural(round(per_launch), 'kernel')}" if per_launch >= 2 else ""
     yield Insight(
         "device-sync",
-        f"This line waits for the GPU {times_text(trace, line.waits)}",
-        f"it {'reads from' if back else 'waits for'} the device{reads}: until all that was launched is done the host "
-        f"launches nothing, and "
-        f"the GPU is idle for {percent_text(100 * share)} of the time{launched}",
-        words("large-result", "torch") if size >= LARGE and run.framework == "torch" else _read_seldom(run),
+        f"Do not wait for the GPU here: this line waits {times_text(trace, line.waits)}",
+        f"it {'reads from' if back else 'waits for'} the device{reads}: the host launches nothing until all kernels "
+        f"are done, and the GPU is idle for {percent_text(100 * share)} of the time{launched}",
+        words("large-result", "torch")
+        if size >= LARGE and run.framework == "torch"
+        else _wait_less(run, line),
         place_of_line(line),
         Gain(share, run.time_name, "the time in which the GPU waits for the host"),
     )
 
 
-def _read_seldom(run: RunEvidence) -> str:
-    return (
-        "Keep the value on the device (add it up there, decide with a mask or where) and read it once every hundred "
-        "steps or at the end. "
-    ) + run.in_words(
-        torch=".item(), float(), bool(), print and .cpu() of an array of the device all wait.",
-        jax="float(), bool(), print, np.asarray and block_until_ready all wait.",
-        cuda="Kernels of one stream follow each other without a synchronisation.",
-    )
+def _wait_less(run: RunEvidence, line: GpuLine) -> str:
+    """What avoids the wait, by the operations of the line: some wait for the size of their result, or for its check."""
+    operations = [one.operation or "" for one in kernels_at(run, place_of_line(line))]
+    known = (name for name, pattern in _WAITS_IN.items() if any(map(pattern.match, operations)))
+    return next((words(f"device-sync.{name}", "torch") for name in known), run.in_words("device-sync"))
 
 
 def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[Insight]:
@@ -148,10 +156,10 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
             continue
         yield Insight(
             "device-sync",
-            "This line waits for the GPU in each step",
+            "Do not wait for the GPU here: this line waits in each step",
             f"`{spot.code.text}` reads from the device or waits for it; the host waits {waits:,} times in "
             f"{trace.repeats:,} steps, and the GPU is idle for {percent_text(100 * share)} of the time",
-            _read_seldom(run),
+            run.in_words("device-sync"),
             spot.where,
             Gain(share, run.time_name, "the time in which the GPU waits for the host"),
         )
@@ -172,9 +180,9 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
     lines = len({(one.file, one.line) for one in profile.hotspots})
     yield Insight(
         "graph-breaks",
-        "torch.compile gives this function up: it runs uncompiled"
+        "Remove what makes torch.compile give this function up: it runs uncompiled"
         if all(whole)
-        else f"torch.compile leaves the function in {plural(lines, 'line')}",
+        else f"Remove what makes torch.compile leave the function, in {plural(lines, 'line')}",
         f"{first.function.rstrip('.')}{_other_lines(profile.hotspots)}{outer}",
         words(
             f"graph-breaks.{'tensors' if first.function.startswith('Data-dependent') else 'python'}", "torch"
@@ -204,9 +212,9 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     because = first.library if by_jax else f"the first time because of {first.library}"
     yield Insight(
         "recompilations",
-        f"{'JAX' if by_jax else 'torch.compile'} compiles this function again {first.calls} times",
+        f"Compile this function once: {'JAX' if by_jax else 'torch.compile'} compiles it again {first.calls} times",
         f"{because}{took}",
-        _OF_JAX if by_jax else _OF_TORCH,
+        words(f"recompilations.{'jax' if by_jax else 'torch'}", "program"),
         place,
         Gain(share, PROGRAM, "as if it were compiled once") if share is not None else None,
     )
@@ -228,11 +236,10 @@ def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
     share = min(1.0, seconds / split.wall)
     yield Insight(
         "autotuned-again",
-        f"Triton tunes {first.function} for {keys} different keys",
-        f"{tried} configurations are tried for each, about {format_quantity(TUNING, 's')} long: about "
-        f"{format_quantity(seconds, 's')} in all",
-        "Leave out of triton.autotune's key what changes with each call, or round it up (to a power of two) before; or "
-        "keep one configuration. TRITON_PRINT_AUTOTUNING=1 shows each, TRITON_CACHE_AUTOTUNING=1 keeps what was found.",
+        f"Tune {first.function} once: Triton tunes it for {keys} different keys",
+        f"for each, {tried} configurations are tried, about {format_quantity(TUNING, 's')} long: "
+        f"{format_quantity(seconds, 's')} more than for one key",
+        words("autotuned-again", "program"),
         Place(None, None, first.function, first.file, first.line),
         Gain(share, PROGRAM, "as if it were tuned once"),
     )
@@ -249,12 +256,11 @@ def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
     rate = f", {format_quantity(first.own / seconds, 'B/s')}" if seconds > 0 else ""
     yield Insight(
         "growing-memory",
-        "The tensors of this line stay on the device",
+        "Release this line's tensors: ever more of them stay on the device",
         f"they held more at each of {counters['looks']:.0f} looks: "
         f"{format_quantity(counters['first'], 'B')}, then {format_quantity(first.total or 0.0, 'B')} in "
         f"{plural(first.calls or 0, 'block')}{rate}{_other_lines(profile.hotspots)}",
-        "What keeps them is usually a list, a dict or a running sum of tensors that have a gradient: each keeps its "
-        "whole graph. Append loss.detach() (or a number now and then), and drop retain_graph=True.",
+        words("growing-memory", "program"),
         Place(None, None, first.function or None, first.file, first.line),
     )
 
@@ -273,7 +279,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
     asked, unused = format_quantity(known.get("asked", 0.0), "B"), reserved - profile.total
     pieces = (
         f"; {format_quantity(unused, 'B')} more are reserved and lie in pieces: "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+        "PYTORCH_ALLOC_CONF=expandable_segments:True"
         if unused > PIECES * reserved
         else ""
     )
@@ -282,9 +288,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         "out-of-memory",
         "The memory of the device is full",
         f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are held: {'; '.join(lines)}{pieces}",
-        "What a forward pass keeps for its backward pass shrinks with smaller batches (add up their gradients), "
-        "bfloat16 (torch.autocast) and torch.utils.checkpoint; weights, gradients and the optimizer's states with a "
-        "smaller type, or spread over devices (FSDP).",
+        words("out-of-memory", "program"),
         Place(None, None, first.function or None, first.file, first.line),
     )
 
@@ -296,14 +300,8 @@ def _holder(spot: Hotspot) -> str:
 
 
 CHECKS = {
-    "detect_anomaly": (
-        "autograd looks for NaN in every backward operation, and keeps the stack of every forward one",
-        "Switch it on only to find a NaN: torch.autograd.set_detect_anomaly(False).",
-    ),
-    "CUDA_LAUNCH_BLOCKING": (
-        "CUDA_LAUNCH_BLOCKING is set: every launch waits until its kernel is done",
-        "Set it only to find an error: unset CUDA_LAUNCH_BLOCKING.",
-    ),
+    "detect_anomaly": "autograd looks for NaN in every backward operation, and keeps the stack of every forward one",
+    "CUDA_LAUNCH_BLOCKING": "CUDA_LAUNCH_BLOCKING is set: every launch waits until its kernel is done",
 }
 
 
@@ -311,13 +309,13 @@ def debug_checks(run: RunEvidence) -> Iterator[Insight]:
     """A switch for debugging that was left on, where the device waits."""
     profile, share = run.profile("debug-checks"), idle_share(run)
     for spot in profile.hotspots if profile is not None else ():
-        what, change = CHECKS.get(spot.library or "", ("", ""))
+        what = CHECKS.get(spot.library or "")
         if what and share is not None and share >= LEAST:
             yield Insight(
                 "debug-checks",
-                f"A check for debugging is on: {spot.library}",
+                f"Switch off {spot.library}: it is for debugging",
                 f"{what}; the GPU is idle for {percent_text(100 * share)} of the time",
-                change,
+                words(f"debug-checks.{spot.library}", "program"),
                 Place(None, None, spot.function or None, spot.file, spot.line),
                 Gain(share, run.time_name, "the time in which the GPU waits for the host"),
             )
@@ -354,8 +352,7 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
             f"products, mask and softmax of scores of {scores[0]:,} x {scores[1]:,}"
             f"{f' in lines {numbers}' if numbers else ''}: without the products they take "
             f"{percent_text(100 * share)} of the time, and each reads and writes all scores",
-            "scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=True) never writes the scores to memory, "
-            "forward or backward; is_causal in place of a mask skips half of them.",
+            words("written-out-attention", "torch"),
             place,
             Gain(share, run.time_name, "all that is done to the scores beside the products"),
         )
@@ -439,16 +436,20 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
     busiest, place, other = first.busiest, first.place, looping_place(run)
     if place.file is None and other.file is not None:
         place = replace(place, file=other.file, line=other.line, function=other.function)
-    limit = (
-        f"; {bottleneck_title(first.bound)} limits it" if first.bound not in ("unknown", "latency") else ""
-    )
+    limited = first.bound not in ("unknown", "latency", "launch")
+    limit = f"; {bottleneck_title(first.bound)} limits it" if limited else ""
+    unit = next(iter(unit_utilization(first)), "")
     near = f", at {percent_text(busiest)} of its peak" if limit and busiest is not None else ""
+    if unit and not limit and busiest is not None:
+        near = f"; its busiest unit, {unit}, is at {percent_text(busiest)} of its peak"
+    if first.language == "triton" and first.below("tensor.utilization", 1.0):
+        near += "; the tensor cores do nothing"
     return insight_on(
         "hot-spot",
         first,
         f"{first.row.brief} takes {percent_text(100 * first.share * run.gpu_share)} of the time",
         f"it is a kernel of {owner_title(first.owner)}{limit}{near}",
-        "begin here: no pattern is known for it; fewer of these operations, or a smaller type, are what is left",
+        words(f"hot-spot.{first.bound if first.owner == 'user' else 'library'}"),
         Gain(first.share * run.gpu_share, run.time_name, "all of its time"),
         where=place,
     )

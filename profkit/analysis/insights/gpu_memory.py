@@ -22,6 +22,7 @@ from profkit.core.types import Insight
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
 # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
 WASTED = 20
+MOST_OF_IT = 0.5
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
@@ -47,10 +48,11 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
         evidence = f"{percent_text(used)} of the sectors that global accesses move are used"
         evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
         wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
-        if wasteful:
-            part = percent_text(100 * sum(one.excess_sectors for one in wasteful))
+        part = sum(one.excess_sectors for one in wasteful)
+        if part >= MOST_OF_IT:
             kinds = ", ".join(dict.fromkeys(one.text or "access" for one in wasteful))
-            evidence += f"; {part} of the waste is in {plural(len(wasteful), 'instruction')} ({kinds})"
+            count = plural(len(wasteful), "instruction")
+            evidence += f"; {percent_text(100 * part)} of the waste is in {count} ({kinds})"
         yield insight_on(
             "wasted-sectors",
             kernel,
@@ -84,6 +86,7 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
         )
     reasons = ("long_scoreboard", "lg_throttle", *(("drain",) if scatters_stores(kernel) else ()))
     waiting = sum(kernel.stall_share(reason) or 0.0 for reason in reasons)
+    waiting *= 1.0 - (local_share(kernel) or 0.0)  # the rest waits for local memory
     if kernel.bound == "latency" and waiting >= 0.3:
         return (
             f"its warps wait for memory for {percent_text(100 * waiting)} of the time",
@@ -213,7 +216,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             kernel.stall_share(reason) or 0.0
             for reason in ("long_scoreboard", "lg_throttle", "short_scoreboard")
         )
-        local = _local_share(kernel)
+        local = local_share(kernel)
         if local is not None and kernel.bound in ("l1", "l2", "dram"):
             part, why = local, "the time shrinks with the sectors at most as much as these do"
         else:
@@ -237,14 +240,19 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
-def _local_share(kernel: KernelEvidence) -> float | None:
-    """The share (0..1) of the sectors of global and local accesses that are of local memory; None: not counted."""
-    sectors = {
-        (memory, way): kernel.counters.get(f"l1tex__t_sectors_pipe_lsu_mem_{memory}_op_{way}.sum")
-        for memory in ("local", "global")
-        for way in ("ld", "st")
-    }
-    total = sum(count or 0.0 for count in sectors.values())
-    if None in sectors.values() or not total:
+def local_share(kernel: KernelEvidence) -> float | None:
+    """The share (0..1) of the sectors of global and local accesses that are of local memory; None: not counted.
+
+    Where those of local memory were not counted, a warp's access has at least 4: each thread has words of its own.
+    """
+    count, ways = kernel.counters.get, ("ld", "st")
+    every = [count(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum") for way in ways]
+    local = [count(f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum") for way in ways]
+    if None in (*every, *local):
+        every = [count(f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{way}.sum") for way in ways]
+        accesses = [count(f"smsp__sass_inst_executed_op_local_{way}.sum") for way in ways]
+        local = [IDEAL_SECTORS * one if one is not None else None for one in accesses]
+    if None in (*every, *local):
         return None
-    return sum(count or 0.0 for (memory, _), count in sectors.items() if memory == "local") / total
+    own, total = sum(one or 0.0 for one in local), sum(one or 0.0 for one in (*every, *local))
+    return own / total if total else None

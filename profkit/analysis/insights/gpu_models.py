@@ -9,8 +9,16 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise, permutations
 from math import prod
 
-from profkit.analysis.insights.evidence import RunEvidence, looping_call, main_line, percent_text, words
+from profkit.analysis.insights.evidence import (
+    RunEvidence,
+    idle_share,
+    looping_call,
+    main_line,
+    percent_text,
+    words,
+)
 from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
+from profkit.analysis.insights.gpu_host import preparing_line
 from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
 from profkit.core.formatting import format_quantity, plural
@@ -44,16 +52,22 @@ def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
     first, last, count = largest.rows or (0, 0, 0)
     step = (last - first) / (count - 1)
     share = sum(one.kernel_seconds for one in lines) / every * (1 - 2 * step / (first + last))
-    if share * run.gpu_share < MUCH:
+    won, text, preparing = share * run.gpu_share, "", preparing_line(run)
+    if preparing in lines and preparing is not None and trace is not None and trace.line_span:
+        host = min(idle_share(run) or 0.0, preparing.seconds / trace.line_span)
+        won = min(1.0, won + host)
+        text = f"; in line {preparing.line} the host prepares kernels for each new length, {percent_text(100 * host)} "
+        text += "of the time"
+    if won < MUCH:
         return
     yield Insight(
         "recomputed-sequence",
-        "The whole sequence is computed again for each new token",
+        "Compute the new token alone: the whole sequence is computed again for each",
         f"the matrix products of {largest.function or 'this line'} have {first:,} rows, then {step:,.0f} more each "
-        f"time, up to {last:,}; these lines take {percent_text(100 * share)} of the kernel time",
+        f"time, up to {last:,}; these lines take {percent_text(100 * share)} of the kernel time{text}",
         words("recomputed-sequence", "torch"),
         looping_call(run, place_of_line(largest)),
-        Gain(share * run.gpu_share, run.time_name, "as if only the new rows were computed"),
+        Gain(won, run.time_name, "as if only the new rows were computed"),
     )
 
 
@@ -76,7 +90,7 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
     yield Insight(
         "dense-gradient",
-        "The gradient of an embedding is dense: all its rows are worked on in each step",
+        "Use sparse gradients for the embedding: all its rows are worked on in each step",
         f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
         f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
         words("dense-gradient", "torch"),
@@ -116,7 +130,7 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     if share >= MUCH:
         yield Insight(
             "masked-attention",
-            "Give attention a flag instead of a mask, where one says the same",
+            "Use is_causal=True or a block mask: this attention reads a tensor as its mask",
             f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
             "for each pair of tokens, and what it hides is computed all the same",
             words("masked-attention", "torch"),
@@ -220,10 +234,10 @@ def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
     operation, rows = _rows(own[0].operation)
     yield Insight(
         "evaluated-each-step",
-        f"{rows:,} rows are evaluated in each step, which trains with {trained[operation]:,}",
+        f"Evaluate less often: {rows:,} rows in each step, which trains with {trained[operation]:,}",
         f"forward passes without a backward one take {percent_text(100 * share)} of the time, most of it "
         f"{own[0].operation}: {own[0].launches:,} times in {trace.repeats:,} steps",
-        "Evaluate every few hundred steps, or with a fixed sample of these rows; read the result there alone.",
+        words("evaluated-each-step", "torch"),
         main_line(own),
         Gain(share, run.time_name, "as if nothing were evaluated"),
     )

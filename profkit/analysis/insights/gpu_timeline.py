@@ -15,9 +15,11 @@ from profkit.analysis.insights.evidence import (
     percent_text,
     words,
 )
-from profkit.analysis.insights.gpu_calls import is_copy, text_at
+from profkit.analysis.insights.gpu_calls import SMALL, is_copy, text_at
+from profkit.analysis.insights.gpu_host import calls_framework, preparing_line
 from profkit.analysis.insights.gpu_lines import (
     LARGE,
+    device_sync,
     is_elementwise,
     looping_place,
     place_of_line,
@@ -26,7 +28,7 @@ from profkit.analysis.insights.gpu_lines import (
     works_on_attention,
 )
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place, Transfer
+from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -51,11 +53,9 @@ _OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\
 OF_ALL = 0.3  # of the launches: a line with less is not what launches them
 MANY_PAUSES = 10  # fewer are no loop, either
 BOTH = 0.3  # of the copies of the other direction: both can run at once
-_PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
-_PIN = {
-    "torch": "tensor.pin_memory(), DataLoader(pin_memory=True).",
-    "cuda": "cudaHostAlloc, cudaHostRegister.",
-}
+_PAGEABLE = (
+    "First pin the memory: copies of pageable memory go through a buffer of the driver, and the host waits."
+)
 _AT_ONCE = "as if kernels and the copies of both directions ran at once"
 _BEHIND_KERNELS = "overlap hides no more than the time in which kernels run"
 _BACK = "device to host"
@@ -80,7 +80,7 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         text = f"{insight.evidence}; this line copies {times_text(trace, count)}, {each} each"
         insight = replace(insight, where=place_of_line(line), evidence=text)
         if run.framework == "torch" and size >= LARGE * count and {one.kind for one in copies} == {_BACK}:
-            title = f"This line brings {each} to the host {times_text(trace, count)}"
+            title = f"Reduce it on the GPU: this line brings {each} to the host {times_text(trace, count)}"
             insight = replace(insight, title=title, change=words("large-result", "torch"))
         yield insight
 
@@ -97,8 +97,14 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     copies = [one for one in trace.transfers if one.kind in _HOST_COPIES]
     exposed = trace.copying / trace.span
     moved, seconds = sum(one.bytes for one in copies), sum(one.seconds for one in copies)
-    if exposed < LEAST or not seconds or seconds < 0.5 * sum(one.seconds for one in trace.transfers):
-        return
+    every = sum(one.seconds for one in trace.transfers)
+    if (
+        exposed < LEAST
+        or not seconds
+        or seconds < 0.5 * every
+        or moved < SMALL * sum(one.count for one in copies)
+    ):
+        return  # of small copies the calls take the time, and not the bytes
     kernels = max(0.0, trace.busy - trace.copying) / trace.span
     ways = {
         kind: sum(one.seconds for one in copies if one.kind == kind) / trace.span for kind in _HOST_COPIES
@@ -106,57 +112,36 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     both = min(ways.values()) >= BOTH * max(ways.values())
     hidden = kernels + sum(ways.values()) - max(kernels, *ways.values()) if both else kernels
     first = max(copies, key=lambda one: one.seconds)
-    memory = _memory_seconds(copies)
-    pageable = memory["pageable"] > 0.5 * seconds
+    held = [memory for one in copies for memory in one.memory if memory.seconds > 0]
+    parts = {kind: sum(one.seconds for one in held if one.kind == kind) for kind in ("pageable", "pinned")}
+    kind = next((kind for kind, value in parts.items() if value > 0.5 * seconds), "")
+    memory = f", {percent_text(100 * parts[kind] / seconds)} of that time with {kind} memory" if kind else ""
+    way = "to" if first.kind == "host to device" else "back"
     evidence = (
         f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} between "
         f"host and device in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
-        f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(memory, seconds)}"
+        f"{format_quantity(moved / seconds, 'B/s')}{memory}"
     )
-    pin = f"First pin the memory: {_PAGEABLE} {run.in_words(**_PIN)} Then " if pageable else ""
+    pins = kind == "pageable" and run.framework != "jax"  # which has pinned buffers of its own
+    lead = _PAGEABLE if pins else "Pin the host's memory."
+    pin = f"{lead} {run.in_words(f'pin.{way}')} " if kind != "pinned" and run.framework != "jax" else ""
     if hidden >= exposed / 2:
-        pinned = memory["pinned"] > 0.5 * seconds
-        how = "" if pageable or pinned else "pinned memory and "
-        loader = "" if pageable or pinned else "DataLoader(pin_memory=True), "
         yield Insight(
             "exposed-copies",
-            "Pin the host memory, then copy while kernels run" if pageable else "Copy while kernels run",
+            "Pin the host memory, then copy while kernels run" if pins else "Copy while kernels run",
             evidence,
-            f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and begin that of the "
-            "next batch before the kernels of this one are launched. "
-            + run.in_words(
-                torch=f"{loader}.to(device, non_blocking=True).",
-                jax="jax.device_put of the next batch before the results of this one are read.",
-                cuda="Two buffers and two streams, cudaMemcpyAsync, and an event between copy and kernel.",
-            ),
+            f"{pin}{run.in_words(f'overlap.{way}')}",
             gain=Gain(min(exposed, hidden), run.time_name, _AT_ONCE if both else _BEHIND_KERNELS),
         )
     else:
-        where = "from the host to the device" if first.kind == "host to device" else "back to the host"
+        where = "from the host to the device" if way == "to" else "back to the host"
         yield Insight(
             "exposed-copies",
-            f"{'Pin the host memory, and move' if pageable else 'Move'} less data {where}",
+            f"{'Pin the host memory, and move' if pins else 'Move'} less data {where}",
             f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no more than that",
-            f"{pin}{'keep' if pin else 'Keep'} on the device what is used again (weights that are offloaded, tables, "
-            "intermediate results), copy it once, and in a smaller type.",
+            f"{pin}{words(f'less.{way}', 'program')}",
             gain=Gain(exposed, run.time_name, "as if nothing were copied"),
         )
-
-
-def _memory_seconds(copies: Sequence[Transfer]) -> dict[str, float]:
-    """The time of the copies by the memory on the host's side, as far as it is told."""
-    seconds: dict[str, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
-    for transfer in copies:
-        for memory in transfer.memory:
-            seconds[memory.kind] = seconds.get(memory.kind, 0.0) + memory.seconds
-    return seconds
-
-
-def _memory_text(seconds: dict[str, float], total: float) -> str:
-    """Which memory most of that was."""
-    if seconds["pageable"] > 0.5 * total:
-        return f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory"
-    return ", with pinned memory" if seconds["pinned"] > 0.5 * total else ""
 
 
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
@@ -181,28 +166,29 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         return
     each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
-    slowed_text = _slowed_text(trace, slowed)
+    slowed_text = (
+        f"; {format_quantity(slowed, 's')} that the trace itself took are left out" if slowed else ""
+    )
     line = _launching_line(trace)
     place = place_of_line(line) if line is not None else looping_place(run)
+    waits = next(device_sync(run), None)
+    if waits is not None and each >= (trace.launch_call or 0.0):
+        return  # without these waits the host is ahead of the kernels
     of_line = ""
     if line is not None:
-        part = percent_text(100 * line.launches / sum(one.launches for one in trace.lines))
-        of_line = f"; this line launches {part} of them, {times_text(trace, line.launches)}"
+        part = line.launches / sum(one.launches for one in trace.lines)
+        count = part * trace.launches / (trace.repeats or 1)
+        steps = f", {count:,.0f} in each step" if trace.repeats and count >= 2 else ""
+        of_line = f"; this line launches {percent_text(100 * part)} of them{steps}"
+    name = f"late-launches.{run.framework}"
+    if run.framework == "torch" and (waits is not None or _steps_optimizer(run, place)):
+        name += ".waits" if waits is not None else ".optimizer"
     yield Insight(
         "late-launches",
-        "Launch the work sooner: fewer and larger operations, or a CUDA graph",
+        words(f"{name}.title", "program"),
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
-        run.in_words(
-            torch="One operation instead of a loop of Python over rows, heads or time steps (a larger batch, bmm, "
-            'nn.LSTM), torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, no '
-            ".item(), print or .cpu() within the loop.",
-            jax="One jax.jit around the whole step, and jax.lax.scan or fori_loop instead of a loop of Python.",
-            cuda="Capture the loop's body in a graph, or do more work in each kernel.",
-        )
-        if not _steps_optimizer(run, place)
-        else "An optimizer that handles all parameters in few kernels: fused=True or foreach=True; or compile the step "
-        "(torch.compile of optimizer.step, a CUDA graph of the whole training step).",
+        words(name, "program"),
         place,
         gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
     )
@@ -228,38 +214,28 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or not trace.span or trace.pauses is None or not (trace.marked or trace.repeats):
         return
     pauses = trace.pauses
-    regular = pauses.count >= MANY_PAUSES and pauses.count * pauses.median >= 0.5 * pauses.seconds
-    share = pauses.seconds / trace.span
-    if not regular or share < LEAST:
+    regular = pauses.count * pauses.median >= 0.5 * pauses.seconds
+    share, preparing = pauses.seconds / trace.span, preparing_line(run)
+    if share < LEAST or pauses.count < MANY_PAUSES or not (regular or preparing is not None):
         return
     spot = repeated_spot(run)
     place = spot.where if spot is not None and spot.seconds >= 0.5 * pauses.seconds else Place()
     text = spot.code.text if spot is not None and spot.code is not None and place.file is not None else ""
+    name = "host-pauses.saving" if _SAVING.search(text) else f"host-pauses.{run.framework}"
+    if preparing is not None:
+        place, name = place_of_line(preparing), "host-pauses.shapes"
+        text = text_at(run, place)
+    elif name != "host-pauses.saving" and spot is not None and text and calls_framework(run, spot):
+        return  # the host launches there: what holds it up is not work of the program
     meanwhile = f"; it is in `{text}` meanwhile" if text else ""
     yield Insight(
         "host-pauses",
-        "Let the host do its other work while the GPU works",
+        words(f"{name}.title", "program"),
         f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
-        words("host-pauses.saving", "torch")
-        if _SAVING.search(text)
-        else run.in_words(
-            torch="DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
-            "log, save and evaluate in fewer steps, without .item() in each.",
-            jax="Prepare the next batch in another thread; log and save in fewer steps, without float() in each.",
-            cuda="Prepare the input in another thread.",
-        ),
+        words(name, "program"),
         place,
         gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
-    )
-
-
-def _slowed_text(trace: GpuTrace, seconds: float) -> str:
-    if not trace.operations:
-        return ""
-    return (
-        f"; {format_quantity(seconds, 's')} are left out, since the trace itself slowed the host: it wrote "
-        f"{plural(trace.operations, 'operation')}"
     )
 
 
@@ -275,6 +251,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         and not is_copy(one)
         and not works_on_attention(run, one)
         and not _CONVERTING.search(one.kernel.name)
+        and "c10::complex" not in one.kernel.name  # which torch.compile leaves as they are
     ]
     launches = sum(one.launches for one in own)
     share = run.share_of(own)
@@ -288,14 +265,12 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     lines = f", most in lines {numbers[0]} to {numbers[-1]} of {place.function}" if len(numbers) > 1 else ""
     yield Insight(
         "unfused-operations",
-        f"Use {known}: this is it, written out"
+        f"Use {known}: these lines write it out"
         if known
         else "Fuse the elementwise operations (torch.compile)",
         f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take {percent_text(100 * share)} "
         f"of the time: each reads and writes all of its data{part}{lines}",
-        "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
-        "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, cross_entropy, rms_norm) "
-        "do the same for theirs.",
+        words(f"unfused-operations.{known}" if known else "unfused-operations", "torch"),
         place,
         Gain(share, run.time_name, "as if their work were done within other kernels"),
     )
@@ -324,8 +299,7 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
         "repeated-conversions",
         "Convert types once instead of in every step",
         f"{plural(kernels, 'kernel')} that convert to 16 bits or less take {percent_text(100 * share)} of the time",
-        "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), convert inputs once "
-        "before the loop, and let autocast keep its cache (no weight that changes within the step).",
+        words("repeated-conversions", "torch"),
         main_line(converting),
         Gain(share, run.time_name, "the time of all conversions"),
     )

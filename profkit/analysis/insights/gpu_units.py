@@ -20,7 +20,7 @@ from profkit.analysis.insights.evidence import (
 from profkit.analysis.kernel_names.owner import is_matrix_product
 from profkit.analysis.timeline.products import product_share
 from profkit.core.formatting import plural
-from profkit.core.types import Gain, Insight
+from profkit.core.types import Gain, Insight, KernelTime
 
 # FP64 instructions per cycle of a multiprocessor over those in FP32, by compute capability (CUDA C++ Programming Guide,
 # table "Throughput of Native Arithmetic Instructions").
@@ -42,11 +42,14 @@ _OF_FP32 = re.compile(
 )
 _OF_DOUBLE = re.compile(r"<double\b|\bdouble[,>]|dgemm|_f64|d884gemm|DMMA", re.IGNORECASE)
 OF_DOUBLES = 0.5  # of the GPU time: with less, single results are summed in it
+_INSIDE = re.compile(r"aten::_?(?:linalg_(?!matmul|multi_dot)|lu_|cholesky|triangular_|ormqr|geqrf|lstsq)")
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
 _MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: the others are batches
 _FLASH_2 = re.compile(r"flash::flash_(fwd|bwd)\w*kernel|Flash_(fwd|bwd)_kernel_traits")
 _RECENT = re.compile(r"(^|\W)nvjet_|sm90")
+_QUERIES = re.compile(r"flash_attention\w* \[\d+,(\d+),(\d+),\d+\]")  # heads and rows, or rows and heads
+FEW_QUERIES = 8
 FLASH_GAIN = 0.5  # of its time
 
 
@@ -71,10 +74,9 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
         yield insight_on(
             "slow-fp64",
             kernel,
-            f"Compute in FP32: {'its arguments are float, and ' if floats else ''}this GPU does 1/{1 / rate:.0f} of "
-            "that in FP64",
-            f"the FP64 pipe is busy for {percent_text(busy)} of the time, every other unit "
-            f"{'that does not feed it ' if floats else ''}for at most {percent_text(rest)}",
+            f"Compute in FP32: {'its arguments are float, its arithmetic is double' if floats else 'FP64 is slow'}",
+            f"this GPU does 1/{1 / rate:.0f} as much in FP64; the FP64 pipe is busy for {percent_text(busy)} of the "
+            f"time, every other unit {'that does not feed it ' if floats else ''}for at most {percent_text(rest)}",
             words("slow-fp64"),
             bounded_gain(
                 run,
@@ -105,7 +107,7 @@ def double_precision(run: RunEvidence) -> Iterator[Insight]:
         "double-precision",
         max(placed or kernels, key=lambda kernel: kernel.share),
         "Compute in float32: these tensors are float64",
-        f"kernels for float64 take {percent_text(100 * share)} of the GPU time; its numbers have twice the bytes",
+        f"kernels for float64 take {percent_text(100 * share)} of the GPU time; its numbers have 8 bytes instead of 4",
         words("double-precision", "torch"),
         Gain(
             ((share - products) / 2 + products * (1 - 1 / speed)) * run.gpu_share,
@@ -137,19 +139,13 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
     share = sum(kernel.share for kernel in kernels)
     convolves = first.owner == "cudnn"
     what = "convolution" if convolves else "matrix product"
-    switch = "backends.cudnn.allow_tf32 = True" if convolves else 'set_float32_matmul_precision("high")'
     yield insight_on(
         "no-tensor-cores",
         first,
         f"Let FP32 {what}s use the tensor cores (TF32), or use bfloat16",
         f"{plural(len(kernels), what)} in FP32 without tensor cores, {percent_text(100 * share)} of the "
         "GPU time",
-        run.in_words(
-            torch=f"torch.{switch}, or torch.autocast with bfloat16{' and channels_last' if convolves else ''}.",
-            jax='jax.config.update("jax_default_matmul_precision", "tensorfloat32"), or arrays in bfloat16.',
-            cuda="CUBLAS_TF32_TENSOR_OP_MATH.",
-        )
-        + " TF32 keeps 10 bits of the mantissa: check the results.",
+        run.in_words(f"no-tensor-cores{'.convolutions' if convolves else ''}"),
         Gain(left * run.gpu_share, run.time_name, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
         ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
     )
@@ -157,7 +153,8 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
 
 def _is_plain_fp32(kernel: KernelEvidence) -> bool:
     name = kernel.row.scope.name or ""
-    product = is_matrix_product(name) or kernel.owner == "cudnn"
+    inside = _INSIDE.match(kernel.operation or "")  # of a solver, which sets its own precision
+    product = not inside and (is_matrix_product(name) or kernel.owner == "cudnn")
     fp32 = product and _OF_FP32.search(name) and not _OF_TF32.search(name)
     return bool(fp32) and not kernel.above("tensor.utilization", 10.0)
 
@@ -197,12 +194,11 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
         "Pad the sizes of the matrix product to a multiple of 8, better 64"
         if odd is None
         else f"Pad the dimension of {odd:,} to {padded:,}",
-        f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} for operands of "
-        f"which single elements are aligned (align1){how}",
+        f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} of which the "
+        f"kernels load single elements, since rows are not aligned to 16 bytes{how}",
         words("unaligned-matrix-product")
         if odd is None
-        else f"Make it {padded:,} where the tensor is made (vocabulary, hidden size, batch) and leave the rest unused; "
-        "then the library takes kernels that load 16 bytes at a time.",
+        else words("unaligned-matrix-product.known").format(padded=padded),
         Gain(
             left * run.gpu_share, run.time_name, "these products, until DRAM or the tensor cores limit them"
         ),
@@ -251,9 +247,9 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
     """FlashAttention-2, which was written for Ampere, on Hopper and later."""
     for kernel in run.kernels:
         name = kernel.row.scope.name or ""
-        if not _FLASH_2.search(name) or not _is_recent(run, kernel):
-            continue
         time = kernel.row.time
+        if not _FLASH_2.search(name) or not _is_recent(run, kernel) or _decodes(time):
+            continue
         reached = product_share(time, kernel.gpu) if time is not None else None
         yield insight_on(
             "old-attention",
@@ -270,6 +266,12 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
             ),
             ("tensor.utilization",),
         )
+
+
+def _decodes(time: KernelTime | None) -> bool:
+    """Whether attention has few queries, as in decoding: then it reads keys and values, and little else."""
+    shape = _QUERIES.search((time.operation or "") if time is not None else "")
+    return shape is not None and min(int(shape[1]), int(shape[2])) < FEW_QUERIES
 
 
 def _is_recent(run: RunEvidence, kernel: KernelEvidence) -> bool:
@@ -291,6 +293,6 @@ def debug_build(run: RunEvidence) -> Iterator[Insight]:
         "Compile without -G",
         f"it was compiled for debugging (-G), without optimisation; such kernels have {percent_text(100 * share)} "
         "of the GPU time",
-        "Measure a build with optimisation: nvcc -O3 -lineinfo. With -lineinfo source lines are known all the same.",
+        words("debug-build"),
         Gain(share * run.gpu_share, run.time_name, "the whole time of these kernels"),
     )

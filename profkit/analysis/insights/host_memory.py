@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
@@ -48,8 +48,7 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
         "unoptimised-build",
         "Compile with optimisation",
         f"the debug information of {name} says how it was compiled: {options}",
-        "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
-        "changed: values of an unoptimised build say little.",
+        words("unoptimised-build", "host"),
         hottest_place(run),
     )
 
@@ -70,14 +69,10 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         "memory-latency",
         "Let loads from memory not wait for each other",
         f"{under_way:.1f} accesses to memory are under way at a time "
-        f"({format_quantity(moved / LINE_BYTES, 'count')} lines in "
-        f"{format_quantity(seconds, 's')}, at about {format_quantity(MEMORY_SECONDS, 's')} each), and "
-        f"{percent_text(share)} of the bandwidth "
-        "is used: each load waits for the one before",
-        "Lists, trees and hash tables give the address of the next element only with the last "
-        "one. Keep elements side by side in "
-        "an array, work on several chains at once, prefetch, or make the data fit the cache "
-        "(smaller types, blocks).",
+        f"({format_quantity(moved / LINE_BYTES, 'count')} lines in {format_quantity(seconds, 's')}, at about "
+        f"{format_quantity(MEMORY_SECONDS, 's')} each), and {percent_text(share)} of the bandwidth is used: each load "
+        "waits for the one before",
+        words("memory-latency", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         Gain(
             min(0.95, min(1.0, under_way) * (1 - share / 100)),
@@ -92,10 +87,10 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
 
     A walk in order misses once in 64 bytes: one of 16 floats, one of 8 doubles.
     """
-    place = hottest_native(run, "DLmr")
-    line = _counted_line(run, place)
-    seconds = _working_seconds(run)
-    if line is None or not seconds or not _is_native(run) or any(memory_latency(run)):
+    line, lines, seconds = _hottest(run, "DLmr"), run.profile("counted-lines"), _working_seconds(run)
+    if line is None or lines is None or line not in lines.hotspots:
+        return
+    if not seconds or not _is_native(run) or any(memory_latency(run)):
         return
     loads, misses = line.counters.get("Dr", 0.0), line.counters.get("DLmr", 0.0)
     if not loads or misses < EACH_MISSES * loads:
@@ -108,10 +103,8 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
         "Use all of each cache line: walk memory in order",
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
         f"brings {LINE_BYTES} bytes and uses one element of them, where a walk in order uses all",
-        "Columns of a matrix: exchange the loops, so that the inner one walks along the row, or work in blocks that "
-        "fit the cache. One field of large records: an array for each field. Indices in random order: sort them "
-        "first, or make the table fit the cache.",
-        place,
+        words("strided-access", "host"),
+        hottest_native(run, "DLmr"),
         Gain(
             min(0.9, share) * (1 - ELEMENT_BYTES / LINE_BYTES),
             "the time of an iteration",
@@ -135,9 +128,7 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
         "memory-bandwidth",
         "Move less data: memory is at its limit",
         f"memory moves {format_quantity(moved, 'B/s')}, {percent_text(share)} of what this machine reaches",
-        "Fuse passes over the same array, work in blocks that stay in the cache, use smaller "
-        "types (float32, int32). More threads "
-        "do not help.",
+        words("memory-bandwidth", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         gain,
     )
@@ -167,8 +158,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
         "mispredicted-branches",
         "Avoid branches that depend on the data",
         f"{percent_text(rate)} of {format_quantity(count, 'count')} branches are mispredicted: at "
-        f"{MISPREDICTION_CYCLES} cycles each "
-        f"about {percent_text(100 * min(1.0, share))} of the time",
+        f"{MISPREDICTION_CYCLES} cycles each about {percent_text(100 * min(1.0, share))} of the time",
         "Replace them by arithmetic, masks, min and max or a table; sort or group the data by case first.",
         place,
         Gain(min(0.9, share), "the time of an iteration", f"{MISPREDICTION_CYCLES} cycles for each of them"),
@@ -190,12 +180,9 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "scalar-arithmetic",
         "Let the compiler vectorise the arithmetic (SIMD)",
-        f"{percent_text(simd)} of the arithmetic instructions are SIMD, and there are "
-        f"{arithmetic:.2f} operations for each "
-        "instruction",
-        "-O3 -march=native, contiguous float arrays marked restrict, no calls or branches in the "
-        "inner loop; look at the report of "
-        "-fopt-info-vec-missed (gcc) or -Rpass-missed=loop-vectorize (clang).",
+        f"{percent_text(simd)} of the arithmetic instructions are SIMD, and there are {arithmetic:.2f} operations for "
+        "each instruction",
+        words("scalar-arithmetic", "host"),
         hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
     )
@@ -244,38 +231,26 @@ def hottest_place(run: RunEvidence) -> Place:
     return first.where if first is not None else Place()
 
 
-def hottest_native(run: RunEvidence, *counters: str) -> Place:
-    """The compiled function with the most of the first of these counters that was counted, and its line of that."""
+def _hottest(run: RunEvidence, *counters: str) -> Hotspot | None:
+    """The compiled function with the most of the first of these counters that was counted, or its line with most."""
+    lines = run.profile("counted-lines")
     for profile in run.document.profiles:
-        for counter in counters:
-            counted = [
+        for counter in counters if profile.kind != "counted-lines" else ():
+            counted = [one for one in profile.hotspots if one.counters.get(counter)]
+            if not counted:
+                continue
+            first = max(counted, key=lambda one: one.counters[counter])
+            inside = [
                 one
-                for one in profile.hotspots
-                if one.counters.get(counter) and profile.kind != "counted-lines"
+                for one in (lines.hotspots if lines is not None else ())
+                if (one.function, one.library) == (first.function, first.library)
+                and one.counters.get(counter)
             ]
-            if counted:
-                first = max(counted, key=lambda one: one.counters[counter])
-                line = _hottest_line(run, first, counter)
-                return Place(function=first.function, file=line.file, line=line.line)
-    return Place()
+            return max(inside, key=lambda one: one.counters[counter], default=first)
+    return None
 
 
-def _counted_line(run: RunEvidence, place: Place) -> Hotspot | None:
-    profile = run.profile("counted-lines")
-    same = (
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if (one.function, one.file, one.line) == (place.function, place.file, place.line)
-    )
-    return next(same, None)
-
-
-def _hottest_line(run: RunEvidence, function: Hotspot, counter: str) -> Hotspot:
-    """The line of a function with the most of a counter; the function itself where no lines were counted."""
-    profile = run.profile("counted-lines")
-    inside = [
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if (one.function, one.library) == (function.function, function.library) and one.counters.get(counter)
-    ]
-    return max(inside, key=lambda one: one.counters[counter], default=function)
+def hottest_native(run: RunEvidence, *counters: str) -> Place:
+    """The place of the most of the first of these counters that was counted."""
+    first = _hottest(run, *counters)
+    return Place(function=first.function, file=first.file, line=first.line) if first is not None else Place()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
 from profkit.analysis.insights.host_memory import (
     EACH_MISSES,
     MEMORY_SECONDS,
@@ -24,19 +24,9 @@ EACH_CYCLE = 3.0  # instructions of code that waits for nothing
 PART_COSTS = 0.4  # of the cycles of a simulated part
 _PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
 _PART_SAYS = {
-    "mispredicted-branches": (
-        "Avoid the branch that depends on the data",
-        "arithmetic, masks, min and max or a table in its place; sort or group the data by case first",
-    ),
-    "memory-latency": (
-        "Each load waits for the one before it",
-        "elements side by side in an array instead of a list or a tree; several chains at once; smaller nodes",
-    ),
-    "strided-access": (
-        "Use all of each cache line: walk memory in order",
-        "exchange the loops, so that the inner one walks along the row, or work in blocks that fit the cache; an array "
-        "for each field of large records",
-    ),
+    "mispredicted-branches": "Avoid the branch that depends on the data",
+    "memory-latency": "Each load waits for the one before it",
+    "strided-access": "Use all of each cache line: walk memory in order",
 }
 ALLOCATING = 0.3  # of a line's time
 _ALLOCATES = re.compile(
@@ -83,8 +73,7 @@ def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
         "tree-compare",
         "Keys are looked up in a tree, and compared at each step down",
         f"{100 * share:.0f} % of the samples are in the tree and in {first.function[:60]}",
-        "a hash table (std::unordered_map, HashMap) finds a key in about one comparison; small numbers as keys instead "
-        "of texts; a sorted array where nothing is added any more",
+        words("tree-compare", "host"),
     )
 
 
@@ -158,16 +147,15 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
         )
     if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
         return None  # memory is walked in order
-    title, change = _PART_SAYS[rule]
     counted = format_quantity(line.get(of, 0.0), "count")
     rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
     return say(
         spot,
         rule,
-        title,
+        _PART_SAYS[rule],
         f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
         "first time that the program came here",
-        change,
+        words(f"{rule}.counted", "host"),
         spot.share * share,
     )
 
@@ -197,8 +185,7 @@ def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
         "Use fewer threads",
         f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
         f"keep their processors busy with it",
-        "The work between two barriers is too small, or there are fewer free processors than threads. Try "
-        "OMP_NUM_THREADS=1 (torch.set_num_threads), leave busy processors out, and give each parallel part more work.",
+        words("spinning-threads", "host"),
         gain=Gain(
             share,
             "the CPU time",
@@ -221,8 +208,7 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
         "Take locks less often",
         f"{percent_text(100 * share)} of the samples are in taking and giving up locks ({locking[0].function}), by "
         f"{split.thread_count} threads",
-        "Give each thread data of its own and add it up at the end; take the lock once for many steps; several locks, "
-        "each for a part of the data; atomic operations for single counters.",
+        words("lock-contention", "host"),
         hottest_place(run),
         Gain(share, "the CPU time", "as if locks took none"),
     )

@@ -258,10 +258,11 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     mean = sum(work[rank] for rank in others) / len(others)
     if work[slow] < AHEAD * mean:
         return
-    waits = _waiting_line(sampled, others)
+    waits = max(sampled.lines, key=lambda line: sum(line.rank_waits.get(rank, 0.0) for rank in others))
     line, more = line_ahead(sampled, slow)
     share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
-    where = f", while the others wait in line {waits.line}, {waits.function}" if waits is not None else ""
+    waited = any(waits.rank_waits.get(rank, 0.0) for rank in others)
+    where = f", while the others wait in line {waits.line}, {waits.function}" if waited else ""
     spot = HotSpot(
         share, more, "python", Place(None, None, line.function, line.file, line.line), code=line.code
     )
@@ -284,9 +285,3 @@ def line_ahead(sampled: SampledTime, rank: str) -> tuple[LineSamples, float]:
 
     line = max(sampled.lines, key=ahead)
     return line, ahead(line)
-
-
-def _waiting_line(sampled: SampledTime, ranks: list[str]) -> Place | None:
-    lines = [one for one in sampled.lines if any(one.rank_waits.get(rank, 0.0) for rank in ranks)]
-    first = max(lines, key=lambda one: sum(one.rank_waits.get(rank, 0.0) for rank in ranks), default=None)
-    return Place(function=first.function, file=first.file, line=first.line) if first is not None else None

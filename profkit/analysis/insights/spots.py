@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from profkit.analysis.hot_spots import DOES
-from profkit.analysis.insights.evidence import percent_text
+from profkit.analysis.insights.evidence import percent_text, words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, HotSpot, Insight, Place, RunDocument, Variable
 
@@ -30,6 +30,7 @@ EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
+_OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
 _QUERIES = re.compile(
     r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
@@ -203,14 +204,7 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             f"Work on all of {name} at once, not on one element at a time",
             f"{name} is a {kind}, and a loop of Python takes single elements of it; each access costs about a "
             "hundred times what an operation on the whole does for it",
-            {
-                "pandas": "arithmetic of columns, numpy.where for conditions, groupby for sums; where a loop must "
-                "be, zip the columns' to_numpy()",
-                "torch": "one operation on the whole tensor, and .item() once, at the end",
-            }.get(
-                kind.partition(".")[0],
-                "one expression on whole arrays: a * b, numpy.where, numpy.minimum, sums along an axis",
-            ),
+            words(f"element-wise.{kind.partition('.')[0]}", "host"),
         )
     return None
 
@@ -264,8 +258,7 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             "backtracking",
             "One match of this pattern takes nearly all the time",
             f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
-            "write it so that a text can match in one way only (no repeated group of repeated parts; (?>...) or "
-            "*+ from Python 3.11 on), or test the parts one after the other",
+            words("backtracking", "host"),
         )
     return None
 
@@ -298,10 +291,9 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         "calls-in-loop",
         f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
         f"{calls_text(spot)}{loop}",
-        "ask once for all: a join or WHERE ... IN, an index on what is looked up, executemany; one request for "
-        "many; read the file once"
-        if asked.rpartition(".")[2].startswith(("execute", "fetch", "scal"))
-        else "ask once for all items and keep the answers, or keep what is open instead of opening it again",
+        words(
+            f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
+        ),
         spot.share * (1 - 1 / calls),
     )
 
@@ -322,8 +314,7 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         "heavy-imports",
         f"Importing {spot.under.name} takes {percent_text(100 * spot.share)} of the time",
         f"{seconds} in {spot.under.name}; {used}",
-        "import it inside the function that needs it, or the submodule alone; keep one process alive instead of "
-        "starting many",
+        words("heavy-imports", "host"),
     )
 
 
@@ -345,8 +336,7 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
         "small-transfers",
         "Read and write larger blocks",
         f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
-        "a buffered file (open(path, 'rb') instead of os.read, no buffering=0), blocks of 64 KiB, no flush after "
-        "each piece",
+        words("small-transfers", "host"),
     )
 
 
@@ -364,8 +354,7 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
         "The garbage collector looks through all objects again and again",
         f"it took {percent_text(100 * sampled.collecting / sampled.wall)} of the time, most of it while this place "
         "makes objects",
-        "gc.freeze() after the start, gc.set_threshold(100_000, 50, 50), or gc.disable() while many objects are made; "
-        "fewer objects (arrays, tuples, __slots__)",
+        words("garbage-collection", "host"),
         share,
     )
 
@@ -401,8 +390,7 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         if asked == 0
         else f"The cache of {cached} hardly ever helps",
         f"it was asked {count_text(asked + kept)} times and had the result {count_text(asked)} times",
-        "leave out of its arguments what differs each time (the time, a counter, an object that is made anew), or take "
-        "the cache away",
+        words("useless-cache", "host"),
     )
 
 

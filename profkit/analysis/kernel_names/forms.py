@@ -49,14 +49,15 @@ def fitting_form(name: str, width: int) -> tuple[str, bool]:
 
 def name_forms(name: str) -> Iterator[str]:
     """The short name with ever less detail; at least one, none of them empty."""
-    parts = read_signature(name)
+    plain = plain_name(name)
+    parts = _parts(plain) if re.match(r"[A-Za-z_]", plain) else None
     yielded: set[str] = set()
     for form in _by_detail(parts) if parts is not None else ():
         if form and form not in yielded:
             yielded.add(form)
             yield form
     if not yielded:
-        yield plain_name(name) or "?"
+        yield plain or "?"
 
 
 def _by_detail(parts: list[NamePart]) -> Iterator[str]:
@@ -181,12 +182,6 @@ class TypeArgument:
     """What stands between two commas: words, and qualified names as lists of parts."""
 
     items: list[str | list[NamePart]] = field(default_factory=list)
-
-
-def read_signature(name: str) -> list[NamePart] | None:
-    """The qualified name in a signature, without what stands before and behind it; None where it is no signature."""
-    text = plain_name(name)
-    return _parts(text) if re.match(r"[A-Za-z_]", text) else None
 
 
 def plain_name(name: str) -> str:

@@ -18,51 +18,46 @@ KernelOwner = Literal[
     "random",
     "cub",
 ]
-# In this order: a random initialiser of ATen is first of all that.
-_PATTERNS: tuple[tuple[KernelOwner, str], ...] = (
-    ("nccl", r"nccl(Dev)?Kernel|^nccl|nvshmem"),
+# With what people call them. In this order: a random initialiser of ATen is first of all that.
+_PATTERNS: tuple[tuple[KernelOwner, str, str], ...] = (
+    ("nccl", "NCCL", r"nccl(Dev)?Kernel|^nccl|nvshmem"),
     (
         "random",
+        "a random number generator",
         r"distribution_(nullary_)?elementwise|distribution_.*grid_stride|generate_seed_pseudo|gen_sequenced"
         r"|curand_?(Philox|XORWOW|MRG|MTGP)?.*gen_|fused_dropout",
     ),
-    ("inductor", r"^triton_(poi|per|red|tem|for|mm|spl)_"),
-    ("xla", r"^(\w+_fusion\w*|fusion(_\d+)?|wrapped_\w+|triton_(softmax|gemm)\w*|gemm_fusion\w*)$"),
-    ("flash-attention", r"flash_(fwd|bwd)|fmha_|FlashAttn|attention_kernel_batched|pytorch_flash"),
+    ("inductor", "torch.compile (Inductor)", r"^triton_(poi|per|red|tem|for|mm|spl)_"),
+    ("xla", "XLA", r"^(\w+_fusion\w*|fusion(_\d+)?|wrapped_\w+|triton_(softmax|gemm)\w*|gemm_fusion\w*)$"),
+    (
+        "flash-attention",
+        "a flash attention library",
+        r"flash_(fwd|bwd)|fmha_|FlashAttn|attention_kernel_batched|pytorch_flash",
+    ),
     (
         "cudnn",
+        "cuDNN",
         r"cudnn|xmma_(fprop|dgrad|wgrad|implicit)|implicit_convolve|winograd|(nchwToNhwc|nhwcToNchw)Kernel"
         r"|conv2d_c1_k1|convolve_",
     ),
     (
         "cublas",
+        "cuBLAS",
         r"^nvjet_|xmma_gemm|_(s|d|c|z|h|i|scudnn_)?gemm_\d+x\d+|^(volta|turing|ampere|maxwell|hopper)_.*gemm|cublas"
         r"|cutlass_\d+_|gemv(NSP|2N|2T|x)?_?kernel|gemvx::|splitK_?reduce|magma_.?gemm|dot_kernel<|gemmk1_kernel"
         r"|gemmSN_",
     ),
-    ("cutlass", r"cutlass::|cute::"),
-    ("cub", r"\bcub::|\bthrust::"),
+    ("cutlass", "CUTLASS", r"cutlass::|cute::"),
+    ("cub", "CUB or Thrust", r"\bcub::|\bthrust::"),
     (
         "aten",
+        "PyTorch (ATen)",
         r"\bat::(native|cuda)|\bat_cuda_detail|\bc10::|vectorized_elementwise_kernel|multi_tensor_apply"
         r"|softmax_warp_(for|back)ward|cunn_SoftMax|CatArrayBatchedCopy|indexSelect(Large|Small)Index",
     ),
 )
-_OWNERS = tuple((owner, re.compile(pattern)) for owner, pattern in _PATTERNS)
+_OWNERS = tuple((owner, re.compile(pattern)) for owner, _, pattern in _PATTERNS)
 OWN_CODE: tuple[KernelOwner, ...] = ("user", "inductor", "cutlass")  # made from the user's own source
-_TITLES: dict[KernelOwner, str] = {
-    "user": "your own",
-    "cublas": "cuBLAS",
-    "cudnn": "cuDNN",
-    "cutlass": "CUTLASS",
-    "flash-attention": "a flash attention library",
-    "aten": "PyTorch (ATen)",
-    "nccl": "NCCL",
-    "inductor": "torch.compile (Inductor)",
-    "xla": "XLA",
-    "random": "a random number generator",
-    "cub": "CUB or Thrust",
-}
 
 
 def kernel_owner(name: str) -> KernelOwner:
@@ -81,7 +76,7 @@ def is_initialiser(name: str) -> bool:
 
 def owner_title(owner: KernelOwner) -> str:
     """The owner as people call it."""
-    return _TITLES[owner]
+    return next((title for name, title, _ in _PATTERNS if name == owner), "your own")
 
 
 def computes_products(name: str) -> bool:

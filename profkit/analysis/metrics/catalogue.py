@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from profkit.core.errors import UsageError
 from profkit.core.tables import load_yaml
@@ -79,26 +80,8 @@ def nearest_metric(name: str) -> str | None:
     return min(inside, key=len) if inside else None
 
 
-@dataclass(frozen=True)
-class MetalCounterNames:
-    """Of each metric the names of its counters, best first; and how the name of a limiter is told."""
-
-    counters: Mapping[str, tuple[str, ...]]
-    ending: str
-    excepted: frozenset[str]
-
-    def limiters(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of `names` that count how busy or stalled one unit of the GPU was."""
-        known = {name_of_metric for counters in self.counters.values() for name_of_metric in counters}
-        return tuple(
-            name for name in names if name.endswith(self.ending) and name not in (self.excepted | known)
-        )
-
-
 @lru_cache(maxsize=1)
-def metal_counter_names() -> MetalCounterNames:
-    """The table in formulas/metal.yaml."""
-    content = load_yaml(Path(__file__).parent / "formulas" / "metal.yaml")
-    counters = {metric: tuple(names) for metric, names in content["counters"].items()}
-    limiters = content["limiters"]
-    return MetalCounterNames(counters, limiters["ending"], frozenset(limiters["except"]))
+def metal_counter_names() -> Mapping[str, Any]:
+    """Of each metric the names of its counters, best first; and how the name of a limiter is told."""
+    names: Mapping[str, Any] = load_yaml(Path(__file__).parent / "formulas" / "metal.yaml")
+    return names

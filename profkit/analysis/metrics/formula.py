@@ -9,7 +9,7 @@ term  := factor ( * factor )*               a factor is a number or the name of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -138,7 +138,7 @@ class ConsistencyCheck:
     relation: Literal["==", "<="]
     slack: float
     least: float
-    doubts: tuple[str, ...]
+    doubts: Sequence[str]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -161,15 +161,7 @@ def consistency_checks(tool: str) -> tuple[ConsistencyCheck, ...]:
     """The checks of `tool`'s reports; none for a tool that has none."""
     rows: list[dict[str, Any]] = load_yaml(Path(__file__).with_name("checks.yaml")).get(tool, [])
     return tuple(
-        ConsistencyCheck(
-            row["says"],
-            parse_sum(row["left"]),
-            parse_sum(row["right"]),
-            row["relation"],
-            row["slack"],
-            row["least"],
-            tuple(row["doubts"]),
-        )
+        ConsistencyCheck(**{**row, "left": parse_sum(row["left"]), "right": parse_sum(row["right"])})
         for row in rows
     )
 

@@ -44,7 +44,8 @@ class _Line:
     other_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
     callees: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     callers: dict[Place, float] = field(default_factory=partial(defaultdict, float))
-    sources: set[tuple[str, str]] = field(default_factory=set)  # role, and thread or process
+    threads: set[str] = field(default_factory=set)
+    processes: set[str] = field(default_factory=set)
     ranks: dict[str, float] = field(default_factory=partial(defaultdict, float))
     rank_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
 
@@ -73,11 +74,11 @@ class LineTally:
         if outer < at:
             self._parts[places[outer][0]] = places[at][0]
         line = self._lines.setdefault(place, _Line())
-        line.sources.add((role, source))
         if role == "main":
             line.main_wall += sample.wall
             line.main_cpu += sample.cpu
         else:
+            (line.threads if role == "thread" else line.processes).add(source)
             line.other_wall += sample.wall
             line.other_cpu += sample.cpu
         if at == len(places) - 1:
@@ -154,23 +155,15 @@ class LineTally:
             frame.function,
             frame.file,
             number or None,
-            line.main_wall,
-            line.main_cpu,
-            line.other_wall,
-            line.other_cpu,
-            line.own,
-            line.waits,
-            line.other_waits,
-            largest(line.callees),
-            largest(line.callers),
-            line.longest or None,
-            len({source for role, source in line.sources if role == "thread"}),
-            len({source for role, source in line.sources if role == "process"}),
-            seen.looks if seen is not None else 0,
-            seen.arguments if seen is not None else None,
-            seen.variables if seen is not None else {},
-            line.ranks,
-            line.rank_waits,
+            **{
+                **vars(line),
+                "callees": largest(line.callees),
+                "callers": largest(line.callers),
+                "longest": line.longest or None,
+                "threads": len(line.threads),
+                "processes": len(line.processes),
+                **(vars(seen) if seen is not None else {}),
+            },
         )
 
 
@@ -190,15 +183,10 @@ def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
 
 def places_of(sample: PythonSample, role: Role) -> list[Place]:
     """Functions with lines, outermost first; of another process from where its own work begins."""
-    places = [
-        (frame, line) for frame, line in zip(sample.frames, sample.lines, strict=True) if frame is not None
+    places = sample.places
+    begins = [
+        n
+        for n, (frame, _) in enumerate(places)
+        if (frame.file or "").replace("\\", "/").endswith(_WORKERS) and frame.function.endswith("_bootstrap")
     ]
-    if role == "process":
-        begins = [
-            n
-            for n, (frame, _) in enumerate(places)
-            if (frame.file or "").replace("\\", "/").endswith(_WORKERS)
-            and frame.function.endswith("_bootstrap")
-        ]
-        return places[begins[-1] :] if begins else places
-    return places
+    return places[begins[-1] :] if role == "process" and begins else places

@@ -66,6 +66,13 @@ class PythonSample:
     wall: float
     first: bool  # of the main thread of the first process
 
+    @property
+    def places(self) -> list[tuple[Frame, int]]:
+        """Functions with lines, outermost first."""
+        return [
+            (frame, line) for frame, line in zip(self.frames, self.lines, strict=True) if frame is not None
+        ]
+
 
 @dataclass
 class _Function:
@@ -91,11 +98,7 @@ class PythonTally:
         self.wall += sample.wall
         if None in sample.frames or not sample.frames:
             return
-        places = [
-            (frame, line)
-            for frame, line in zip(sample.frames, sample.lines, strict=True)
-            if frame is not None
-        ]
+        places = sample.places
         leaf, line = places[-1]
         function = self._functions.setdefault(leaf, _Function())
         function.own += sample.cpu

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.core.types import (
@@ -225,9 +226,7 @@ def _kernel_values(row: KernelRow) -> dict[str, float]:
     values = {n: r.value for n, r in row.readings.items() if r.value is not None and r.doubt is None}
     if row.time is not None:
         kernel = row.time.kernel
-        blocks = 1.0
-        for side in kernel.grid:
-            blocks *= side
+        blocks = float(prod(kernel.grid))
         if blocks > 0:  # 0 is what a tracer writes that was not told the grid
             values.setdefault("launch.blocks", blocks)
         if row.time.median is not None:

@@ -20,11 +20,11 @@ from profkit.analysis.summaries.readings import (
     add_readings,
     best_reading,
     find_reading,
-    is_surer,
     main_scopes,
+    surest_readings,
 )
 from profkit.analysis.summaries.roofline import bandwidth_readings, roofline_readings, work_of
-from profkit.core.types import PassName, Reading, RunDocument, Summary
+from profkit.core.types import QUALITY_ORDER, PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 # Of cProfile and of the timeline, whose concerns have them.
@@ -64,16 +64,16 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     if not document.timings or document.timings[0].group is not None:
         return document  # of a sweep the first case is one of thousands
     work, limit = work_of(document)
-    scopes = set(main_scopes(document))
-    known: dict[str, Reading] = {}
-    for reading in document.readings:
-        if reading.value is not None and reading.scope in scopes:
-            before = known.get(reading.metric)
-            known[reading.metric] = reading if before is None or is_surer(reading, before) else before
+    known = surest_readings(document)
     derived = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
     document = add_readings(document, [reading for reading in derived if reading.metric not in known])
     # What was simulated stays; what follows from measured counters stands beside it and is preferred.
-    finer = [r for r in derived if r.metric in known and is_surer(r, known[r.metric])]
+    finer = [
+        reading
+        for reading in derived
+        if reading.metric in known
+        and QUALITY_ORDER[reading.quality] < QUALITY_ORDER[known[reading.metric].quality]
+    ]
     return replace(document, readings=(*document.readings, *finer))
 
 

@@ -157,7 +157,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     """
     scope = scope_of(timing)
     samples = [s for process in timing.processes for s in process.seconds]
-    centre = combine_processes([process.seconds for process in timing.processes])
+    centre = combine_processes(tuple(process.seconds for process in timing.processes))
     if centre is None or centre.median <= 0:
         return (unavailable_reading("time.median", scope, Fact("no-sample")),)
     median = centre.median

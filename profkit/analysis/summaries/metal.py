@@ -114,11 +114,12 @@ def _usable_counter(metal: MetalTrace, name: str) -> MetalCounter | Fact:
         return NOT_RECORDED
     table = metal_counter_names()
     known = {counter.name: counter for counter in metal.counters if counter.samples}
-    chosen = next((known[one] for one in table.counters[name] if one in known), None)
+    chosen = next((known[one] for one in table["counters"][name] if one in known), None)
     if chosen is not None:
         return _why_unusable(chosen) or chosen
-    limiters = [known[one] for one in table.limiters(known)] if name == "gpu.limiter" else []
-    usable = [one for one in limiters if one.unit == "%" and _why_unusable(one) is None]
+    ending, excepted = table["limiters"]["ending"], table["limiters"]["except"]
+    limiters = (known[one] for one in known if one.endswith(ending) and one not in excepted)
+    usable = [one for one in limiters if one.unit == "%" and name == "gpu.limiter" and not _why_unusable(one)]
     return max(usable, key=lambda one: one.active or 0.0, default=Fact.of("no-such-counter", metric=name))
 
 

@@ -22,7 +22,7 @@ TOOL = "profkit"  # source of what is computed here from the readings of tools
 
 
 def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
-    """The reading of `name` in the first of `scopes` that has a value for it, by quality within one scope.
+    """The reading of `name` in the first of `scopes` that has a value for it; in one scope the surest, undoubted first.
 
     Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
     """
@@ -30,30 +30,22 @@ def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]
     candidates = [r for r in readings if r.metric == name and r.scope in order]
     if not candidates:
         return None
-    return min(candidates, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
+    return min(
+        candidates,
+        key=lambda r: (r.value is None, order[r.scope], r.doubt is not None, QUALITY_ORDER[r.quality]),
+    )
 
 
-def is_surer(first: Reading, second: Reading) -> bool:
-    """Whether both have a value and `one` is of better quality."""
-    both_known = first.value is not None and second.value is not None
-    return both_known and QUALITY_ORDER[first.quality] < QUALITY_ORDER[second.quality]
-
-
-def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
-    """`old` with what of `new` is not there yet; a value takes the place of an unavailable reading."""
-    places = {(r.metric, r.scope): r for r in old}
+def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
+    """The document with what of `new` is not there yet; a value takes the place of an unavailable reading."""
+    places = {(r.metric, r.scope): r for r in document.readings}
     better = {
         (r.metric, r.scope): r
         for r in new
         if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
     }
-    unchanged = tuple(r for r in old if (r.metric, r.scope) not in better)
-    return (*unchanged, *better.values())
-
-
-def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
-    """The document with those of `new` that `merge_readings` takes."""
-    return replace(document, readings=merge_readings(document.readings, new)) if new else document
+    unchanged = (r for r in document.readings if (r.metric, r.scope) not in better)
+    return replace(document, readings=(*unchanged, *better.values())) if better else document
 
 
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
@@ -61,6 +53,14 @@ def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
     named = [Scope("region", timing.name) for timing in document.timings if timing.kind != "process"]
     counted = [r.scope for r in document.readings if r.scope.kind == "region" and r.scope.id is None]
     return tuple(dict.fromkeys([*named, *counted, RUN]))
+
+
+def surest_readings(document: RunDocument) -> dict[str, Reading]:
+    """Of each metric the surest reading of the whole run, or of its region; contradicted ones are left out."""
+    scopes = set(main_scopes(document))
+    known = [r for r in document.readings if r.value is not None and r.doubt is None and r.scope in scopes]
+    ranked = sorted(known, key=lambda r: QUALITY_ORDER[r.quality])
+    return {reading.metric: reading for reading in reversed(ranked)}
 
 
 def mixed_quality(qualities: Iterable[Quality]) -> Quality:

@@ -8,18 +8,17 @@ from math import nan
 
 from profkit.analysis.metrics.derive import ALWAYS_ON
 from profkit.analysis.summaries.host import HOTTEST, WORTH
+from profkit.analysis.summaries.readings import best_reading
 from profkit.analysis.targets.target import (
     Condition,
     LookedAt,
     RooflineSide,
     Target,
     TargetContext,
-    applicable_conditions,
     evaluate_condition,
     explain_miss,
     is_met,
     scopes_around,
-    surest_reading,
 )
 from profkit.core.types import TOGETHER, Fact, Reading, RunDocument, Scope, Threshold, Verdict, VerdictWord
 
@@ -56,7 +55,7 @@ def evaluate_targets(
         for target in targets:
             if (
                 "function" in target.scopes
-                and (reading := surest_reading(readings, target.metric, [scope])) is not None
+                and (reading := best_reading(readings, target.metric, [scope])) is not None
             ):
                 verdicts.append(verdict_on(target, reading, readings, context))
     return tuple(verdicts)
@@ -71,7 +70,7 @@ def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Readin
         if meant and scope.id is None:  # one PMU of a hybrid part: the reading without an id speaks for all
             by_scope.setdefault(scope, []).append(reading)
     best = [
-        r for place, own in by_scope.items() if (r := surest_reading(own, target.metric, [place])) is not None
+        r for place, own in by_scope.items() if (r := best_reading(own, target.metric, [place])) is not None
     ]
     known = [r for r in best if r.value is not None]
     regions = {
@@ -103,7 +102,10 @@ def verdict_on(
 
     def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, Fact] | None:
         """Of those to be asked the first that is answered so, and why."""
-        for condition in applicable_conditions(conditions, reading.scope, readings):
+        for condition in conditions:
+            told = condition.without and best_reading(readings, condition.without, [reading.scope])
+            if told and told.value is not None and told.doubt is None:
+                continue
             holds, looked_at = evaluate_condition(condition, reading.scope, readings, context)
             if holds in answers:
                 return condition, _condition_fact(condition, looked_at, context)
@@ -201,7 +203,7 @@ def _multiplexing_warning(reading: Reading, threshold: float) -> Fact | None:
 
 def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> Fact | None:
     """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
-    interval = surest_reading(
+    interval = best_reading(
         [r for r in readings if r.value is not None], "time.interval", scopes_around(reading.scope, readings)
     )
     if interval is None or interval.value is None or reading.value is None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu import NO_KERNEL
-from profkit.analysis.summaries.readings import absent_reading
+from profkit.analysis.summaries.readings import absent_reading, best_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
-from profkit.analysis.targets.target import Target, TargetContext, surest_reading, threshold_of
+from profkit.analysis.targets.target import Target, TargetContext, threshold_of
 from profkit.core.types import (
     RUN,
     Fact,
@@ -70,7 +70,7 @@ def evaluate_kernel_targets(
         uncounted = _uncounted(document, target, RUN, count)
         for kernel, share in zip(document.kernels, shares, strict=True):
             own = by_scope.get(kernel.scope, [])
-            reading = surest_reading(own, target.metric, [kernel.scope])
+            reading = best_reading(own, target.metric, [kernel.scope])
             if reading is None and not target.always:
                 rest += 0.0 if own else share  # counted and without such a value: that is no open question
                 continue
@@ -147,58 +147,53 @@ def _verdict_on_run(
     }
     first = judged[0].verdict
     blank = replace(first, verdict="pass", value=None, unit=target.unit, scope=RUN, advice=(), weight=None)
+
+    def decided(
+        word: VerdictWord, reason: Fact, weight: float, like: Verdict = blank, value: float | None = None
+    ) -> Verdict:
+        advice = like.advice if word != "pass" else ()
+        return replace(
+            blank,
+            verdict=word,
+            reason=reason,
+            value=value,
+            weight=weight,
+            quality=like.quality,
+            advice=advice,
+        )
+
     if lost >= DECIDING_SHARE:
         lead = missed[0].verdict
         reason = Fact.of("kernels-miss", _kernel_list(missed), share=lost, **against)
         if len(missed) == 1:
             reason = Fact.of("kernel-misses", lead.reason, kernel=_name(lead), share=lost)
-        return replace(
-            blank,
-            verdict="fail",
-            reason=reason,
-            value=_deciding_value(target, missed),
-            quality=lead.quality,
-            advice=lead.advice,
-            weight=lost,
-        )
+        return decided("fail", reason, lost, lead, _deciding_value(target, missed))
     if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
-        cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict if unknown else None
+        cause = replace(blank, quality="unavailable")
+        if unknown:
+            cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict
         why = [uncounted.reason] if uncounted.reason is not None else []
-        reason = Fact.of("not-known", *why, metric=target.metric)
-        if cause is not None and unsure:
-            reason = cause.reason
-            if len(judged) > 1:
-                reason = Fact.of("unknown-kernels", reason, share=dark, kernel=_name(cause))
-        return replace(
-            blank,
-            verdict="unknown",
-            reason=reason,
-            weight=dark,
-            quality=cause.quality if cause is not None else "unavailable",
-            advice=cause.advice if cause is not None else (),
-        )
+        reason = cause.reason if unsure else Fact.of("not-known", *why, metric=target.metric)
+        if unsure and len(judged) > 1:
+            reason = Fact.of("unknown-kernels", reason, share=dark, kernel=_name(cause))
+        return decided("unknown", reason, dark, cause)
     if met and (_total_share(met) >= DECIDING_SHARE or not silent):
         beside = [Fact("too-small-to-decide", parts=(_kernel_list(missed),))] if missed else []
         if silent and silent[0].share >= DECIDING_SHARE:
             other = silent[0].verdict
             beside.append(Fact.of("not-for-kernel", other.reason, kernel=_name(other)))
         reason = Fact.of("kernels-meet", _kernel_list(met), *beside, share=_total_share(met), **against)
-        return replace(
-            blank,
-            reason=met[0].verdict.reason if len(judged) == 1 else reason,
-            value=_deciding_value(target, met),
-            quality=met[0].verdict.quality,
-            weight=_total_share(met),
-        )
+        reason = met[0].verdict.reason if len(judged) == 1 else reason
+        return decided("pass", reason, _total_share(met), met[0].verdict, _deciding_value(target, met))
     if missed:
         reason = Fact.of("few-kernels-miss", _kernel_list(missed), share=lost, limit=DECIDING_SHARE)
-        return replace(blank, verdict="not-applicable", reason=reason, weight=lost)
+        return decided("not-applicable", reason, lost)
     if met:
         reason = Fact.of("few-kernels-meet", _kernel_list(met), share=_total_share(met))
-        return replace(blank, verdict="not-applicable", reason=reason, weight=_total_share(met))
+        return decided("not-applicable", reason, _total_share(met))
     lead = silent[0].verdict if silent else first
     reason = lead.reason if len(judged) == 1 else Fact.of("of-kernel", lead.reason, kernel=_name(lead))
-    return replace(blank, verdict="not-applicable", reason=reason, weight=_total_share(silent), value=None)
+    return decided("not-applicable", reason, _total_share(silent))
 
 
 def _deciding_value(target: Target, judged: Sequence[_KernelVerdict]) -> float | None:

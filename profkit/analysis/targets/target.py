@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from profkit.analysis.summaries.kernels import FULL, longest_stalls, occupancy_limiters
+from profkit.analysis.summaries.readings import best_reading
 from profkit.core.types import (
-    QUALITY_ORDER,
     RUN,
     Bound,
     Fact,
@@ -152,28 +152,6 @@ class TargetContext:
     kernel: KernelBottleneck | None = None
 
 
-def surest_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
-    """The best known reading of the metric `name` in the first of `scopes` that has one."""
-    candidates = [r for r in readings if r.metric == name and r.scope in scopes]
-    return min(
-        candidates,
-        key=lambda r: (scopes.index(r.scope), r.doubt is not None, QUALITY_ORDER[r.quality]),
-        default=None,
-    )
-
-
-def applicable_conditions(
-    conditions: Sequence[Condition], scope: Scope, readings: Sequence[Reading]
-) -> tuple[Condition, ...]:
-    """Those that are to be asked: not where the metric is told that one is only asked `without`."""
-    if all(condition.without is None for condition in conditions):  # a sweep has thousands of scopes
-        return tuple(conditions)
-    metrics = {r.metric for r in _known_readings(readings, scope)}
-    return tuple(
-        condition for condition in conditions if condition.without is None or condition.without not in metrics
-    )
-
-
 def evaluate_condition(
     condition: Condition, scope: Scope, readings: Sequence[Reading], context: TargetContext
 ) -> tuple[bool | None, LookedAt | None]:
@@ -192,7 +170,7 @@ def evaluate_condition(
     for name in (condition.metric, condition.times, condition.over):
         if name is not None:
             known = [r for r in readings if r.value is not None and r.doubt is None]
-            reading = surest_reading(known, name, around)
+            reading = best_reading(known, name, around)
             if reading is None:
                 return None, None
             values.append(reading)
@@ -218,13 +196,10 @@ def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
     return list(dict.fromkeys([scope, *wider]))
 
 
-def _known_readings(readings: Sequence[Reading], scope: Scope) -> list[Reading]:
-    return [r for r in readings if r.scope == scope and r.value is not None and r.doubt is None]
-
-
 def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequence[Reading]) -> bool | None:
     """Whether the limiter of the occupancy, or what warps wait for, is the one that is asked for."""
-    values = {r.metric: r.value for r in _known_readings(readings, scope) if r.value is not None}
+    known = (r for r in readings if r.scope == scope and r.doubt is None)
+    values = {r.metric: r.value for r in known if r.value is not None}
     if condition.limiter is not None:
         if values.get("occupancy.theoretical", 0.0) >= LIMITING:
             return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from profkit.analysis.timeline.records import Range
-from profkit.core.types import GpuTrace, KernelLine, KernelTime
+from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
 
 class LaunchOrigin(NamedTuple):
@@ -252,16 +252,16 @@ MATRIX_LIBRARY = (
 )
 
 
-def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[KernelLine]) -> GpuTrace | None:
-    """The trace with the lines of the program that a compiler says its kernels stand for.
+def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, GpuLine]]) -> GpuTrace | None:
+    """The trace with the lines of the program that a compiler says its kernels, by name and module, stand for.
 
     A name that several modules have is told by the module around the launch; where it stays open, no line is said.
     """
     if trace is None or not lines:
         return trace
     known: dict[tuple[str, str | None], set[SourceLine]] = {}
-    for one in lines:
-        for key in ((one.kernel, one.module), (one.kernel, None)):
+    for kernel, module, one in lines:
+        for key in ((kernel, module), (kernel, None)):
             known.setdefault(key, set()).add((one.file, one.line, one.function))
 
     def lined(time: KernelTime) -> KernelTime:

@@ -98,14 +98,14 @@ class Recording:
 
 
 IN_MEMORY = 8 << 20  # bytes; more goes to the folder for temporary files
+BLOCK = 1 << 17  # rows
 
 
 class Spool:
-    """Blocks of one dtype, given back in the order in which they came."""
+    """Rows of one dtype, given back in blocks in the order in which they came, once all of them have come."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by __exit__
-        self._blocks: list[tuple[int, int]] = []
         self._dtype: Any = None
 
     def __enter__(self) -> Spool:
@@ -118,24 +118,18 @@ class Spool:
 
     def add(self, block: Columns) -> None:
         """Put `block` aside."""
-        if not len(block):
-            return
-        self._dtype = block.dtype
-        self._file.seek(0, 2)
-        at = self._file.tell()
-        data = block.tobytes()
-        self._file.write(data)
-        self._blocks.append((at, len(data)))
+        if len(block):
+            self._dtype = block.dtype
+            self._file.write(block.tobytes())
 
     def __iter__(self) -> Iterator[Columns]:
         import numpy as np
 
-        for at, size in self._blocks:
-            self._file.seek(at)
-            yield np.frombuffer(self._file.read(size), dtype=self._dtype)
+        self._file.seek(0)
+        while self._dtype is not None and (data := self._file.read(BLOCK * self._dtype.itemsize)):
+            yield np.frombuffer(data, dtype=self._dtype)
 
 
-BLOCK = 1 << 17
 # Rows of ACTIVITY and of CALL.
 _ACTIVITY_ROW, _CALL_ROW = struct.Struct("=6q2i2hb?"), struct.Struct("=3q2ih")
 _FOLDED = Kernel(OTHER, (0, 0, 0), (0, 0, 0))

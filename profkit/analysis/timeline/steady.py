@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 SAMPLE = 1 << 18  # launches of a longer sequence that are looked at for candidates, in each of four places
@@ -361,10 +362,7 @@ def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> t
 
 def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """How many of the first entries are the same."""
-    for number, (left, right) in enumerate(zip(first, second, strict=False)):
-        if left != right:
-            return number
-    return min(len(first), len(second))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _count_repeats(at: Any, sequence: Any, first: int, last: int, main: Repetition) -> int:

@@ -137,17 +137,8 @@ class RangeSums:
             names.setdefault(what, {}).update((name, None) for name, _ in marked)
         return {what: tuple(ranges)[:MOST_NAMES] for what, ranges in names.items()}
 
-    def written_operations(self) -> int:
-        """How many ranges of a framework's operations there are in what counts."""
-        return sum(
-            1
-            for entry in self._ranges
-            if range_meaning(entry.name, entry.domain).operation is not None
-            and self._windows.touched(entry.start, entry.start if entry.end is None else entry.end)
-        )
-
-    def ranges(self) -> tuple[GpuRange, ...]:
-        """By name and domain, in what counts; most GPU time first."""
+    def ranges(self) -> tuple[tuple[GpuRange, ...], int]:
+        """By name and domain, in what counts, most GPU time first; how many a framework wrote for its operations."""
         launched, spent = Counter[_Key](), Counter[_Key]()
         for path, sums in self._in_paths.summed().items():
             for key in self._paths.names[path]:
@@ -161,7 +152,8 @@ class RangeSums:
                 entries[meaning.key] += 1
                 seconds[meaning.key] += end - entry.start
         ranked = sorted(entries, key=lambda key: (-spent[key], -seconds[key], key[0]))[:MOST_RANGES]
-        return tuple(
+        written = sum(entries[key] for key in self._paths.operations)
+        ranges = tuple(
             GpuRange(
                 *key,
                 entries[key],
@@ -172,6 +164,7 @@ class RangeSums:
             )
             for key in ranked
         )
+        return ranges, written
 
 
 def _mean_flops(origins: Sequence[tuple[LaunchOrigin, int]]) -> float | None:
@@ -267,13 +260,14 @@ class Sums:
         latency, call = self._host.latencies() or (None, None)
         kernels = self._kernels.summed(self._recording.tool, self._ranges.names(), self._ranges.operations())
         lines, line_span = self._lines.summed()
+        ranges, operations = self._ranges.ranges()
         span = sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None
         return replace(
             kernels,
             span=span,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
             transfers=self._transfers.summed(self._recording.tables.transfers),
-            ranges=self._ranges.ranges(),
+            ranges=ranges,
             api=self._host.api(self._recording.tables.calls),
             launch_latency=latency,
             launch_call=call,
@@ -287,7 +281,7 @@ class Sums:
             marked=self._windows.marked,
             repeats=repeats,
             setup_seconds=kernels.setup_seconds if repeats is None else kernels.setup_seconds or 0.0,
-            operations=self._ranges.written_operations(),
+            operations=operations,
             communication=self._communication.summed(self._computing),
             lines=lines,
             line_span=line_span,

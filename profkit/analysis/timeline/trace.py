@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -259,11 +259,6 @@ def _fold_graphs(
     return folded, when[firsts], [*weights, *mean], [*filling, *([False] * len(kinds))]
 
 
-_MOST_TRANSFERS = 1 << 12  # transfers between two iterations; of a loop that has more, some miss at the ends
-
-_Moved = tuple[int, int]  # when it was launched, and of which kind
-
-
 def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart) -> tuple[int, int]:
     """From when to when the repetition was launched: its kernels, and around them what one iteration copies.
 
@@ -278,37 +273,38 @@ def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart
         return first, last
     before = int(times[steady.first - 1]) if steady.first else -(1 << 62)
     after = int(times[steady.last]) if steady.last < len(times) else 1 << 62
-    bounds = ((before, first), (int(times[middle - 1]), int(times[middle])), (last, after))
-    lead, between, trail = _transfers_between(activities, order.lane, bounds)
-    one_iteration = Counter(kind for _, kind in between)
-    taken = _take_while_left(lead[::-1], one_iteration)
-    return min([first, *taken]), max([last, *_take_while_left(trail, one_iteration)])
+    when, kinds = _transfers(activities, order.lane)
+
+    def between(begin: int, end: int) -> slice:
+        return slice(*when.searchsorted([begin + 1, end]).tolist())
+
+    lead, one, trail = between(before, first), between(times[middle - 1], times[middle]), between(last, after)
+    left = Counter(kinds[one].tolist())
+    begins = _take_while_left(zip(when[lead][::-1], kinds[lead][::-1], strict=True), left)
+    ends = _take_while_left(zip(when[trail], kinds[trail], strict=True), left)
+    return min([first, *begins]), max([last, *ends])
 
 
-def _transfers_between(
-    activities: Spool, lane: int, bounds: Sequence[tuple[int, int]]
-) -> tuple[list[_Moved], list[_Moved], list[_Moved]]:
-    """What was moved in each of the three spans of time: of the first the latest, of the others the earliest."""
+def _transfers(activities: Spool, lane: int) -> tuple[Any, Any]:
+    """When each of a lane was launched, in order, and of which kind it was."""
     import numpy as np
 
-    transfers: list[list[_Moved]] = [[], [], []]
+    times, kinds = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     for block in activities:
         moved = block[(block["kind"] == TRANSFER) & (_lanes(block) == lane)]
-        when = np.where(moved["launch"] >= 0, moved["launch"], moved["start"])
-        for number, (begin, end) in enumerate(bounds):
-            inside = (when > begin) & (when < end)
-            if inside.any() and (number == 0 or len(transfers[number]) < _MOST_TRANSFERS):
-                transfers[number] += zip(when[inside].tolist(), moved["what"][inside].tolist(), strict=True)
-        transfers[0] = sorted(transfers[0])[-_MOST_TRANSFERS:]
-    return transfers[0], sorted(transfers[1])[:_MOST_TRANSFERS], sorted(transfers[2])[:_MOST_TRANSFERS]
+        times.append(np.where(moved["launch"] >= 0, moved["launch"], moved["start"]))
+        kinds.append(moved["what"])
+    when, what = np.concatenate(times), np.concatenate(kinds)
+    order = np.argsort(when, kind="stable")
+    return when[order], what[order]
 
 
-def _take_while_left(moved: Sequence[_Moved], left: Counter[Any]) -> list[int]:
-    """When the first of `moved` were launched, while they are of the kinds that are `left`, which they use up."""
+def _take_while_left(moved: Iterable[tuple[int, int]], left: Counter[Any]) -> list[int]:
+    """When the first of `moved`, times and kinds, were launched, while they are of those `left`, which they use up."""
     taken = []
     for when, kind in moved:
         if left[kind] <= 0:
             break
         left[kind] -= 1
-        taken.append(when)
+        taken.append(int(when))
     return taken

@@ -259,9 +259,9 @@ class NcuPass(Pass):
     ) -> list[PassPlan]:
         """The plan of a task, its step called `step`."""
         counted, window = task.counted, task.counted.window
-        kernels = _kernel_plans(task.chosen, counted.kernels, counted, wanted.replays)
+        kernels = _kernel_plans(task.chosen, counted.kernels, counted)
         # A window is counted over the names of all that were chosen.
-        named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted, None)
+        named = kernels if window is None else _kernel_plans(task.chosen, task.chosen.kernels, counted)
         once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
         seconds = once + counted.seconds(wanted.replays)
         return self.planned(
@@ -451,12 +451,11 @@ def _is_open(verdict: Verdict) -> bool:
 
 
 def _kernel_plans(
-    chosen: ChosenKernels, kernels: Sequence[KernelTime], counted: CountedLaunches, replays: int | None
+    chosen: ChosenKernels, kernels: Sequence[KernelTime], counted: CountedLaunches
 ) -> tuple[KernelPlan, ...]:
     launch = counted.launch if counted.window is None else None
     return tuple(
-        KernelPlan(k.kernel, chosen.share(k), replays=replays, launch=launch)
-        for k in sorted(kernels, key=lambda k: -chosen.share(k))
+        KernelPlan(k.kernel, chosen.share(k), launch) for k in sorted(kernels, key=lambda k: -chosen.share(k))
     )
 
 

@@ -31,7 +31,7 @@ from profkit.backends.passes import (
     plain_runs,
 )
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
 from profkit.core.types import (
@@ -39,8 +39,8 @@ from profkit.core.types import (
     Depth,
     Fact,
     Gpu,
+    GpuLine,
     Hotspot,
-    KernelLine,
     PassName,
     PassPlan,
     PassResult,
@@ -215,7 +215,7 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
     """What the processes of the workload said at their ends, a line each."""
     said = []
     with suppress(OSError, ValueError):
-        for line in read_bounded_text(path).splitlines()[:1000]:
+        for line in read_bounded(path).decode().splitlines()[:1000]:
             with suppress(ValueError, RecursionError):  # a line that a killed process did not finish
                 value = json.loads(line)
                 said += [value] if isinstance(value, dict) else []
@@ -232,9 +232,9 @@ def _of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., An
                     yield make(*row)
 
 
-def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> KernelLine:
+def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:
     """What a compiled module of JAX says of a kernel."""
-    return KernelLine(str(kernel), str(module), str(file), int(line), str(function) or None)
+    return str(kernel), str(module), GpuLine(str(file), int(line), str(function) or None)
 
 
 def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:

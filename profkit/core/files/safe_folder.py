@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from profkit.core.files.regular import open_regular
+
 _WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write need not be one that one may list
 _FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -196,7 +198,7 @@ def is_shared(folder: Path) -> bool:
 
 def copy_into(file: Path, target: Path) -> None:
     """Copy a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
-    with replacing(target) as temporary, file.open("rb") as source, temporary.open("xb") as copy:
+    with open_regular(file) as source, replacing(target) as temporary, temporary.open("xb") as copy:
         shutil.copyfileobj(source, copy)
         if (owner := caller_of_sudo()) is not None:
             os.fchown(copy.fileno(), *owner)

@@ -72,31 +72,21 @@ class Change:
     fix: Fact | None = None  # what would decide it, where it is AMBIGUOUS and that is known
 
 
-KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
+CodeChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
 
 
 @dataclass(frozen=True)
-class KernelChange:
-    """One kernel in both runs. Seconds are GPU time per iteration; None where the kernel is not in that run."""
+class CodeChange:
+    """One kernel, or function of a profile, in both runs; values per iteration, None where it is not in that run."""
 
     name: str
-    word: KernelChangeWord
-    baseline_seconds: float | None = None
-    candidate_seconds: float | None = None
+    word: CodeChangeWord
+    baseline: float | None = None  # of a kernel its GPU time, of a function its own value
+    candidate: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
-
-
-@dataclass(frozen=True)
-class FunctionChange:
-    """One function of a profile in both runs; own values per iteration in `unit`, None where it is not in that run."""
-
-    name: str
-    profile: str  # the profile's title: "functions by instructions"
-    unit: str
-    word: KernelChangeWord
-    baseline: float | None = None
-    candidate: float | None = None
+    unit: str = "s"
+    profile: str | None = None  # the title of a function's profile: "functions by instructions"
 
 
 @dataclass(frozen=True)
@@ -155,8 +145,8 @@ class Comparison:
     forced: bool = False
     differences: tuple[Difference, ...] = ()
     changes: tuple[Change, ...] = ()  # worst first
-    kernels: tuple[KernelChange, ...] = ()
-    functions: tuple[FunctionChange, ...] = ()
+    kernels: tuple[CodeChange, ...] = ()
+    functions: tuple[CodeChange, ...] = ()
     causes: tuple[Cause, ...] = ()
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[Fact, ...] = ()
@@ -219,14 +209,6 @@ class BisectStep:
 
 
 @dataclass(frozen=True)
-class SkippedCommit:
-    """A commit that could not be built or run, and why."""
-
-    commit: str
-    reason: Fact
-
-
-@dataclass(frozen=True)
 class BisectPart:
     """Where a part of the change is: in one of `commits`, the oldest first, which follow `baseline`."""
 
@@ -251,7 +233,7 @@ class BisectSearch:
     commits: tuple[str, ...]
     scope: Scope = RUN  # whose time was searched
     steps: tuple[BisectStep, ...] = ()
-    skipped: tuple[SkippedCommit, ...] = ()
+    skipped: Mapping[str, Fact] = field(default_factory=dict)  # by hash: why it could not be built or run
     state: BisectState = "running"
     parts: tuple[BisectPart, ...] = ()
     # By hash, where the change is in one commit

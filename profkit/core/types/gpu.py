@@ -77,9 +77,8 @@ class KernelTime:
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products and attention alone
     flops: float | None = None
-    lines: tuple[
-        GpuLine, ...
-    ] = ()  # that launched it most often, whatever the operation: `launches` alone are told
+    # that launched it most often, whatever the operation: `launches` alone are told
+    lines: tuple[GpuLine, ...] = ()
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
@@ -128,17 +127,6 @@ class GpuLine:
     on_host: ApiCall | None = None
     rows: tuple[int, int, int] | None = None
     call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
-
-
-@dataclass(frozen=True)
-class KernelLine:
-    """A line of the program that a kernel of a compiled module stands for, as the compiler says it."""
-
-    kernel: str
-    module: str
-    file: str
-    line: int
-    function: str | None = None
 
 
 @dataclass(frozen=True)

@@ -241,21 +241,13 @@ StopReason = Literal[
 
 
 @dataclass(frozen=True)
-class ModelCall:
-    """One request to a model. Tokens are None where nobody says."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    seconds: float = 0.0  # wall time, with what was waited for
-
-
-@dataclass(frozen=True)
 class Attempt:
     """One attempt at an operation. Paths are relative to the folder of the generation."""
 
     number: int  # from 1
     status: AttemptStatus
-    call: ModelCall = ModelCall()
+    input_tokens: int | None = None  # of the request to the model; None where nobody says
+    output_tokens: int | None = None
     file: str = ""  # of the kernel; empty where there is none
     feedback: str = ""  # the file with what the model was told of this attempt
     reason: Fact | None = None  # why it did not pass: of the first test that did not

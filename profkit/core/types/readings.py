@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal, TypeAlias, get_args
 
 from profkit.core.errors import NotANumber
@@ -140,9 +141,7 @@ class Reading:
     def __post_init__(self) -> None:
         if (self.value is None) != (self.quality == "unavailable"):
             raise ValueError(f"{self.metric}: a reading has a value or is unavailable, never both or neither")
-        if self.value is not None and (
-            self.value != self.value or self.value in (float("inf"), float("-inf"))
-        ):
+        if self.value is not None and not isfinite(self.value):
             raise NotANumber(f"{self.metric}: NaN and infinity are not values; make the reading unavailable")
         if self.value is None and not self.reason:
             raise ValueError(f"{self.metric}: an unavailable reading needs its reason")

@@ -67,7 +67,6 @@ class KernelPlan:
 
     kernel: Kernel
     share: float  # of the region's GPU time, 0..1
-    replays: int | None = None  # expected replay passes; None if unknown
     launch: int | None = None  # which of its launches, 0 the first
 
 

@@ -29,18 +29,6 @@ NEEDED = ("psutil", "yaml")  # without which profkit does nothing
 OLD_SECONDS = 30 * 86400.0  # a profkit that was not used for so long is removed
 
 
-class _Part:
-    """The next bytes of a stream, as a file of their own."""
-
-    def __init__(self, stream: IO[bytes], size: int) -> None:
-        self._stream, self._left = stream, size
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(min(size, self._left))
-        self._left -= len(data)
-        return data
-
-
 def serve() -> None:
     """Say which Python this is, what it lacks and what is there, and start what is asked for; it does not come back."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
@@ -118,12 +106,14 @@ def start(request: dict[str, Any], requests: IO[bytes], answers: IO[bytes], stor
 
 def unpack(stream: IO[bytes], size: int, folder: Path) -> None:
     """The files of a tar that is so many bytes long; nothing of it is laid out anywhere else."""
-    part = _Part(stream, size)
     safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(fileobj=part, mode="r|gz") as tar:  # type: ignore[call-overload]
-        tar.extractall(folder, **safely)
-    while part.read(1 << 16):  # what stands behind its end
-        pass
+    with tempfile.TemporaryFile(dir=folder.parent) as packed:
+        while size and (data := stream.read(min(size, 1 << 20))):
+            packed.write(data)
+            size -= len(data)
+        packed.seek(0)
+        with tarfile.open(fileobj=packed, mode="r:gz") as tar:
+            tar.extractall(folder, **safely)
 
 
 def open_store() -> Path:

@@ -130,12 +130,7 @@ def _files_below(root: Path) -> list[Path]:
     base = root.resolve() if root.is_dir() else root.absolute().parent.resolve() / root.name
     if base.is_file():
         return [base]
-    inside = (
-        Path(at, name)
-        for at, _, names in os.walk(base)
-        for name in names
-        if "__pycache__" not in Path(at).parts
-    )
+    inside = (path for path in base.rglob("*") if "__pycache__" not in path.parts)
     return [path for path in inside if path.is_symlink() or path.is_file()]
 
 

@@ -25,7 +25,6 @@ from typing import Any, NoReturn
 PIECE = 65536  # bytes of a call: a pipe holds no more, and Ray keeps what is small out of its object store
 POLL_SECONDS = 5.0  # the longest answer of `read`
 ANSWER_SECONDS = 45.0  # until an actor that does not answer is lost
-SILENCE_SECONDS = 60.0  # until an actor that nobody asks ends
 WAIT_SECONDS = 60.0  # for what others use
 END_SECONDS = 30.0  # for a shell to end when its input has
 
@@ -52,18 +51,11 @@ class Shell:
         self.input, out, err = (
             each.fileno() for each in (self.shell.stdin, self.shell.stdout, self.shell.stderr) if each
         )
-        self.outputs, self.asked = {out: b"o", err: b"e"}, time.monotonic()
-        threading.Thread(target=self.watch, daemon=True).start()
+        self.outputs = {out: b"o", err: b"e"}
 
     def begin(self) -> bytes:
         """Nothing, as soon as there is a shell."""
         return b""
-
-    def watch(self) -> None:
-        """Where nobody asks any more, there is no actor any more."""
-        while time.monotonic() - self.asked < SILENCE_SECONDS:
-            time.sleep(POLL_SECONDS)
-        os._exit(1)
 
     def write(self, data: bytes) -> None:
         """Bytes for the shell's input; none: it ends. It takes as long as the shell does to read them."""
@@ -75,7 +67,6 @@ class Shell:
 
     def read(self) -> bytes:
         """`o` or `e` with what the shell wrote, nothing after a while without, and at the end `x` with its status."""
-        self.asked = time.monotonic()
         if self.outputs:
             for number in select.select(list(self.outputs), [], [], POLL_SECONDS)[0]:
                 if data := os.read(number, PIECE):

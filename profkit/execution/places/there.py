@@ -112,10 +112,8 @@ def end_children() -> None:
     import psutil
 
     for process in psutil.Process().children(recursive=True):
-        try:
+        with contextlib.suppress(psutil.Error):
             process.kill()
-        except psutil.Error:
-            continue
 
 
 def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import copy_regular
+from profkit.core.files.safe_folder import copy_into
 from profkit.core.types import Fact, Report
 from profkit.profilers.files import read_head, reading
 from profkit.profilers.xctrace import alignment
@@ -24,7 +24,7 @@ from profkit.profilers.xctrace.toc import (
     looks_like_toc,
     read_toc,
 )
-from profkit.runtime.passes.read import read_records
+from profkit.runtime.passes.read import read_record
 from profkit.runtime.region.record import RegionRecord
 
 NOTE_FILES = "region.*.json"
@@ -37,12 +37,12 @@ APART_FIX = "put the exports of each recording into a folder of its own"
 def copy_notes(scratch: Path, folder: Path) -> None:
     """Put what the processes of a recording noted to its exports."""
     for note in sorted(scratch.glob(NOTE_FILES)):
-        copy_regular(note, folder / note.name)
+        copy_into(note, folder / note.name)
 
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
-    records = read_records(sorted(folder.glob(NOTE_FILES)))
+    records = [read_record(path) for path in sorted(folder.glob(NOTE_FILES))]
     return tuple(record for record in records if record.regions or record.benchmarks)
 
 

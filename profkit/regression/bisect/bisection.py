@@ -35,7 +35,6 @@ from profkit.core.types import (
     Fact,
     Json,
     Scope,
-    SkippedCommit,
 )
 from profkit.regression.bisect.search import (
     FEW,
@@ -237,7 +236,7 @@ class Bisection:
         lines = [line.strip() for line in fault.message.splitlines()] or [""]
         reason = Fact.message(" ".join(dict.fromkeys([lines[0], lines[-1]])))
         reason = OTHER_REGIONS if isinstance(fault, OtherRegions) else reason
-        self._change(skipped=(*self.search.skipped, SkippedCommit(commit, reason)))
+        self._change(skipped={**self.search.skipped, commit: reason})
         self._name(commit)
         write_state(self.folder, self.document)
         self.progress.end(f"{commit[:SHORT]} is skipped: {fact_text(reason)}")
@@ -298,7 +297,7 @@ class Bisection:
         ]
 
     def _skipped(self) -> frozenset[int]:
-        return frozenset(self._place(one.commit) for one in self.search.skipped)
+        return frozenset(map(self._place, self.search.skipped))
 
     def _add_step(self, move: Move, kind: StepKind, change: Change, seconds: float) -> None:
         step = BisectStep(
@@ -396,7 +395,7 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     return change
 
 
-SCHEMA = "profkit.bisect/2"
+SCHEMA = "profkit.bisect/3"
 FILE_NAME = "bisect.json"
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from math import prod
 
 from profkit.backends import kernel_word
-from profkit.core.types import Cause, Change, Fact, FunctionChange
+from profkit.core.types import Cause, Change, CodeChange, Fact
 from profkit.regression.compare.kernels import KernelPair, added_value
 from profkit.regression.compare.machine import find_machine_causes
 from profkit.regression.compare.outcome import Evidence, change_fact, moved
@@ -36,8 +36,8 @@ def _find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
     if not gone or not new:
         return
     before, after = (sum(k.share for k in kernels) for kernels in (gone, new))
-    lines = [Fact.of("gone", kernel=k.name, seconds=k.baseline_seconds or 0.0) for k in gone[:_NAMED]]
-    lines += [Fact.of("new", kernel=k.name, seconds=k.candidate_seconds or 0.0) for k in new[:_NAMED]]
+    lines = [Fact.of("gone", kernel=k.name, seconds=k.baseline or 0.0) for k in gone[:_NAMED]]
+    lines += [Fact.of("new", kernel=k.name, seconds=k.candidate or 0.0) for k in new[:_NAMED]]
     things = f"{kernel_word(evidence.candidate.backend)}s"
     said = Fact.of("other-kernels", before=before, after=after, things=things)
     yield Cause("algorithm", said, evidence=tuple(lines))
@@ -118,7 +118,7 @@ def _find_work(evidence: Evidence) -> Iterator[Cause]:
             yield Cause("bytes", said, change.scope, (change_fact(change),))
 
 
-def _grown_functions(evidence: Evidence, change: Change) -> list[FunctionChange]:
+def _grown_functions(evidence: Evidence, change: Change) -> list[CodeChange]:
     """The three functions with the largest part of a change."""
     size = change.candidate.value - change.baseline.value
     functions = [f for f in evidence.functions if f.unit == "instructions"]

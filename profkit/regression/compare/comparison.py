@@ -9,10 +9,9 @@ from typing import NamedTuple
 from profkit.analysis.comparability import fingerprint_differences, fingerprint_of
 from profkit.core.types import (
     Change,
+    CodeChange,
     Comparison,
     Fact,
-    FunctionChange,
-    KernelChange,
     RunDocument,
     Side,
 )
@@ -56,8 +55,8 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
         why = Fact.of("refused", runs=", ".join(unfit))
         return Comparison(*sides, "refused", why, differences=differences, fix=FORCE)
     matched = match_kernels(baseline, candidate)
-    kernels: tuple[KernelChange, ...] = ()
-    functions: tuple[FunctionChange, ...] = ()
+    kernels: tuple[CodeChange, ...] = ()
+    functions: tuple[CodeChange, ...] = ()
     if not options.metrics:
         kernels = kernel_changes(baseline, candidate, matched, options.floor)
         functions = function_changes(baseline, candidate)

@@ -11,12 +11,11 @@ from profkit.analysis.kernel_names import same_name
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference import Interval, decide
 from profkit.core.types import (
-    FunctionChange,
+    CodeChange,
+    CodeChangeWord,
     GpuTrace,
     Hotspot,
     Kernel,
-    KernelChange,
-    KernelChangeWord,
     KernelTime,
     Profile,
     RunDocument,
@@ -130,7 +129,7 @@ METAL_REPEAT, METAL_JITTER = 0.07, 1e-7
 
 def kernel_changes(
     baseline: RunDocument, candidate: RunDocument, matched: MatchedKernels, floor: float | None = None
-) -> tuple[KernelChange, ...]:
+) -> tuple[CodeChange, ...]:
     """One change for each launch configuration, the largest change of time first.
 
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
@@ -142,7 +141,7 @@ def kernel_changes(
     ]
     changes += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
     changes += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
-    changes.sort(key=lambda c: -abs((c.candidate_seconds or 0.0) - (c.baseline_seconds or 0.0)))
+    changes.sort(key=lambda change: -abs(added_value(change)))
     return tuple(changes)
 
 
@@ -178,17 +177,17 @@ class TracedRun:
         return self.seconds(time) / self.total if self.total > 0 else 0.0
 
 
-def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor: float) -> KernelChange:
+def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor: float) -> CodeChange:
     first, second = before.seconds(pair.before), after.seconds(pair.after)
     launches = 1.0 if after.counted else max(before.calls(pair.before), after.calls(pair.after))
     repeat, jitter = (METAL_REPEAT, METAL_JITTER) if after.metal else (REPEAT, JITTER)
     noise, limit = repeat * max(first, second) + jitter * launches, floor * first
     change = second - first
     decision = decide(Interval(change - noise, change, change + noise), limit, around=0)
-    word: KernelChangeWord = "slower" if second > first else "faster"
+    word: CodeChangeWord = "slower" if second > first else "faster"
     if decision != "different":  # what lies between is within the noise of one trace each
         word = "same" if abs(change) <= limit else "ambiguous"
-    return KernelChange(
+    return CodeChange(
         pair.candidate.name,
         word,
         first,
@@ -198,23 +197,23 @@ def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor:
     )
 
 
-def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord) -> KernelChange:
+def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: CodeChangeWord) -> CodeChange:
     seconds, kernel = run.seconds(time), time.kernel
     old, new = (None, seconds) if word == "appeared" else (seconds, None)
-    return KernelChange(kernel.name, word, old, new, kernel.id, run.share(time))
+    return CodeChange(kernel.name, word, old, new, kernel.id, run.share(time))
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
 MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
-def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:
+def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[CodeChange, ...]:
     """What changed of the instructions that were simulated, which are exact: own counts per iteration, largest first.
 
     What stayed the same is left out. Samples of two runs differ by chance: a profile of each shows them.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
-    changes: list[FunctionChange] = []
+    changes: list[CodeChange] = []
     for profile in baseline.profiles:
         counterpart = after.get((profile.title, profile.unit))
         counted = profile.unit == "instructions" and profile.kind != "counted-lines"
@@ -224,23 +223,23 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
     return tuple(changes)
 
 
-def added_value(function: FunctionChange) -> float:
+def added_value(function: CodeChange) -> float:
     """By how much the candidate has more of it."""
     return (function.candidate or 0.0) - (function.baseline or 0.0)
 
 
-def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
+def _instruction_changes(before: Profile, after: Profile) -> Iterator[CodeChange]:
     limit = INSTRUCTIONS_SHARE * max(before.total, after.total)
     first, second = _spots_by_name(before), _spots_by_name(after)
     for key in dict.fromkeys((*first, *second)):
         old, new = (spots[key].own if key in spots else None for spots in (first, second))
         if abs((new or 0.0) - (old or 0.0)) < limit:
             continue
-        word: KernelChangeWord = "slower" if (new or 0.0) > (old or 0.0) else "faster"
+        word: CodeChangeWord = "slower" if (new or 0.0) > (old or 0.0) else "faster"
         if old is None or new is None:
             word = "appeared" if old is None else "vanished"
         name = (second if key in second else first)[key].function
-        yield FunctionChange(name, before.title, before.unit, word, old, new)
+        yield CodeChange(name, word, old, new, unit=before.unit, profile=before.title)
 
 
 def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from profkit.core.types import (
     RUN,
     Change,
+    CodeChange,
     ComparisonOutcome,
     Fact,
-    FunctionChange,
-    KernelChange,
     RunDocument,
     Scope,
 )
@@ -68,7 +67,7 @@ DEFAULTS = CompareOptions()
 
 
 def outcome_of(
-    changes: Sequence[Change], kernels: Sequence[KernelChange] = (), *, asked: bool = False
+    changes: Sequence[Change], kernels: Sequence[CodeChange] = (), *, asked: bool = False
 ) -> Decided:
     """The outcome, by the metrics that decide.
 
@@ -116,7 +115,7 @@ def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
     return tuple(sorted(changes, key=order))
 
 
-def _by_kernels(kernels: Sequence[KernelChange]) -> Decided:
+def _by_kernels(kernels: Sequence[CodeChange]) -> Decided:
     main = [kernel for kernel in kernels if kernel.share >= _SHARE]
     words = [kernel.word for kernel in main]
     # Work without a launch configuration is an encoder of Metal.
@@ -166,8 +165,8 @@ class Evidence:
     changes: tuple[Change, ...]
     matched: MatchedKernels
     main: tuple[KernelPair, ...]  # of those that take 1 % of the GPU time or more
-    kernels: tuple[KernelChange, ...]
-    functions: tuple[FunctionChange, ...]
+    kernels: tuple[CodeChange, ...]
+    functions: tuple[CodeChange, ...]
 
     @cached_property
     def before(self) -> Values:
@@ -182,7 +181,7 @@ class Evidence:
         return {(r.metric, same.get(r.scope, r.scope)): r.value for r in readings if r.value is not None}
 
     @cached_property
-    def _kernel_changes(self) -> Mapping[Scope, KernelChange]:
+    def _kernel_changes(self) -> Mapping[Scope, CodeChange]:
         """By the baseline's scope."""
         changes = {
             (change.name, change.launch): change for change in self.kernels if change.word != "vanished"
@@ -204,7 +203,7 @@ class Evidence:
         first, second = self.before.get((metric, scope)), self.after.get((metric, scope))
         return None if first is None or second is None else (first, second)
 
-    def kernel_change(self, scope: Scope) -> KernelChange | None:
+    def kernel_change(self, scope: Scope) -> CodeChange | None:
         """The change of a kernel of both runs, by its scope in the baseline."""
         return self._kernel_changes.get(scope)
 

@@ -25,10 +25,10 @@ from profkit.core.statistics import median
 from profkit.core.types import (
     Cause,
     Change,
+    CodeChange,
     ComparisonOutcome,
     Fact,
     Frame,
-    FunctionChange,
     Hotspot,
     PassName,
     RunDocument,
@@ -378,8 +378,8 @@ def _calls_of(
 
 
 def exact_functions(
-    documents: Sequence[RunDocument], functions: Sequence[FunctionChange], outcome: ComparisonOutcome
-) -> tuple[FunctionChange, ...]:
+    documents: Sequence[RunDocument], functions: Sequence[CodeChange], outcome: ComparisonOutcome
+) -> tuple[CodeChange, ...]:
     """Those that were counted, and not timed, and that changed as the time did.
 
     Where the simulation saw only a part of the program, the parts of both versions are not the same, and nothing of it

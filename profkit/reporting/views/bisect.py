@@ -138,7 +138,9 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
     if search.steps:
         yield Section("Tested", (_tests(document, search),))
     if search.skipped:
-        items = (Item(_named(document, one.commit), (soft(fact_text(one.reason)),)) for one in search.skipped)
+        items = (
+            Item(_named(document, commit), (soft(fact_text(why)),)) for commit, why in search.skipped.items()
+        )
         yield Section("Skipped", (Items(tuple(items)),))
     parts = [part for part in search.parts if part.kind == "one"]
     if parts:

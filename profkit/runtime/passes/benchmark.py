@@ -143,7 +143,11 @@ class BenchmarkResult:
         return self.bytes / self.median if self.bytes is not None and self.median > 0 else None
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {format_quantity(self.median, 's')}{self._plus_minus()}", self._taken()]
+        half, loops = statistics.relative_half_width(self.samples.seconds), self.samples.loops
+        known = f" ± {100 * half:.2g} %" if half is not None else " (no interval: too few samples)"
+        each = f" of {loops} calls" if loops > 1 else ""
+        parts = [f"{self.name}: {format_quantity(self.median, 's')}{known}"]
+        parts.append(plural(len(self.samples.seconds), "sample") + each)
         if self.flops_per_second is not None:
             parts.append(f"{self.flops_per_second / 1e9:.4g} GFLOP/s")
         if self.bytes_per_second is not None:
@@ -155,14 +159,6 @@ class BenchmarkResult:
             remarks.append("it was still drifting")
         remarks += describe_device(self.samples)
         return ", ".join(parts) + (f" ({'; '.join(remarks)})" if remarks else "")
-
-    def _plus_minus(self) -> str:
-        half = statistics.relative_half_width(self.samples.seconds)
-        return f" ± {100 * half:.2g} %" if half is not None else " (no interval: too few samples)"
-
-    def _taken(self) -> str:
-        loops = self.samples.loops
-        return plural(len(self.samples.seconds), "sample") + (f" of {loops} calls" if loops > 1 else "")
 
 
 def benchmark(

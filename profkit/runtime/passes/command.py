@@ -85,7 +85,7 @@ def start_up_environment(
 def is_machine_code(command: Sequence[str]) -> bool:
     """Whether the program is machine code and no known launcher, or is not there."""
     path = shutil.which(command[0]) if command else None
-    if path is None or _base_name(command[0]) in _LAUNCHERS | _SHELLS:
+    if path is None or os.path.basename(command[0]) in _LAUNCHERS | _SHELLS:
         return path is None
     try:
         return read_start(path, 4).startswith(_MACHINE_CODE)
@@ -100,7 +100,7 @@ def find_interpreter(command: Sequence[str]) -> str | None:
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str) or _ENVIRONMENTS.intersection(
-        _base_name(word) for word in parsed.launcher[:-1]
+        os.path.basename(word) for word in parsed.launcher[:-1]
     ):
         return None
     return shutil.which(parsed.launcher[-1])
@@ -117,7 +117,7 @@ def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
     if not command:
         return "no-command"
     start = 0
-    if _base_name(command[0]) in _LAUNCHERS:
+    if os.path.basename(command[0]) in _LAUNCHERS:
         position = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
         if position is None:
             return "unnamed-python"
@@ -180,12 +180,8 @@ def _parse_short_options(word: str, following: Sequence[str]) -> tuple[list[str]
     return [word], (), 1
 
 
-def _base_name(word: str) -> str:
-    return os.path.basename(word)
-
-
 def _is_interpreter(word: str) -> bool:
-    return _INTERPRETER.fullmatch(_base_name(word)) is not None
+    return _INTERPRETER.fullmatch(os.path.basename(word)) is not None
 
 
 def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:

@@ -37,10 +37,6 @@ class ProcessorWatch:
         """A sample begins."""
         self._before = self._read_waits()
 
-    def waited(self, seconds: float) -> bool:
-        """Whether more than MOST_WAITING of the sample, which took `seconds`, was spent waiting by one thread."""
-        return self.longest_wait() > MOST_WAITING * seconds
-
     def longest_wait(self, only: int | None = None) -> float:
         """Seconds of the sample in which one thread could have run and did not; 0 where nobody tells.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core import statistics
 from profkit.core.types import Fact, SampleSet
-from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
+from profkit.runtime.passes.processor import MOST_WAITING, ProcessorWatch, ReferenceLoop
 
 if TYPE_CHECKING:
     from profkit.runtime.passes.device_samples import DeviceState, DeviceWatch
@@ -53,7 +53,7 @@ class TimedCalls:
             fn()
         wait()
         seconds = perf_counter() - begin
-        self.waited = watch is not None and watch.waited(seconds)
+        self.waited = watch is not None and watch.longest_wait() > MOST_WAITING * seconds
         return seconds / self.loops
 
 

@@ -66,7 +66,10 @@ BACKWARD = "aten::mm [512,128] x [128,512]"
         (("aten::scatter_ [10240,8], [10240,1]", "aten::mm [10240,8] x [8,128]"), None),
         # a gradient that goes straight through to the softmax
         ((ONE_HOT, PICKED, "aten::_softmax [10240,5000]", "aten::sub [10240,5000], [10240,5000]"), None),
-        ((EVALUATED, (BACKWARD, TRAINED)), "50,000 rows are evaluated in each step, which trains with 512"),
+        (
+            (EVALUATED, (BACKWARD, TRAINED)),
+            "Evaluate less often: 50,000 rows in each step, which trains with 512",
+        ),
         ((EVALUATED, (BACKWARD, EVALUATED)), None),
         ((TRAINED, (BACKWARD, EVALUATED)), None),
     ],

@@ -128,7 +128,7 @@ PRODUCT_ON_TENSOR_CORES: Values = {  # cuBLAS on an H200, 95 % of the tensor cor
 def test_double_precision_on_a_chip_that_is_slow_at_it_is_named() -> None:
     """NVIDIA's own sample: FP64 at 86 % and all else idle. The bound is what the next unit allows."""
     found = insights(SAMPLES["sobelDouble"])["slow-fp64"]
-    assert "1/64" in found.title
+    assert "1/64" in found.evidence
     assert found.gain is not None
     assert 0.5 < found.gain.at_most < 1
 
@@ -324,11 +324,21 @@ def test_wasted_sectors_are_placed_on_the_line_of_their_instructions() -> None:
 @pytest.mark.parametrize(
     ("text", "shared", "rule", "title"),
     [
-        ("LDC.U8", 20.0, "indexed-constants", "Read constant memory with the same index in the whole warp"),
+        (
+            "LDC.U8",
+            20.0,
+            "indexed-constants",
+            "Move the table out of constant memory: the threads of a warp read different places of it",
+        ),
         ("SHFL", 0.0, "waiting-warps", "Use fewer shuffles"),
         ("MATCH", 0.0, "waiting-warps", "Use fewer instructions that go through the queue"),
         (None, 20.0, "waiting-warps", "Use fewer instructions that go through the queue"),
-        (None, 0.0, "indexed-constants", "Read constant memory with the same index in the whole warp"),
+        (
+            None,
+            0.0,
+            "indexed-constants",
+            "Move the table out of constant memory: the threads of a warp read different places of it",
+        ),
     ],
 )
 def test_of_a_full_queue_no_more_is_said_than_is_known_of_what_fills_it(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.evidence import words
 from profkit.core.types import (
     Communication,
     DeviceCommunication,
@@ -79,7 +80,7 @@ def test_pageable_memory_is_to_be_pinned_before_anything_else() -> None:
 def test_memory_that_is_pinned_is_not_to_be_pinned() -> None:
     found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=held("pinned", 0.5))
     copying = found["exposed-copies"]
-    assert copying.evidence.endswith(", with pinned memory")
+    assert copying.evidence.endswith("with pinned memory")
     assert "pin" not in f"{copying.title} {copying.change}".lower()
 
 
@@ -173,7 +174,7 @@ def test_launches_that_only_the_trace_made_late_are_none() -> None:
     assert insights(kernels, **step)["late-launches"].gain is not None
     assert "late-launches" not in insights(kernels, **step, operations=18_900)
     still = insights(kernels, **step, operations=5_000)["late-launches"]
-    assert "14.5 ms are left out, since the trace itself slowed the host" in still.evidence
+    assert "14.5 ms that the trace itself took are left out" in still.evidence
     assert still.gain is not None
     assert still.gain.at_most == pytest.approx((0.882 * 0.045128 - 0.0145) / (0.165188 - 0.0145), rel=1e-3)
 
@@ -279,7 +280,7 @@ def test_communication_that_nothing_hides_can_be_hidden_by_what_else_runs() -> N
 
 
 def test_waiting_for_another_gpu_is_no_transfer() -> None:
-    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2))["exposed-communication"]
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2))["gpu-behind"]
     assert found.title.endswith("they wait for each other")
     assert found.gain is not None
     assert found.gain.at_most == pytest.approx(0.2)
@@ -291,11 +292,25 @@ def test_the_gpu_that_comes_last_to_each_call_is_named() -> None:
     assert found.title == "GPU 0 comes last to each call: the others wait for it"
     assert found.evidence.endswith("to begin the same call: GPU 0 10.0 ms, GPU 1 390 ms")
     alike = replace(devices[0], waiting=0.3)
-    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, (alike, devices[1])))[
-        "exposed-communication"
-    ]
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2, (alike, devices[1])))["gpu-behind"]
     assert found.title.endswith("they wait for each other")
 
 
 def test_hidden_communication_is_none() -> None:
     assert "exposed-communication" not in communicating(Communication(0.3, 0.01, None, 100, REDUCE, 1))
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "cuda", ""])
+def test_advice_by_framework_is_there_for_each(framework: str) -> None:
+    titled = ("host-pauses", "late-launches")
+    names = (
+        *titled,
+        "device-sync",
+        "no-tensor-cores",
+        "no-tensor-cores.convolutions",
+        "overlap.to",
+        "overlap.back",
+    )
+    for name in (*names, "host-place", "device-allocations"):
+        assert words(f"{name}.{framework}", "program")
+    assert all(words(f"{name}.{framework}.title", "program") for name in titled)

@@ -26,7 +26,7 @@ def values(timing: Timing) -> dict[str, float | None]:
 
 def test_the_median_and_its_interval_are_those_of_the_statistics() -> None:
     timing = documents.timing()
-    centre = combine_processes([p.seconds for p in timing.processes])
+    centre = combine_processes(tuple(p.seconds for p in timing.processes))
     assert centre is not None
     assert centre.low is not None
     assert centre.high is not None

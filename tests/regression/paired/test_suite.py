@@ -65,7 +65,7 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
     document = json.loads(said.stdout)
     assert sentences(document) == []
     assert (document["schema"], document["outcome"], document["exit_code"]) == (
-        "profkit.comparisons/2",
+        "profkit.comparisons/3",
         "regressed",
         1,
     )

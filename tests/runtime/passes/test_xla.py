@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.timeline.origins import with_compiled_lines
-from profkit.core.types import GpuTrace, Kernel, KernelLine, KernelTime
+from profkit.core.types import GpuLine, GpuTrace, Kernel, KernelTime
 from profkit.runtime.passes.host.compilers import lines_of_module
 
 MODULE = (Path(__file__).parents[2] / "data" / "cuda" / "texts" / "xla_module.hlo.txt").read_text()
@@ -35,8 +35,8 @@ def test_what_older_versions_wrote_into_each_instruction_is_read() -> None:
 @pytest.mark.parametrize(("module", "line"), [("jit_step", 9), ("jit_other", 3), ("jit_none", None)])
 def test_a_name_of_two_modules_is_told_by_the_one_around_the_launch(module: str, line: int | None) -> None:
     known = [
-        KernelLine("loop_add_fusion", "jit_step", "a.py", 9),
-        KernelLine("loop_add_fusion", "jit_other", "a.py", 3),
+        ("loop_add_fusion", "jit_step", GpuLine("a.py", 9)),
+        ("loop_add_fusion", "jit_other", GpuLine("a.py", 3)),
     ]
     ranges = (f"XlaModule:#hlo_module={module},program_id=0#",)
     time = KernelTime(Kernel("loop_add_fusion", (1, 1, 1), (32, 1, 1)), 2, 0.1, ranges=ranges)

@@ -102,17 +102,7 @@ def _formula(row: Mapping[str, Any], terms: Mapping[str, str]) -> Formula:
     def written(text: str) -> Sum:
         return parse_sum(_TERM.sub(lambda match: terms[match[1]], text))
 
-    def read(key: str) -> Sum | None:
-        return written(row[key]) if key in row else None
-
     most_of = tuple(map(written, row.get("most_of", ())))
-    return Formula(
-        over=most_of[0] if most_of else written(row["over"]),
-        under=read("under"),
-        scale=float(row.get("scale", 1)),
-        note=row.get("note"),
-        most_of=most_of,
-        unless_zero=read("unless_zero"),
-        zero=row.get("zero"),
-        quality=row.get("quality"),
-    )
+    sums = {key: written(row[key]) for key in ("over", "under", "unless_zero") if key in row}
+    plain = {key: value for key, value in row.items() if key not in (*sums, "chip_only", "most_of")}
+    return Formula(**{"over": next(iter(most_of), None), **sums, **plain, "most_of": most_of})

@@ -9,7 +9,7 @@ from profkit.analysis.kernel_names import labels, short_name
 from profkit.analysis.metrics.catalogue import title_of
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
-from profkit.core.types import RUN, BlamedLine, Change, Comparison, Difference, FunctionChange, Pairing
+from profkit.core.types import RUN, BlamedLine, Change, CodeChange, Comparison, Difference, Pairing
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import (
     Block,
@@ -225,8 +225,8 @@ def _kernels(comparison: Comparison) -> Section:
     names = labels(own, _WIDTH)
     rows: list[tuple[Text, ...]] = []
     for k in listed:
-        times = (format_quantity(seconds, "s") for seconds in (k.baseline_seconds, k.candidate_seconds))
-        by = _relative(k.baseline_seconds, k.candidate_seconds)
+        times = (format_quantity(seconds, "s") for seconds in (k.baseline, k.candidate))
+        by = _relative(k.baseline, k.candidate)
         rows.append((code(names[k.name, k.launch or ""]), *times, by, k.word))
     body = (_changes_of(what, rows),) if rows else ()
     return Section(f"{what.capitalize()}s: {', '.join(counts)}", body)
@@ -240,7 +240,7 @@ def _changes_of(what: str, rows: Sequence[tuple[Text, ...]]) -> DataTable:
     return table((name, "baseline", "candidate", "change", TableColumn("")), rows)
 
 
-def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
+def _functions(functions: Sequence[CodeChange]) -> Iterator[Block]:
     """Of each profile the functions that changed most."""
     for title in dict.fromkeys(f.profile for f in functions):
         rows: list[tuple[Text, ...]] = []

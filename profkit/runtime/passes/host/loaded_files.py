@@ -17,10 +17,6 @@ _HERE = os.path.dirname(__file__)
 _READS = ("open", "sqlite3.connect", "os.listdir", "os.scandir")
 
 
-def _writes(flags: object) -> bool:
-    return not isinstance(flags, int) or bool(flags & _WRITES)
-
-
 def _is_import(frame: FrameType) -> bool:
     """The import system lists each folder of the module path, and so does what measures before it imports."""
     file = frame.f_code.co_filename
@@ -35,7 +31,7 @@ def start(folder: str) -> None:
         try:
             if event in _STARTS:
                 lines[f"start {event}"] = None
-            elif event in _READS and not (event == "open" and _writes(arguments[2])):
+            elif event in _READS and not (event == "open" and arguments[2] & _WRITES):  # type: ignore[operator]
                 kind = "list" if event in ("os.listdir", "os.scandir") else "read"
                 if kind == "read" or not _is_import(sys._getframe(1)):
                     lines[f"{kind} {os.path.abspath(os.fsdecode(arguments[0] or '.'))}"] = None  # type: ignore[arg-type]

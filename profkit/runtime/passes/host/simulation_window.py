@@ -36,13 +36,10 @@ class SimulationWindow:
 
     def _begin_after(self, seconds: float) -> None:
         requests = self._requests()
-        time.sleep(max(0.0, seconds - _age()))
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime of proc(5)
+        # Valgrind itself takes some of the seconds since this process was started.
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        time.sleep(max(0.0, seconds - age))
         if requests.reason is None:
             requests.send(START_INSTRUMENTATION)
-
-
-def _age() -> float:
-    """Seconds since this process was started: valgrind itself takes some of them."""
-    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime of proc(5)
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
