@@ -55,11 +55,7 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
 def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocument:
     try:
         return judge_document(document, targets_for(document.backend, targets, document.workload.name))
-    except (
-        ArithmeticError,
-        LookupError,
-        ValueError,
-    ) as error:  # nobody measures it, but anybody can write it
+    except (ArithmeticError, LookupError, ValueError) as error:  # what nobody measures anybody can write
         raise UnreadableReport(f"{path} holds values with which nothing can be computed: {error}") from error
 
 
