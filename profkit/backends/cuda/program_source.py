@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.kernel_names.owner import kernel_owner
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.types import GpuLine, GpuTrace, KernelTime, Workload
 from profkit.profilers.ncu.command import function_name
 
@@ -54,7 +54,7 @@ def _texts(workload: Workload, python: bool) -> Iterator[tuple[Path, str]]:
     texts: dict[Path, str] = {}
     for path in list(dict.fromkeys([*named, *beside]))[:MOST_FILES]:
         with suppress(OSError, ValueError):
-            texts[path] = read_bounded_text(path, LONGEST)
+            texts[path] = read_bounded(path, LONGEST).decode()
     scripts = "\n".join(text for path, text in texts.items() if path.suffix == ".py")
     for path, text in texts.items():
         built = not python or path.suffix == ".py" or path.name in scripts or f"*{path.suffix}" in scripts

@@ -31,7 +31,7 @@ from profkit.backends.passes import (
     plain_runs,
 )
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
 from profkit.core.types import (
@@ -213,7 +213,7 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
     """What the processes of the workload said at their ends, a line each."""
     said = []
     with suppress(OSError, ValueError):
-        for line in read_bounded_text(path).splitlines()[:1000]:
+        for line in read_bounded(path).decode().splitlines()[:1000]:
             with suppress(ValueError):  # a line that a killed process did not finish
                 value = json.loads(line)
                 said += [value] if isinstance(value, dict) else []
