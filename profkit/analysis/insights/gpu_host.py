@@ -125,13 +125,10 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         through_loader = _leads_from_step(run, spot)
         share = min(idle, spot.seconds / trace.lines_of)
-        calls = next(
-            (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None
-        )
-        restarted = _restarts_workers(spot)
-        if (
-            calls is not None and spot.kind == "library" and trace.line_span and not restarted
-        ):  # calls of torch alone
+        here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))
+        calls, restarted = next(here, None), _restarts_workers(spot)
+        # Of a line that calls torch the time of these calls alone.
+        if calls is not None and spot.kind == "library" and trace.line_span and not restarted:
             share = min(share, calls.seconds / trace.line_span)
         if through_loader is None or share < OTHER:
             continue

@@ -420,18 +420,11 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
     """The kernel that takes most of the time, where its line is known or a compiler made it: no rule has an answer."""
-    compiled = [
-        kernel
-        for kernel in run.kernels
-        if kernel.owner in ("xla", "inductor") or kernel.place.file is not None
-    ]
-    first = max(compiled, key=lambda kernel: kernel.share, default=None)
-    if (
-        first is None
-        or first.above("bandwidth.dram.share", SATURATED)
-        or run.trace is None
-        or first.share * run.gpu_share < LEAST
-    ):
+    known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
+    first = max(known, key=lambda kernel: kernel.share, default=None)
+    if first is None or run.trace is None or first.share * run.gpu_share < LEAST:
+        return None
+    if first.above("bandwidth.dram.share", SATURATED):
         return None
     busiest, place, other = first.busiest, first.place, looping_place(run)
     if place.file is None and other.file is not None:
