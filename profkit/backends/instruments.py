@@ -27,7 +27,7 @@ from profkit.backends.passes import (
     start_seconds,
 )
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.tables import judge_rows
 from profkit.core.types import (
     Check,
@@ -178,7 +178,7 @@ def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
 def log_of(folder: Path, log: str) -> str:
     """What a step printed, as far as its log has it; "" where there is none."""
     try:
-        return read_bounded_text(folder / "logs" / log, errors="replace")
+        return read_bounded(folder / "logs" / log).decode(errors="replace")
     except OSError:
         return ""
 

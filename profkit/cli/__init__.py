@@ -141,11 +141,11 @@ def _exit_quietly(code: int = 0) -> None:
 def _error_document(fault: ProfkitError, code: int) -> str:
     """The run that met the fault, which says so itself; else the fault alone."""
     if fault.run is not None:
-        from profkit.core.files.regular import read_bounded_text
+        from profkit.core.files.regular import read_bounded
         from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT
 
         try:
-            return read_bounded_text(Path(fault.run, FILE_NAME), SIZE_LIMIT)
+            return read_bounded(Path(fault.run, FILE_NAME), SIZE_LIMIT).decode()
         except OSError:
             pass
     return _fault_text(fault, code)

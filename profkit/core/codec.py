@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import DOCUMENT_BYTES, read_bounded_text
+from profkit.core.files.regular import DOCUMENT_BYTES, read_bounded
 from profkit.core.types import Json
 
 LARGEST_VALUE = 1e150  # in any unit: what is measured is less, and this can still be squared
@@ -196,7 +196,7 @@ def read_document(file: Path, decode: Callable[[Any], _T], most: int = DOCUMENT_
     """
     fix = None
     try:
-        return decode(json.loads(read_bounded_text(file, most, encoding="utf-8-sig")))
+        return decode(json.loads(read_bounded(file, most).decode("utf-8-sig")))
     except UnreadableReport as error:
         why, fix = error.message, error.fix
     except OSError as error:

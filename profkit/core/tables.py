@@ -45,16 +45,13 @@ def judge_rows(table: Path, part: str, *found: object) -> Iterator[Check]:
         facts.update(one if isinstance(one, Mapping) else vars(one))
     texts = {name: "" if value is None else value for name, value in facts.items()}
     for name, rows in _load_once(table)[part].items():
-        row = next((row for row in rows if _holds(row.get("when"), facts)), None)
+        terms = ((row, row["when"].split(" and ") if "when" in row else ()) for row in rows)
+        row = next((row for row, when in terms if all(_term_holds(term, facts) for term in when)), None)
         if row is not None:
             [state] = _STATES.intersection(row)
             shown = {fact: str(texts[fact]) or None for fact in row.get("shows", "").split()}
             fix = row.get("fix", "").format_map(texts) or None
             yield Check(name.format_map(texts), state, row[state].format_map(texts), fix, **shown)
-
-
-def _holds(terms: str | None, facts: Mapping[str, Any]) -> bool:
-    return terms is None or all(_term_holds(term, facts) for term in terms.split(" and "))
 
 
 def _term_holds(term: str, facts: Mapping[str, Any]) -> bool:

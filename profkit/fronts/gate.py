@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import UsageError, writing
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import make_parents, write_whole
 from profkit.regression.nightly.config import read_config
 from profkit.regression.paired.checkout import git_line, no_repository, repository_of
@@ -223,6 +223,6 @@ def own_source() -> str | None:
 
 def _read(path: Path) -> str:
     try:
-        return read_bounded_text(path, _SIZE)
+        return read_bounded(path, _SIZE).decode()
     except (OSError, UnicodeDecodeError, UsageError):
         return ""

@@ -29,7 +29,7 @@ from profkit import __version__
 from profkit.core import process
 from profkit.core.codec import from_plain_data
 from profkit.core.errors import Interrupted, ProfkitError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Comparison, Depth
 from profkit.fronts import answers
@@ -128,7 +128,7 @@ class Tools:
                 line = verb("compare", "--format", "json", "--quiet", *words)
                 process.run(line, cwd=folder, timeout=limit, tick=tick, cancel=end, printed=printed)
                 document = json.loads(
-                    read_bounded_text(printed) or '{"error": {"message": "no end", "fix": null}}'
+                    read_bounded(printed).decode() or '{"error": {"message": "no end", "fix": null}}'
                 )
             if "error" in document:
                 raise ProfkitError(document["error"]["message"], document["error"]["fix"])

@@ -13,7 +13,7 @@ from profkit.analysis.evaluation.witnesses import bottleneck_of
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import write_whole
 from profkit.core.types import (
     Attempt,
@@ -224,7 +224,7 @@ class OperationLoop:
                 f"{file} is no file of this generation any more",
                 "put the file back, or begin a new generation with another --run-id",
             )
-        return read_bounded_text(file, errors="replace")
+        return read_bounded(file).decode(errors="replace")
 
     def _write(self, name: str, text: str) -> Path:
         path = self._path(name)

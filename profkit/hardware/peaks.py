@@ -28,7 +28,7 @@ from pathlib import Path
 from profkit.core import process
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import user_cache, write_whole
 from profkit.core.types import Fact, Machine, Peaks
 from profkit.hardware.machine import available_memory, data_caches, read_machine
@@ -253,7 +253,7 @@ def kept_peaks(machine: Machine) -> Peaks | None:
     if identity is None or folder is None:
         return None
     try:
-        kept = json.loads(read_bounded_text(folder / FILE_NAME))
+        kept = json.loads(read_bounded(folder / FILE_NAME).decode())
         age = time.time() - kept["measured"]
         if kept["machine"] != identity or not 0 <= age < kept["seconds"]:
             return None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import copy_into
 from profkit.core.tables import load_yaml
 from profkit.profilers.profiler import RecordRequest
@@ -68,7 +68,7 @@ def collect_file(
         copy_into(left, request.report)
         return ()
     log = request.scratch / "logs" / "record.log"
-    text = read_bounded_text(log, errors="replace") if log.is_file() else ""
+    text = read_bounded(log).decode(errors="replace") if log.is_file() else ""
     if (fault := explain(f"{text}\n{remark}", 0)) is not None:
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     return ()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.profilers.files import reading
 from profkit.profilers.stacks import IMPORT, SCHEMA
 
@@ -94,7 +94,7 @@ def sampled_lines(
 def _read(path: Path, names: dict[tuple[int, int], str]) -> _Samples:
     """How often each stack was seen; `names` gets those of the threads."""
     with reading(path):
-        text = read_bounded_text(path, LARGEST, errors="replace")
+        text = read_bounded(path, LARGEST).decode(errors="replace")
     samples: _Samples = Counter()
     for above, thread, name, stack, count in _ROW.findall(text):
         pid = int(_PROCESS.findall(above)[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular_text
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Variable
 from profkit.profilers.files import lines_of, reading
 
@@ -191,7 +192,7 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
     with reading(path):
         if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path} is larger than sampled stacks are ({MOST_BYTES >> 20} MiB)")
-        with open_regular_text(path, encoding="utf-8", errors="replace", newline="\n") as file:
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="\n") as file:
             for line in lines_of(file, path):
                 if line.strip() and not _add_line(processes, line):
                     torn += 1

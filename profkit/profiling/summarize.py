@@ -20,7 +20,7 @@ from profkit.analysis.targets.kernels import evaluate_run
 from profkit.analysis.targets.load import load_targets
 from profkit.analysis.targets.target import Target
 from profkit.backends import backend_named, backend_of_report
-from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
@@ -55,8 +55,8 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
 def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocument:
     try:
         return judge_document(document, targets_for(document.backend, targets, document.workload.name))
-    except NotANumber as error:  # nobody measures 10^140 s, but anybody can write it
-        raise UnreadableReport(f"{path} holds numbers with which nothing can be computed: {error}") from error
+    except (ArithmeticError, LookupError, ValueError) as error:  # what nobody measures anybody can write
+        raise UnreadableReport(f"{path} holds values with which nothing can be computed: {error}") from error
 
 
 def may_hold_kernels(path: Path) -> bool:

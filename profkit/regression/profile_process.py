@@ -24,7 +24,7 @@ from profkit.analysis.targets.load import metric_name
 from profkit.analysis.targets.yaml_text import YamlValue
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, option_of, writing
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, Fact, PassName, RunDocument
@@ -206,7 +206,7 @@ def _ending_of(
 def _take_fault(file: Path) -> tuple[str, str | None]:
     """The fault that a child of profkit handed over, and what mends it in the nightly's file."""
     try:
-        fault = json.loads(read_bounded_text(file))["error"]
+        fault = json.loads(read_bounded(file).decode())["error"]
         file.unlink()
         message, fix = str(fault["message"]).strip(), str(fault["fix"]) if fault["fix"] else None
         return message, _KEYS.get(option_of(fix), fix)

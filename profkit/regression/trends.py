@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
@@ -126,7 +126,7 @@ def read_series_file(path: Path) -> dict[str, float | None]:
     where the file cannot be read, or a line is no number.
     """
     try:
-        text = read_bounded_text(path, LARGEST, encoding="utf-8-sig")
+        text = read_bounded(path, LARGEST).decode("utf-8-sig")
     except OSError as error:
         fix = f"ls -l {shlex.quote(str(path))}"
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}", fix) from error

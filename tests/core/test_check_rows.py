@@ -102,9 +102,9 @@ class Parts(dict[str, Any]):
 
 def test_every_row_of_every_table_has_its_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told as though it held: a rare row would else be the first to say that a name in it is wrong."""
-    really_holds = tables._holds
+    really_holds = tables._term_holds
     monkeypatch.setattr(tables, "_load_once", Parts)
-    monkeypatch.setattr(tables, "_holds", lambda terms, facts: really_holds(terms, facts) or True)
+    monkeypatch.setattr(tables, "_term_holds", lambda term, facts: really_holds(term, facts) or True)
     for judge in JUDGES:
         assert list(judge())
     written = {(path, part) for path in ROOT.glob("profkit/*/**/checks.yaml") for part in load_yaml(path)}

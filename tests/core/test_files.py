@@ -18,10 +18,8 @@ from profkit.core.files.regular import (
     code_in,
     connect,
     open_regular,
-    open_regular_text,
     plain_tables,
     read_bounded,
-    read_bounded_text,
     read_start,
 )
 from profkit.core.files.safe_folder import copy_into, write_whole
@@ -180,9 +178,7 @@ def test_every_file_comes_in_through_the_one_door() -> None:
     "read",
     [
         open_regular,
-        open_regular_text,
         read_bounded,
-        read_bounded_text,
         check_regular,
         lambda path: read_start(path, 9),
         lambda path: copy_into(path, path.with_name("copy")),

@@ -47,3 +47,12 @@ def test_a_run_with_a_count_without_end_is_refused_with_its_place(tmp_path: Path
         UnreadableReport, match=r"trace.kernels\[0\].launches is .*, not a whole number of 64 bits"
     ):
         summarize_report(_put(tmp_path, "run.json", json.dumps(body)))
+
+
+@pytest.mark.parametrize("rows", [[5, 5, 1], [-5, 5, 3], [1]])
+def test_a_run_whose_numbers_contradict_each_other_is_refused(rows: list[int], tmp_path: Path) -> None:
+    body = run_to_json(gpu_documents.of_trace())
+    line = {"file": "a.py", "line": 3, "kernel_seconds": 1.0, "rows": rows}
+    body["trace"]["lines"] = [line]  # type: ignore[index,call-overload]
+    with pytest.raises(UnreadableReport, match="with which nothing can be computed"):
+        summarize_report(_put(tmp_path, "run.json", json.dumps(body)))

@@ -73,12 +73,17 @@ def preparing_line(run: RunEvidence) -> GpuLine | None:
 
 def calls_framework(run: RunEvidence, spot: HotSpot) -> bool:
     """Whether the host mostly launches work at a place, or waits for it: no work of the program itself."""
-    under = spot.under
-    if under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__"):
+    if _is_framework(spot):
         return True
     lines = run.trace.lines if run.trace is not None else ()
     here = (one for one in lines if (one.file, one.line) == (spot.where.file, spot.where.line))
     return any(one.launches or one.waits or one.transfers for one in here)
+
+
+def _is_framework(spot: HotSpot) -> bool:
+    """Whether a place is in a call of the framework, and not of its loader of data."""
+    under = spot.under
+    return under is not None and under.library in _FRAMEWORKS and under.name not in ("__next__", "__iter__")
 
 
 def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
@@ -120,13 +125,10 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         through_loader = _leads_from_step(run, spot)
         share = min(idle, spot.seconds / trace.lines_of)
-        calls = next(
-            (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line)), None
-        )
-        restarted = _restarts_workers(spot)
-        if (
-            calls is not None and spot.kind == "library" and trace.line_span and not restarted
-        ):  # calls of torch alone
+        here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))
+        calls, restarted = next(here, None), _restarts_workers(spot)
+        # Of a line that calls torch the time of these calls alone.
+        if calls is not None and spot.kind == "library" and trace.line_span and not restarted:
             share = min(share, calls.seconds / trace.line_span)
         if through_loader is None or share < OTHER:
             continue
@@ -159,17 +161,15 @@ def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
     name = (spot.where.function or "").replace("<locals>.", "")
     where = f"in {name}" if name not in ("", "<module>") else "at the top level"
     title = f"The GPU waits while the host works {where}"
-    return replace(place_alone(spot), title=title, change=words(f"host-place.{run.framework}", "program"))
+    kind = "call" if _is_framework(spot) else run.framework
+    return replace(place_alone(spot), title=title, change=words(f"host-place.{kind}", "program"))
 
 
 def _restarts_workers(spot: HotSpot) -> bool:
     """Whether a line begins to go through a loader of torch, again and again: there its workers are started."""
-    begins = spot.under is not None and spot.under.name == "__iter__" and spot.code is not None
-    if not begins or spot.code is None or not spot.code.find("nested-loop"):
-        return False
-    return any(
-        kind.type.endswith("DataLoader") and name in spot.code.text for name, kind in spot.variables.items()
-    )
+    code = spot.code if spot.under is not None and spot.under.name == "__iter__" else None
+    loaders = [name for name, kind in spot.variables.items() if kind.type.endswith("DataLoader")]
+    return code is not None and bool(code.find("nested-loop")) and any(name in code.text for name in loaders)
 
 
 def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight:

@@ -38,7 +38,7 @@ _SYNCHRONISES = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH)")
 _WAITING = re.compile(r"^cu(?:da)?\w*(?:Synchronize|MemcpyDtoH|MemcpyAsync$|Memcpy$)")
 _WAITS_IN = {
     "size": re.compile(r"aten::(nonzero|masked_select|_?unique\w*) "),
-    "check": re.compile(r"aten::_?(linalg|lu|cholesky)_"),
+    "check": re.compile(r"aten::_?(linalg_)?(lu_factor|solve|inv|cholesky)(_ex)? "),
 }
 _READS = re.compile(
     r"\.(?:item|cpu|tolist|numpy|block_until_ready|synchronize)\(|\b(?:float|int|bool|print)\(|asarray\("
@@ -420,18 +420,11 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 def largest_kernel(run: RunEvidence) -> Insight | None:
     """The kernel that takes most of the time, where its line is known or a compiler made it: no rule has an answer."""
-    compiled = [
-        kernel
-        for kernel in run.kernels
-        if kernel.owner in ("xla", "inductor") or kernel.place.file is not None
-    ]
-    first = max(compiled, key=lambda kernel: kernel.share, default=None)
-    if (
-        first is None
-        or first.above("bandwidth.dram.share", SATURATED)
-        or run.trace is None
-        or first.share * run.gpu_share < LEAST
-    ):
+    known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
+    first = max(known, key=lambda kernel: kernel.share, default=None)
+    if first is None or run.trace is None or first.share * run.gpu_share < LEAST:
+        return None
+    if first.above("bandwidth.dram.share", SATURATED):
         return None
     busiest, place, other = first.busiest, first.place, looping_place(run)
     if place.file is None and other.file is not None:

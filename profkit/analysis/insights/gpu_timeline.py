@@ -56,6 +56,11 @@ BOTH = 0.3  # of the copies of the other direction: both can run at once
 _PAGEABLE = (
     "First pin the memory: copies of pageable memory go through a buffer of the driver, and the host waits."
 )
+PASS, NEARLY = 0.02, 0.9  # of these kernels' time, and of the time of all kernels
+_ONE_PASS, _WITHIN_OTHERS = (
+    "until one pass over the data is left",
+    "as if their work were done within other kernels",
+)
 _AT_ONCE = "as if kernels and the copies of both directions ran at once"
 _BEHIND_KERNELS = "overlap hides no more than the time in which kernels run"
 _BACK = "device to host"
@@ -134,7 +139,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             gain=Gain(min(exposed, hidden), run.time_name, _AT_ONCE if both else _BEHIND_KERNELS),
         )
     else:
-        where = "from the host to the device" if way == "to" else "back to the host"
+        where = "to the device" if way == "to" else "back to the host"
         yield Insight(
             "exposed-copies",
             f"{'Pin the host memory, and move' if pins else 'Move'} less data {where}",
@@ -181,7 +186,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         steps = f", {count:,.0f} in each step" if trace.repeats and count >= 2 else ""
         of_line = f"; this line launches {percent_text(100 * part)} of them{steps}"
     name = f"late-launches.{run.framework}"
-    if run.framework == "torch" and (waits is not None or _steps_optimizer(run, place)):
+    optimizer = re.search(r"\bopt\w*\.step\(", text_at(run, place))
+    if run.framework == "torch" and (waits is not None or optimizer is not None):
         name += ".waits" if waits is not None else ".optimizer"
     yield Insight(
         "late-launches",
@@ -199,10 +205,6 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
     line = max(trace.lines, key=lambda one: one.launches, default=None)
     every = sum(one.launches for one in trace.lines)
     return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
-
-
-def _steps_optimizer(run: RunEvidence, place: Place) -> bool:
-    return place.file is not None and re.search(r"\bopt\w*\.step\(", text_at(run, place)) is not None
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
@@ -257,6 +259,12 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     share = run.share_of(own)
     if share < 0.1 or launches < MANY_LAUNCHES:
         return
+    # Where there is little else, one pass over the data is left: as long as the shortest of those that count.
+    total = sum(one.total for one in own)
+    shortest = min(one.total / one.launches for one in own if one.total >= PASS * total)
+    small = any(_OUTER.search(one.operation or "") for one in own)  # inputs, which one kernel reads instead
+    alone = share >= NEARLY * run.gpu_share and not small
+    left = min(1.0, shortest * (trace.repeats or 0) / total) if alone else 0.0
     by_line, place = launching_lines(own), main_line(own)
     known = _known_function([one for one in trace.kernels if one.file and one.function == place.function])
     here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
@@ -272,7 +280,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         f"of the time: each reads and writes all of its data{part}{lines}",
         words(f"unfused-operations.{known}" if known else "unfused-operations", "torch"),
         place,
-        Gain(share, run.time_name, "as if their work were done within other kernels"),
+        Gain(share * (1 - left), run.time_name, _ONE_PASS if left else _WITHIN_OTHERS),
     )
 
 

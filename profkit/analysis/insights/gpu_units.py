@@ -42,7 +42,7 @@ _OF_FP32 = re.compile(
 )
 _OF_DOUBLE = re.compile(r"<double\b|\bdouble[,>]|dgemm|_f64|d884gemm|DMMA", re.IGNORECASE)
 OF_DOUBLES = 0.5  # of the GPU time: with less, single results are summed in it
-_INSIDE = re.compile(r"aten::_?(?:linalg|lu|cholesky|triangular|ormqr|geqrf|lstsq)_")
+_INSIDE = re.compile(r"aten::_?(?:linalg_(?!matmul|multi_dot)|lu_|cholesky|triangular_|ormqr|geqrf|lstsq)")
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
 _MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: the others are batches

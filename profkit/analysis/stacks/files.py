@@ -12,7 +12,7 @@ from typing import Any
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.types import Frame, Stacks
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -83,7 +83,7 @@ _SHORT_UNITS = {"seconds": "s", "nanoseconds": "ns", "microseconds": "us", "mill
 def read_speedscope(path: Path) -> tuple[Stacks, ...]:
     """Every `sampled` profile of the file. Raises UnreadableReport where it is none, too large, or damaged."""
     try:
-        data = json.loads(read_bounded_text(path, LARGEST))
+        data = json.loads(read_bounded(path, LARGEST).decode())
     except OSError as error:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

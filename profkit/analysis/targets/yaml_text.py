@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from profkit.core.errors import UsageError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 
 SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
 MOST_DEPTH = 20  # theirs are 5 deep
@@ -83,7 +83,7 @@ class YamlValue:
 def read_yaml(path: Path) -> YamlValue:
     """The content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
     try:
-        text = read_bounded_text(path, SIZE_LIMIT, encoding="utf-8-sig")
+        text = read_bounded(path, SIZE_LIMIT).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(
             f"cannot read {path}: {error.strerror}", f"ls -l {shlex.quote(str(path))}"

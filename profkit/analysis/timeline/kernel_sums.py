@@ -285,11 +285,13 @@ class LineSums:
 
         if origin is None or not len(rows):
             return []
+        order = np.argsort(origin, kind="stable")
+        numbers, starts = np.unique(origin[order], return_index=True)
         found = []
-        for number in np.unique(origin).tolist():
+        for number, chosen in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
             line = self.origins.origins[number].line if number > 0 else None
             if line is not None:
-                found.append((line, rows[origin == number]))
+                found.append((line, rows[chosen]))
         return found
 
     def summed(self) -> tuple[tuple[GpuLine, ...], float | None]:
@@ -305,14 +307,16 @@ class LineSums:
             spent[line] += entry.end - entry.start
             first, last = min(first, entry.start), max(last, entry.end)
         on_host, rows = self._on_host.summed(), growing_rows(self.origins.origins)
-        lines = [
+        working = {line: seconds for line, (_, seconds) in self._kernels.items()}
+        every = {*calls, *working, *self._waits, *self._copies}
+        ranked = sorted(every, key=lambda line: (-working.get(line, 0.0), -spent[line], line[:2]))
+        lines = (
             replace(
                 self._line(line, calls[line], spent[line]), on_host=on_host.get(line), rows=rows.get(line)
             )
-            for line in {*calls, *self._kernels, *self._waits, *self._copies}
-        ]
-        lines.sort(key=lambda one: (-one.kernel_seconds, -one.seconds, one.file, one.line))
-        return tuple(lines[:MOST_LINES]), (last - first) / 1e9 if last > first else None
+            for line in ranked[:MOST_LINES]
+        )
+        return tuple(lines), (last - first) / 1e9 if last > first else None
 
     def _line(self, line: SourceLine, calls: int, spent: float) -> GpuLine:
         copies = self._copies.get(line, TransferSums())

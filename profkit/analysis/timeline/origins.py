@@ -118,7 +118,8 @@ def _origin(entry: Range, around: LaunchOrigin, forward: _Forward) -> LaunchOrig
 def _forward_of(entry: Range, forward: _Forward) -> LaunchOrigin | None:
     """The forward operation of a node of the backward pass: the last one before it with its number."""
     candidates = forward.get((entry.process, entry.sequence), ()) if entry.sequence is not None else ()
-    return next((origin for start, origin in reversed(candidates) if start < entry.start), None)
+    at = bisect_left(candidates, entry.start, key=lambda candidate: candidate[0])
+    return candidates[at - 1][1] if at else None
 
 
 def _is_forward(entry: Range) -> bool:
@@ -145,7 +146,7 @@ def _end(entry: Range) -> int:
 
 _OPERATION = re.compile(r"[a-z_]\w*::\w")
 _SIZES = ", sizes = "
-_SHAPE = re.compile(r"\[(\d[\d, ]*)\]")
+_SHAPE = re.compile(r"\[(\d{1,12}(?:, ?\d{1,12}){0,9})\]")  # any program may write a range
 _PRODUCT = re.compile(r"::_?(?:scaled_)?(?:(add|badd)?b?(?:mm|mv)|matmul)(?:_out|_)?$|::(add)bmm_?$")
 _BACKWARD = re.compile(r"\w+Backward\w*")  # `MmBackward0`, and what users call a class of theirs
 # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
@@ -184,7 +185,7 @@ def source_line(name: str) -> SourceLine | None:
         return None
     place, _, function = name.removeprefix(LINE_PREFIX).rpartition(":")
     file, _, line = place.rpartition(":")
-    return (file, int(line), function or None) if file and line.isdecimal() else None
+    return (file, int(line), function or None) if file and line.isdecimal() and len(line) < 10 else None
 
 
 class RangeMeaning(NamedTuple):

@@ -17,7 +17,7 @@ from profkit.analysis.metrics.formulas import FormulaTable, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import Pass, RegionWork, divide_counters, read_region_work
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.process import status_wrapper
 from profkit.core.types import (
     RUN,
@@ -303,10 +303,10 @@ class InstructionCounter:
                 values = [c.value for c in read_stat_csv(out).counters if c.name.startswith("instructions")]
                 return values[0] if values else None
             if marked:
-                texts = [read_bounded_text(path) for path in callgrind_outputs(out)]
+                texts = [read_bounded(path).decode() for path in callgrind_outputs(out)]
                 found = [int(number) for text in texts for number in _TOTALS.findall(text)]
             else:
-                texts = [read_bounded_text(path) for path in sorted(out.parent.glob(f"{out.name}.*"))]
+                texts = [read_bounded(path).decode() for path in sorted(out.parent.glob(f"{out.name}.*"))]
                 found = [int(m[1].replace(",", "")) for text in texts if (m := _REFERENCES.search(text))]
         except (OSError, UnicodeDecodeError, UnreadableReport):
             return None

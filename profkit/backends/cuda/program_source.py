@@ -6,18 +6,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from profkit.analysis.kernel_names.owner import kernel_owner
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.types import GpuLine, GpuTrace, KernelTime, Workload
 from profkit.profilers.ncu.command import function_name
 
 SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp")
 MOST_FILES, LONGEST = 200, 1 << 20
+MOST_PLACES = 1000  # of one kind in a file
 _KERNELS = re.compile(r"__global__|\bjit\b|RawKernel")
-_DEFINED = r"^[^\S\n]*(?:def\s+{name}\s*\(|(?:[^\n#]*__global__[^\n;]*\s|\w[\w\s]*\s)\*?{name}\s*\()"
-_BY_NUMBA, _OF_NUMBA = "[abi:", r"@[\w.]*\bjit\b(?:(?!\n\s*def\b)[\s\S])*\n[^\S\n]*def\s+{name}\s*\("
+# What can begin anywhere is bounded, or ends where the next one begins: no text may take the square of its length.
+_HEAD = r"(?:[^\n#]{{0,300}}?__global__[^\n;]{{0,300}}\s|\w[\w\s]{{0,100}}\s)\*?"
+_DEFINED = rf"^[^\S\n]*(?=\S)(?:def\s+|{_HEAD}){{name}}\s*\("
+_BY_NUMBA, _JIT = "[abi:", r"@(?:\w+\.)*jit\b"
+_OF_NUMBA = rf"{_JIT}(?:(?!\n[^\S\n]*def\b|{_JIT})[\s\S])*\n[^\S\n]*def\s+{{name}}\s*\("
 
 
 def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | None:
@@ -49,12 +54,15 @@ def _texts(workload: Workload, python: bool) -> Iterator[tuple[Path, str]]:
     folder = Path(workload.folder)
     named = [folder / word for word in workload.command if Path(word).suffix in SUFFIXES]
     folders = dict.fromkeys([*(path.parent for path in named), folder])
-    beside = [path for one in folders for path in one.glob("*.*") if path.suffix in SUFFIXES]
+    beside: list[Path] = []
+    for one in folders:
+        with suppress(OSError):  # a script of a shell is no path, and too long for one
+            beside += (path for path in one.glob("*.*") if path.suffix in SUFFIXES)
     beside.sort(key=lambda path: (path.stem != workload.name, path))
     texts: dict[Path, str] = {}
     for path in list(dict.fromkeys([*named, *beside]))[:MOST_FILES]:
         with suppress(OSError, ValueError):
-            texts[path] = read_bounded_text(path, LONGEST)
+            texts[path] = read_bounded(path, LONGEST).decode()
     scripts = "\n".join(text for path, text in texts.items() if path.suffix == ".py")
     for path, text in texts.items():
         built = not python or path.suffix == ".py" or path.name in scripts or f"*{path.suffix}" in scripts
@@ -68,7 +76,9 @@ def _defined(time: KernelTime, texts: list[tuple[Path, str]]) -> KernelTime:
     if time.file is not None or kernel_owner(time.kernel.name) != "user" or not name.isidentifier():
         return time
     pattern = re.compile((_OF_NUMBA if by_numba else _DEFINED).format(name=re.escape(name)), re.MULTILINE)
-    found = ((path, text, one.end()) for path, text in texts for one in pattern.finditer(text))
+    found = (
+        (path, text, one.end()) for path, text in texts if name in text for one in pattern.finditer(text)
+    )
     path, text, end = next(found, (None, "", 0))
     if path is None or (by_numba and next(found, None) is not None):
         return time
@@ -78,7 +88,7 @@ def _defined(time: KernelTime, texts: list[tuple[Path, str]]) -> KernelTime:
 # ------------------------------------------------------------ lines that call the API
 
 _CALL = re.compile(r"\b(cuda(?:Memcpy|Malloc|Free|Host|DeviceSync|StreamSync|GraphInst)\w*)\s*(\([^;]*)")
-_NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\\\.|[^\"\\\\\n])*\"", re.DOTALL)
+_NO_CODE = re.compile(r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])'""", re.DOTALL)
 _LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\b")
 _SIGN, _FIRST = re.compile(r"[(){}]"), re.compile(r"\S")
 _WAYS = {
@@ -98,8 +108,8 @@ def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLin
     places: dict[tuple[str, str], list[tuple[bool, str, int]]] = {}
     managed = tuple(one for one in trace.transfers if one.kind.endswith("(managed)"))
     for path, code in codes.items():
-        loops = list(_loops(code))
-        for found in _CALL.finditer(code):
+        loops = list(islice(_loops(code), MOST_PLACES))
+        for found in islice(_CALL.finditer(code), MOST_PLACES):
             way = next((word for word in _WAYS if word in found[2]), "")
             inside = any(begin <= found.start() < end for begin, end in loops)
             line = code.count("\n", 0, found.start()) + 1
@@ -124,8 +134,8 @@ def _launching_lines(kernels: Sequence[KernelTime], codes: Mapping[str, str]) ->
     """The line that launches a kernel, where there is one alone."""
     own = [one for one in kernels if kernel_owner(one.kernel.name) == "user"]
     for name in dict.fromkeys(one.function for one in own if one.function is not None):
-        pattern = re.compile(rf"\b{re.escape(name)}\s*(?:<[^;{{}}]*>)?\s*<<<")
-        places = [(path, code, found) for path, code in codes.items() for found in pattern.finditer(code)]
+        pattern = re.compile(rf"\b{re.escape(name)}\s*(?:<[^;{{}}]{{0,300}}>\s*)?<<<")
+        places = [(*one, found) for one in codes.items() for found in islice(pattern.finditer(one[1]), 2)]
         if len(places) == 1:
             path, code, found = places[0]
             mine = [one for one in own if one.function == name]
@@ -162,7 +172,7 @@ def _pairs(code: str) -> dict[int, int]:
 
 
 _HEAP = re.compile(r"\b(malloc)\s*\(|\b(new)\s+[\w:]+\s*[\[({;]")
-_OF_DEVICE = re.compile(r"__(?:global|device)__[^;{}]*?\b(?!__)(\w+)\s*\(")
+_OF_DEVICE = re.compile(r"__(?:global|device)__(?:(?!__(?:global|device)__)[^;{}])*?\b(?!__)(\w+)\s*\(")
 
 
 def _allocating_lines(kernels: Sequence[KernelTime], codes: Mapping[str, str]) -> Iterator[GpuLine]:
@@ -170,10 +180,12 @@ def _allocating_lines(kernels: Sequence[KernelTime], codes: Mapping[str, str]) -
     for kernel in kernels:
         code = codes.get(kernel.file or "", "")
         behind = _pairs(code)
-        ends = {one[1]: behind.get(one.end() - 1, len(code)) for one in _OF_DEVICE.finditer(code)}
+        heads = islice(_OF_DEVICE.finditer(code), MOST_PLACES)
+        ends = {one[1]: behind.get(one.end() - 1, len(code)) for one in heads}
         bodies = {name: block for name, end in ends.items() if (block := _block(code, behind, end))}
         own = bodies.get(kernel.function or "", (0, 0))
-        called = [body for name, body in bodies.items() if re.search(rf"\b{name}\b", code[slice(*own)])]
+        words = set(re.findall(r"\w+", code[slice(*own)]))
+        called = [body for name, body in bodies.items() if name in words]
         found = next((one for body in (own, *called) if (one := _HEAP.search(code, *body))), None)
         if found is not None:
             line = code.count("\n", 0, found.start()) + 1

@@ -31,7 +31,7 @@ from profkit.backends.passes import (
     plain_runs,
 )
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
 from profkit.core.types import (
@@ -198,7 +198,9 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     reasons = [Fact.of(code, said=text) for code, text in why]
     notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
     profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
-    findings = replace(findings, notes=notes, profiles=profiles, kernel_lines=_kernel_lines(said))
+    findings = replace(
+        findings, notes=notes, profiles=profiles, kernel_lines=tuple(_of_rows(said, "kernels", _kernel_line))
+    )
     path = folder / EXPORT
     if not path.is_file():
         return findings
@@ -213,31 +215,33 @@ def _said_by_processes(path: Path) -> list[dict[str, Any]]:
     """What the processes of the workload said at their ends, a line each."""
     said = []
     with suppress(OSError, ValueError):
-        for line in read_bounded_text(path).splitlines()[:1000]:
-            with suppress(ValueError):  # a line that a killed process did not finish
+        for line in read_bounded(path).decode().splitlines()[:1000]:
+            with suppress(ValueError, RecursionError):  # a line that a killed process did not finish
                 value = json.loads(line)
                 said += [value] if isinstance(value, dict) else []
     return said
 
 
-def _kernel_lines(said: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str, GpuLine], ...]:
-    """What JAX's compiled modules say of their kernels."""
-    with suppress(ValueError, TypeError):
-        rows = [row for line in said for row in line.get("kernels") or ()]
-        return tuple(
-            (str(kernel), str(module), GpuLine(str(file), int(number), str(function) or None))
-            for file, number, function, kernel, module in rows
-        )
-    return ()
+def _of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any]) -> Iterator[Any]:
+    """What the rows say that hold text and counts alone: any program may have written to that file."""
+    for line in said:
+        found = line.get(key)
+        for row in found if isinstance(found, list) else ():
+            with suppress(ValueError, TypeError):
+                if all(isinstance(one, str) or 0 <= one < 1 << 62 for one in row):
+                    yield make(*row)
+
+
+def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:
+    """What a compiled module of JAX says of a kernel."""
+    return str(kernel), str(module), GpuLine(str(file), int(line), str(function) or None)
 
 
 def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
     """A line whose tensors stay on the device."""
-    looks, begin, first, end, last, blocks = counts
+    looks, begin, first, end, last, blocks = map(float, counts)
     known = {"looks": looks, "begin": begin, "end": end, "first": first, "device": 1.0}
-    return Hotspot(
-        str(function), float(last - first), float(last), int(blocks), str(file), int(line), counters=known
-    )
+    return Hotspot(str(function), last - first, last, int(blocks), str(file), int(line), counters=known)
 
 
 def _held(file: Any, line: Any, function: Any, size: Any, blocks: Any, asked: Any, reserved: Any) -> Hotspot:
@@ -298,11 +302,8 @@ def _said_profile(
     unit: str,
     kind: ProfileKind,
 ) -> Profile | None:
-    with suppress(ValueError, TypeError, OverflowError):
-        spots = [spot(*row) for line in said for row in line.get(key) or ()]
-        spots.sort(key=lambda one: -one.own)
-        return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None
-    return None
+    spots = sorted(_of_rows(said, key, spot), key=lambda one: -one.own)
+    return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None
 
 
 # ------------------------------------------------------------ the doctor's checks

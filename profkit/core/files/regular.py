@@ -7,7 +7,6 @@ another file's by then. Everything here raises OSError, whose `strerror` says wh
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
 import sqlite3
@@ -16,7 +15,7 @@ from collections.abc import Iterable
 from os import PathLike, fsencode
 from os.path import abspath
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO, cast
+from typing import BinaryIO, cast
 from urllib.parse import quote_from_bytes
 
 DOCUMENT_BYTES = 64 << 20  # of a file that one of our own programs wrote, where nothing else is said
@@ -34,26 +33,12 @@ def open_regular(path: Path | str) -> BinaryIO:
     return file
 
 
-def open_regular_text(
-    path: Path | str, *, encoding: str = "utf-8", errors: str = "strict", newline: str | None = None
-) -> TextIO:
-    """The same as text; `errors` and `newline` as those of `open`."""
-    return io.TextIOWrapper(open_regular(path), encoding=encoding, errors=errors, newline=newline)
-
-
 def read_bounded(path: Path | str, most: int = DOCUMENT_BYTES) -> bytes:
     """The content, where it is `most` bytes at most; one that grows meanwhile is not read any further either."""
     content = read_start(path, most + 1)
     if len(content) > most:
         raise _too_large(path, most)
     return content
-
-
-def read_bounded_text(
-    path: Path | str, most: int = DOCUMENT_BYTES, *, encoding: str = "utf-8", errors: str = "strict"
-) -> str:
-    """The same as text. Raises UnicodeDecodeError too, where `errors` says so."""
-    return read_bounded(path, most).decode(encoding, errors)
 
 
 def read_start(path: Path | str, most: int) -> bytes:
@@ -108,19 +93,13 @@ _OF_COLUMNS = re.compile(  # no expression, no condition
 )
 
 
-def connect(
-    path: PathLike[str] | str,
-    mode: str,
-    *,
-    isolation_level: Literal["DEFERRED"] | None = None,
-    timeout: float = 5.0,
-) -> sqlite3.Connection:
+def connect(path: PathLike[str] | str, mode: str, *, timeout: float = 5.0) -> sqlite3.Connection:
     """The file as `mode` says: `mode=ro`, `mode=ro&immutable=1`, `mode=rw` or `mode=rwc`. Raises sqlite3.Error.
 
     What is opened to be read cannot be written to, by whatever statement.
     """
     address = f"file:{quote_from_bytes(fsencode(abspath(path)))}?{mode}"
-    connection = sqlite3.connect(address, uri=True, isolation_level=isolation_level, timeout=timeout)
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=timeout)
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     if hasattr(connection, "setlimit"):  # since Python 3.11

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import EvaluationDocument, EvaluationTest, Fact, TestResult
 from profkit.execution import journal as journals
@@ -120,7 +120,7 @@ def note_asked(logs: Path, judge: int, test: str) -> None:
 def was_asked(logs: Path, judge: int, test: str) -> bool:
     """Whether the kernel of the test ran when the judge ended."""
     with suppress(OSError, ValueError):
-        return read_bounded_text(logs / f"asked-{judge}") == test
+        return read_bounded(logs / f"asked-{judge}").decode() == test
     return False
 
 

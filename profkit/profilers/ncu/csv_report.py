@@ -8,6 +8,7 @@ output of the workload.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular_text
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Fact, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.ncu.launches import (
@@ -171,7 +172,7 @@ def read_ncu_csv(path: Path) -> Report:
     session = ReportSession()
     with (
         reading(path, named=False),
-        open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file,
+        io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="") as file,
     ):
         rows = read_rows(lines_of(file, path), log)
         report = report_of(session, _read_launches(rows, log, session), FORMAT)

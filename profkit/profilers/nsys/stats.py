@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular_text
+from profkit.core.files.regular import open_regular
 from profkit.core.types import ApiCall, Fact, GpuTrace, Kernel, KernelTime, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.nsys.command import explain
@@ -155,7 +156,7 @@ def _parse_triple(text: str | None) -> tuple[int, ...]:
 
 def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
-    with reading(path), open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
+    with reading(path), io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors="replace") as file:
         text = parse_tables(lines_of(file, path))
     if not any(table.rows and table.kind != "copies" for table in text.tables):
         fault = explain(f"SKIPPED: {text.skipped[0]}", 0) if text.skipped else None

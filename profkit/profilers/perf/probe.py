@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
@@ -258,7 +258,7 @@ def _make_fault(trial: CommandTrial, what: str) -> Fault:
 
 def _read_text(path: Path) -> str:
     try:
-        return read_bounded_text(path, errors="replace")
+        return read_bounded(path).decode(errors="replace")
     except OSError:
         return ""
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, writing
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
@@ -109,10 +109,10 @@ def collect_report(request: RecordRequest) -> tuple[str, ...]:
         copy_notes(scratch, exports)
         _move(exports, report)
         log = scratch / "logs" / "record.after0.log"
-        said = read_bounded_text(log, errors="replace") if log.is_file() else ""
+        said = read_bounded(log).decode(errors="replace") if log.is_file() else ""
         return tuple(line for line in said.splitlines() if LEFT_OUT in line)
     logs = (scratch / "logs" / name for name in ("record.after0.log", "record.log"))
-    text = "\n".join(read_bounded_text(log, errors="replace") for log in logs if log.is_file())
+    text = "\n".join(read_bounded(log).decode(errors="replace") for log in logs if log.is_file())
     fault, beside = explain_fault(text, 0), ""
     kept = report.with_name(f"{report.name}{SUFFIX}")
     if report.suffix != SUFFIX and is_finished(document) and not kept.exists():

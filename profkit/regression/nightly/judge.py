@@ -12,7 +12,7 @@ from typing import Any
 from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
     AcceptedChange,
@@ -179,7 +179,7 @@ def _former(session: NightSession) -> Iterator[tuple[Mapping[str, Any], Mapping[
     nights = [path for path in session.folder.parent.glob("*/night.json") if path.parent != session.folder]
     for path in sorted(nights, key=lambda path: path.stat().st_mtime, reverse=True)[:NIGHTS_LOOKED_AT]:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            night = json.loads(read_bounded_text(path))
+            night = json.loads(read_bounded(path).decode())
             for one in night["workloads"]:
                 if {"name", "outcome", "code", "backend"} <= one.keys():
                     yield night, {"metrics": [], "reason": None, **one}

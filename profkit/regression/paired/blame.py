@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.analysis.hot_spots import brief_name
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Fact, Profile, RunDocument
 from profkit.regression.paired.checkout import Version, blamed_commit, diff_text, subject_of
@@ -92,7 +92,7 @@ def _blamed(second: Version, line: int, found: _Found) -> BlamedLine:
     head = None if second.dirty else second.commit
     text, commit = "", blamed_commit(root, lines.path, line, head)
     with contextlib.suppress(OSError, ValueError, IndexError):
-        text = read_bounded_text(root / lines.path).splitlines()[line - 1].strip()
+        text = read_bounded(root / lines.path).decode().splitlines()[line - 1].strip()
     subject = subject_of(root, commit) if commit else "not committed"
     return BlamedLine(lines.path, line, text, commit or "", subject, found.place.function, found.why)
 
@@ -233,7 +233,7 @@ def changed_lines(diff: str) -> Iterator[ChangedLines]:
 def _places(root: Path, lines: ChangedLines) -> Iterator[_Place]:
     """The functions in which the lines lie, each with its part of them."""
     try:
-        text = read_bounded_text(root / lines.path) if lines.path.endswith(".py") else ""
+        text = read_bounded(root / lines.path).decode() if lines.path.endswith(".py") else ""
         tree = ast.parse(text)
     except (OSError, ValueError, SyntaxError, RecursionError):
         return

@@ -13,7 +13,7 @@ from math import log
 from pathlib import Path
 
 from profkit.core.errors import MachineError, Progress, UsageError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
@@ -94,7 +94,7 @@ def _say_log(fault: NoCheckout) -> None:
     """Its log is gone with the temporary folder, so the log's end is said at once."""
     if fault.log is not None:
         with contextlib.suppress(OSError, ValueError):
-            lines = read_bounded_text(fault.log).splitlines()[-LAST_LINES:]
+            lines = read_bounded(fault.log).decode().splitlines()[-LAST_LINES:]
             if len(lines) > 1:
                 fault.message = "\n".join([fault.message, "the last lines of what it said:", *lines])
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import MORE_TIME, Progress, UnreadableReport, UsageError, WorkloadError
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.process import ProcessOutcome
 from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
@@ -181,7 +181,7 @@ def _timings(folder: Path) -> tuple[Timing, ...]:
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        return read_bounded_text(path).splitlines()
+        return read_bounded(path).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
 

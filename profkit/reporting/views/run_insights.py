@@ -323,7 +323,7 @@ def spots_section(document: RunDocument) -> Section | None:
 
 def _share(spot: HotSpot) -> str:
     """`██████     62 %  1.24 s`."""
-    bar = "█" * round(BAR * spot.share) or "▏"
+    bar = "█" * round(BAR * min(1.0, spot.share)) or "▏"
     return f"{bar:{BAR}} {100 * spot.share:3.0f} %  {format_quantity(spot.seconds, 's')}"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from profkit.core import statistics
 from profkit.core.codec import check_schema, from_plain_data, read_document
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import read_bounded
 from profkit.core.types import (
     AllocationLine,
     Allocations,
@@ -142,7 +142,7 @@ def read_raises(path: Path) -> Profile | None:
     A hotspot has the function's calls, its own value is how often it raised its callee there.
     """
     try:
-        rows = json.loads(read_bounded_text(path, MOST_RESULT_BYTES)).get("raises", ())
+        rows = json.loads(read_bounded(path, MOST_RESULT_BYTES).decode()).get("raises", ())
         spots = tuple(
             Hotspot(
                 str(name), float(count), None, int(calls), str(file), int(line), callee=Frame(str(kind), None)

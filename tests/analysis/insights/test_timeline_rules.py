@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.evidence import words
 from profkit.core.types import (
     Communication,
     DeviceCommunication,
@@ -297,3 +298,19 @@ def test_the_gpu_that_comes_last_to_each_call_is_named() -> None:
 
 def test_hidden_communication_is_none() -> None:
     assert "exposed-communication" not in communicating(Communication(0.3, 0.01, None, 100, REDUCE, 1))
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "cuda", ""])
+def test_advice_by_framework_is_there_for_each(framework: str) -> None:
+    titled = ("host-pauses", "late-launches")
+    names = (
+        *titled,
+        "device-sync",
+        "no-tensor-cores",
+        "no-tensor-cores.convolutions",
+        "overlap.to",
+        "overlap.back",
+    )
+    for name in (*names, "host-place", "device-allocations"):
+        assert words(f"{name}.{framework}", "program")
+    assert all(words(f"{name}.{framework}.title", "program") for name in titled)

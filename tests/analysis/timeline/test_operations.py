@@ -92,6 +92,12 @@ def test_a_launch_has_the_line_whose_call_it_is_a_part_of() -> None:
     assert origin(1850, OUTER, LINE, INNER) == ("aten::linear [4,8], [9,8]", None, None)
 
 
+@pytest.mark.parametrize("name", ["profkit-at a.py:{}:f", "aten::mm, sizes = [[{}, 1], [1, {}]]"])
+def test_a_number_that_no_document_holds_is_not_taken_from_a_range(name: str) -> None:
+    written = Range(name.replace("{}", "9" * 5000), None, 1000, 1600, 0, 0)
+    assert origin(1200, OUTER, written)[0] in ("aten::linear [4,8], [9,8]", "aten::mm")
+
+
 def test_a_launch_of_a_backward_pass_has_the_forward_operation_and_its_line() -> None:
     """Of nested operations with one number the innermost has the node: it was the last to take the number."""
     forward = (replace(OUTER, sequence=7), LINE, replace(INNER, sequence=7))

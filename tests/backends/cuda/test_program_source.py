@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -42,6 +43,16 @@ def test_the_copy_within_a_loop_is_the_one_that_was_made_often(loop: str, tmp_pa
     )
     found = lines_of(body, tmp_path, cudaMemcpy_v3020=10)
     assert found == [(5, 0, (TO,)), (7, 0, (BACK,))]
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    "part", ["work<", "/* ", '"\\\\', "cudaFree();", "__device__ a ", "__global__ work b\n", "do "]
+)
+def test_a_source_of_a_mebibyte_is_read_in_seconds(part: str, tmp_path: Path) -> None:
+    begin = perf_counter()
+    lines_of(f'printf("\\n"); /* \n*/\n{part * (1_000_000 // len(part))}', tmp_path, cudaFree=10)
+    assert perf_counter() - begin < 5.0
 
 
 def test_of_two_copies_in_loops_none_is_named(tmp_path: Path) -> None:

@@ -102,8 +102,18 @@ def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:
     assert [(one.own, one.file) for one in found["held-lines"]] == [(100.0, "a.py"), (20.0, None)]
 
 
+@pytest.mark.parametrize("odd", [1e400, -1, 10**40, [1], None, {}])
+def test_a_row_with_what_is_no_count_is_left_out(odd: object, tmp_path: Path) -> None:
+    out = tmp_path / SWITCHED_OFF
+    out.parent.mkdir()
+    rows = {"tuned": [["a.py", 3, "f", odd, 2]], "kernels": [["a.py", odd, "f", "k", "m"]], "jax": odd}
+    out.write_text(f"{'[' * 100_000}\n{json.dumps(rows)}\n")
+    found = add_launchers(PassFindings(), tmp_path)
+    assert (found.profiles, found.kernel_lines) == ((), ())
+
+
 AT_EXIT = """
-import atexit, sys
+import atexit, os, sys
 from types import SimpleNamespace as Object
 from profkit.runtime.passes.host.compilers import JaxCompiler
 
@@ -117,14 +127,20 @@ compiler = JaxCompiler(sys.argv[1])
 atexit.register(compiler.finish)
 atexit.register(lambda: sys.modules.pop("jax"))  # as jax lets go of its devices
 compiler.start()
-if sys.argv[2] == "compiles":
+if sys.argv[2] != "only imports":
     heard[0]("/jax/core/compile/backend_compile_duration", 0.5, fun_name="step")
+if sys.argv[2] == "forks" and os.fork():
+    os.wait()
 """
 
 
 @pytest.mark.parametrize(
     ("use", "printed", "kernels"),
-    [("compiles", "opened\n", [["m.py", 4, "", "add_1", "jit_step"]]), ("only imports", "", None)],
+    [
+        ("compiles", "opened\n", [["m.py", 4, "", "add_1", "jit_step"]]),
+        ("forks", "opened\n", [["m.py", 4, "", "add_1", "jit_step"]]),
+        ("only imports", "", None),
+    ],
 )
 def test_kernels_of_jax_are_asked_for_before_it_ends_and_only_where_it_compiled(
     use: str, printed: str, kernels: list[Any] | None, tmp_path: Path

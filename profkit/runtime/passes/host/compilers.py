@@ -34,9 +34,11 @@ _SAYS_LITTLE = (_SKIPPED, "Encountered graph break when")
 
 def add_to_file(out: str, **found: object) -> None:
     """Add what this process found to the file of all processes."""
-    line = json.dumps({"schema": SCHEMA, "pid": os.getpid(), **found})
-    with suppress(OSError), open(f"{out}.operations", "a", encoding="utf-8") as file:
-        file.write(line + "\n")
+    with (
+        suppress(Exception),
+        open(f"{out}.operations", "a", encoding="utf-8") as file,
+    ):  # the program comes first
+        file.write(json.dumps({"schema": SCHEMA, "pid": os.getpid(), **found}) + "\n")
 
 
 class CompilerLog(logging.Handler):
@@ -101,6 +103,7 @@ class JaxCompiler:
     def start(self) -> None:
         """Hear of compilations from here on."""
         importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
+        os.register_at_fork(after_in_child=self._compiled.clear)  # what a child compiles is its own
         atexit.register(self._note_kernels)  # before what jax has registered, which lets go of its programs
 
     def _note_kernels(self) -> None:
@@ -109,7 +112,7 @@ class JaxCompiler:
         with suppress(Exception):
             self._kernels = kernel_lines(sys.modules["jax"].devices()[0].client, is_foreign)
 
-    def _hear(self, event: str, seconds: float, **about: Any) -> None:
+    def _hear(self, event: str, seconds: float, /, **about: Any) -> None:
         if not event.endswith("/backend_compile_duration"):
             return
         with suppress(Exception):  # the program comes first
@@ -135,9 +138,9 @@ class JaxCompiler:
 # (versions before 0.5). A kernel has the name of its instruction, with `_` for each dot.
 MOST_TEXT = 64 << 20  # characters of all modules
 _Line = tuple[str, int, str]
-_LAUNCHED = re.compile(r"^\s*(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call)\(.*$", re.MULTILINE)
+_LAUNCHED = re.compile(r"^ *(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call)\(.*$", re.MULTILINE)
 _CALLS = re.compile(r"calls=%([\w.-]+)")
-_COMPUTATION = re.compile(r"^%([\w.-]+) \(.*?^\}", re.MULTILINE | re.DOTALL)
+_COMPUTATION = re.compile(r"^%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTALL)
 _LIBRARY = re.compile(r'custom_call_target="(__cublas)')
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _WRITTEN = re.compile(r'source_file="([^"]+)" source_line=(\d+)')
@@ -163,12 +166,12 @@ def kernel_lines(client: Any, is_foreign: Callable[[str], bool]) -> list[list[ob
 def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[list[object]]:
     """File, line, function and kernel of each instruction that is one, where its line is known."""
     line_of = _frames(text, is_foreign)
-    fused = {found[1]: found[0] for found in _COMPUTATION.finditer(text)}
+    fused = {found[1]: Counter(_lines_in(found[0], line_of)) for found in _COMPUTATION.finditer(text)}
     for found in _LAUNCHED.finditer(text):
         lines = Counter(_lines_in(found[0], line_of))
         called = _CALLS.search(found[0])
         if not lines and called is not None:
-            lines = Counter(_lines_in(fused.get(called[1], ""), line_of))
+            lines = fused.get(called[1], lines)
         if lines:
             library = _LIBRARY.search(found[0])
             name = library[1] if library is not None else re.sub(r"[.-]", "_", found[1])
@@ -204,17 +207,12 @@ def _frames(text: str, is_foreign: Callable[[str], bool]) -> dict[int, _Line]:
     # Parents are counted from 1 where the outermost frame names itself, else from 0 with 0 for none.
     offset = 1 if frames.get(1, (0, 0))[1] == 1 else 0
     lines: dict[int, _Line] = {}
-    for number in frames:
-        inner = number
-        while inner in frames:
-            place, parent = frames[inner]
-            line_there = places.get(place, ("", 0, ""))
-            if line_there[0] and not is_foreign(line_there[0]):
-                lines[number] = line_there
-                break
-            if parent - offset >= inner:
-                break
-            inner = parent - offset
+    for number, (place, parent) in sorted(frames.items()):  # what called a frame stands before it
+        here = places.get(place, ("", 0, ""))
+        if here[0] and not is_foreign(here[0]):
+            lines[number] = here
+        elif parent - offset < number and parent - offset in lines:
+            lines[number] = lines[parent - offset]
     return lines
 
 
@@ -228,6 +226,7 @@ class TritonTuner:
     def start(self, module: Any) -> None:
         """Note each kernel that is wrapped from here on; `module` is triton.runtime.autotuner."""
         original = module.Autotuner.__init__
+        os.register_at_fork(after_in_child=self._wrapped.clear)
 
         def wrapper(tuner: Any, *args: Any, **kwargs: Any) -> None:
             original(tuner, *args, **kwargs)
