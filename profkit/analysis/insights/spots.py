@@ -42,8 +42,16 @@ _TEXTS = (
         "running-sum",
         "A slice is made and gone through again each time",
     ),
-    (re.compile(r"\{\*\*[\w.]+, \w"), "copied-dict", "A whole dict is copied to change a part of it"),
-    (re.compile(r"\w\[[\w.]+ == [\w.]+\]"), "mask-for-each", "All rows are compared again for each group"),
+    (
+        re.compile(r"\{\*\*[\w.]+, \w"),
+        "copied-dict",
+        "A whole dict is copied to change a part of it",
+    ),
+    (
+        re.compile(r"\w\[[\w.]+ == [\w.]+\]"),
+        "mask-for-each",
+        "All rows are compared again for each group",
+    ),
 )
 OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
 _SORTS = re.compile(r"(self\.\w+)\.sort\(|sorted\((self\.\w+)")
@@ -190,8 +198,13 @@ def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     name = next((name for name, one in spot.variables.items() if one.type == OBJECTS and name in text), None)
     if name is None:
         return None
-    title = f"{name} holds objects of Python: NumPy calls their methods one by one"
-    return say(spot, "object-array", title, calls_text(spot), words("object-array", "host"))
+    return say(
+        spot,
+        "object-array",
+        f"{name} holds objects of Python: NumPy calls their methods one by one",
+        calls_text(spot),
+        words("object-array", "host"),
+    )
 
 
 def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
