@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 MORE_TIME = "--timeout SECONDS"
 
 
-def option_of(fix: str | None) -> str:
-    """The option of the command line that a fix begins with; nothing where it begins with none."""
-    first = fix.partition(" ")[0] if fix else ""
-    return first if first.startswith("--") else ""
-
-
 class ProfkitError(Exception):
     """A fault a user can act on: one sentence, an exit code and, where there is one, the line that fixes it."""
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 from profkit.analysis.targets.load import metric_name
 from profkit.analysis.targets.yaml_text import YamlValue
 from profkit.core import process
-from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, option_of, writing
+from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, writing
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
@@ -209,7 +209,7 @@ def _take_fault(file: Path) -> tuple[str, str | None]:
         fault = json.loads(read_bounded(file).decode())["error"]
         file.unlink()
         message, fix = str(fault["message"]).strip(), str(fault["fix"]) if fault["fix"] else None
-        return message, _KEYS.get(option_of(fix), fix)
+        return message, _KEYS.get((fix or "").partition(" ")[0], fix)
     except (OSError, ValueError, KeyError, TypeError, UsageError):
         return "", None
 

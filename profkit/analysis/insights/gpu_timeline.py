@@ -186,7 +186,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         steps = f", {count:,.0f} in each step" if trace.repeats and count >= 2 else ""
         of_line = f"; this line launches {percent_text(100 * part)} of them{steps}"
     name = f"late-launches.{run.framework}"
-    if run.framework == "torch" and (waits is not None or _steps_optimizer(run, place)):
+    optimizer = re.search(r"\bopt\w*\.step\(", text_at(run, place))
+    if run.framework == "torch" and (waits is not None or optimizer is not None):
         name += ".waits" if waits is not None else ".optimizer"
     yield Insight(
         "late-launches",
@@ -204,10 +205,6 @@ def _launching_line(trace: GpuTrace) -> GpuLine | None:
     line = max(trace.lines, key=lambda one: one.launches, default=None)
     every = sum(one.launches for one in trace.lines)
     return line if line is not None and line.launches >= max(1, OF_ALL * every) else None
-
-
-def _steps_optimizer(run: RunEvidence, place: Place) -> bool:
-    return place.file is not None and re.search(r"\bopt\w*\.step\(", text_at(run, place)) is not None
 
 
 def host_pauses(run: RunEvidence) -> Iterator[Insight]:
@@ -265,7 +262,9 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     # Where there is little else, one pass over the data is left: as long as the shortest of those that count.
     total = sum(one.total for one in own)
     shortest = min(one.total / one.launches for one in own if one.total >= PASS * total)
-    left = min(1.0, shortest * (trace.repeats or 0) / total) if share >= NEARLY * run.gpu_share else 0.0
+    small = any(_OUTER.search(one.operation or "") for one in own)  # inputs, which one kernel reads instead
+    alone = share >= NEARLY * run.gpu_share and not small
+    left = min(1.0, shortest * (trace.repeats or 0) / total) if alone else 0.0
     by_line, place = launching_lines(own), main_line(own)
     known = _known_function([one for one in trace.kernels if one.file and one.function == place.function])
     here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]

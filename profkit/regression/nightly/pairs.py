@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from profkit.core.errors import ProfkitError, option_of
+from profkit.core.errors import ProfkitError
 from profkit.core.run_folder import clean_name
 from profkit.core.types import (
     Change,
@@ -165,7 +165,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         session.no_checkout[spec.cwd, base.base] = none
         return none
     except ProfkitError as fault:
-        why, fix = Fact.message(fault.message.splitlines()[0]), _KEYS.get(option_of(fault.fix), fault.fix)
+        option = (fault.fix or "").partition(" ")[0]
+        why, fix = Fact.message(fault.message.splitlines()[0]), _KEYS.get(option, fault.fix)
         return replace(base, why=why, fix=fix, failed=not base.first)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

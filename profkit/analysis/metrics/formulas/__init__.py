@@ -62,14 +62,9 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
     Raises KeyError for a tool or a chip that has no file.
     """
     files = _files()[tool]
-    if chip is None:
-        chosen = files
-    elif chip == files[-1]:
-        chosen = (chip,)
-    elif chip in files:
-        chosen = (chip, files[-1])
-    else:
+    if chip is not None and chip not in files:
         raise KeyError(chip)
+    chosen = files if chip is None else dict.fromkeys((chip, files[-1]))
     formulas: dict[str, list[Formula]] = {}
     absent: dict[str, str] = {}
     aliases: dict[str, str] = {}
@@ -88,11 +83,6 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
         for metric, rows in content["metrics"].items():
             ways = [_formula(row, terms) for row in rows if chip is not None or not row.get("chip_only")]
             formulas.setdefault(metric, []).extend(ways)
-    for metric in [name for name in absent if name in formulas]:
-        if chip is None or formulas[metric]:  # what one chip never has another one may
-            del absent[metric]
-        else:
-            del formulas[metric]
     order = [info.name for info in all_metrics()]
     in_order = {name: tuple(formulas[name]) for name in sorted(formulas, key=order.index)}
     return FormulaTable(tool, chip, quality, in_order, absent, aliases, frozenset(optional), missing)
