@@ -64,7 +64,7 @@ class CompilerLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """One message."""
         with suppress(Exception):
-            message = record.getMessage()
+            message = record.getMessage()[:20_000]  # what is looked for stands at its begin
             if again := _AGAIN.search(message):
                 place = (os.path.abspath(again[2]), int(again[3]), again[1])
                 reason, times = self._again.get(place, (again[4][:200], 0))
