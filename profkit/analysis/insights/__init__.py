@@ -27,7 +27,7 @@ from profkit.analysis.insights import (
     spots,
 )
 from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence, evidence_of
-from profkit.core.types import Gain, HotSpot, Insight, Place, RunDocument, ToolRule
+from profkit.core.types import HotSpot, Insight, Place, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
     Rule("spinning-threads", host_native.spinning_threads, of_host=True),
@@ -281,6 +281,6 @@ def _of_rule(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insigh
         rule.text.split(". ")[0].rstrip("."),
         rule.text,
         kernel.place,
-        Gain(kernel.share * run.gpu_share * min(rule.speedup, left), run.time_name, bound),
+        run.gain(kernel.share * run.gpu_share * min(rule.speedup, left), bound),
         "nsight",
     )

@@ -221,6 +221,10 @@ class RunEvidence:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
 
+    def gain(self, share: float, bound: str) -> Gain:
+        """At most that share of the whole time."""
+        return Gain(share, self.time_name, bound)
+
     @property
     def times(self) -> tuple[KernelTime, ...]:
         """The kernels of the timeline, most time first."""
@@ -385,21 +389,26 @@ def insight_on(
     kernel: KernelEvidence,
     title: str,
     evidence: str,
-    change: str,
     gain: Gain | None,
     metrics: Sequence[str] = (),
     where: Place | None = None,
+    change: str = "",
 ) -> Insight:
-    """An insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place."""
-    return Insight(
-        rule,
-        title,
-        evidence,
-        change_in(kernel.language, rule, change),
-        where or kernel.place,
-        gain,
-        readings=kernel.readings(*metrics),
-    )
+    """An insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place.
+
+    Without a `change` that of the rule.
+    """
+    change = change_in(kernel.language, rule, change or words(rule))
+    place = where or kernel.place
+    return Insight(rule, title, evidence, change, place, gain, readings=kernel.readings(*metrics))
+
+
+def insight_at(
+    rule: str, title: str, evidence: str, where: Place | None = None, gain: Gain | None = None
+) -> Insight:
+    """An insight on a line of the program or on all of it; what to change are the words of its rule."""
+    change = next(texts[rule] for kind, texts in _texts().items() if kind in OF_PROGRAMS and rule in texts)
+    return Insight(rule, title, evidence, change, where or Place(), gain)
 
 
 WORTH_NAMING = 0.2  # of its peak: a unit that is less busy limits nothing that one would think of
@@ -440,12 +449,13 @@ def percent_text(value: float) -> str:
 
 
 Language = Literal["cuda", "triton", "numba", "inductor", "xla"]
+OF_PROGRAMS = ("torch", "program", "collective", "host")  # the words that are of no kernel
 
 
 @lru_cache(maxsize=1)
 def _texts() -> Mapping[str, Mapping[str, str]]:
-    texts: Mapping[str, Mapping[str, str]] = load_yaml(Path(__file__).with_name("words.yaml"))
-    return texts
+    files = (load_yaml(Path(__file__).with_name(name)) for name in ("words.yaml", "words_program.yaml"))
+    return {kind: texts for file in files for kind, texts in file.items()}
 
 
 def words(name: str, language: str = "cuda") -> str:

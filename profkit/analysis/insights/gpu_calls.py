@@ -10,6 +10,7 @@ from math import prod
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
+    insight_at,
     launching_lines,
     looping_call,
     main_line,
@@ -19,7 +20,7 @@ from profkit.analysis.insights.evidence import (
 )
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import ApiCall, Gain, GpuTrace, Insight, KernelTime, Place
+from profkit.core.types import ApiCall, GpuTrace, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does
 REPLAYS = 2  # of a graph that was worth a capture
@@ -69,7 +70,7 @@ def device_allocations(run: RunEvidence) -> Iterator[Insight]:
             "program",
         ),
         place,
-        Gain(share, run.time_name, _IN_CALLS),
+        run.gain(share, _IN_CALLS),
     )
 
 
@@ -78,14 +79,13 @@ def repeated_pinning(run: RunEvidence) -> Iterator[Insight]:
     made, freed = _calls_of(run, _PINNING), _calls_of(run, _UNPINNING)
     share = _share_of(run, (*made, *freed), made, freed)
     if share:
-        yield Insight(
+        yield insight_at(
             "repeated-pinning",
             "Pin the host's memory once: it is pinned and released again in each step",
             f"{_count(made):,} calls that pin ({made[0].name}) and {_count(freed):,} that release take "
             f"{percent_text(100 * share)} of the time: each goes through all pages of its buffer, and the GPU waits",
-            words("repeated-pinning", "program"),
             _calling_place(run, (*made, *freed), _PINS),
-            Gain(share, run.time_name, _IN_CALLS),
+            run.gain(share, _IN_CALLS),
         )
 
 
@@ -95,14 +95,13 @@ def graphs_captured_again(run: RunEvidence) -> Iterator[Insight]:
     around = [one for known in (_CAPTURING, _ALLOCATING, _FREEING) for one in _calls_of(run, known)]
     share = _share_of(run, around, made)
     if share and launched <= REPLAYS * _count(made):
-        yield Insight(
+        yield insight_at(
             "graphs-captured-again",
             "Capture the CUDA graph once and replay it: it is captured again in each step",
             f"{_count(made):,} graphs are made for {launched:,} launches of them: the calls that make them, and those "
             f"for the memory that each takes for itself, take {percent_text(100 * share)} of the time",
-            words("graphs-captured-again", "program"),
             _calling_place(run, made, _CAPTURES),
-            Gain(share, run.time_name, f"{_IN_CALLS}; what the host does between them goes as well"),
+            run.gain(share, f"{_IN_CALLS}; what the host does between them goes as well"),
         )
 
 
@@ -119,15 +118,14 @@ def managed_memory(run: RunEvidence) -> Iterator[Insight]:
     if min(to, back) < BACK * max(to, back):  # the first use, which moves a page once
         return
     line = next((place_of_line(one) for one in trace.lines if one.call == "cudaMallocManaged"), None)
-    yield Insight(
+    yield insight_at(
         "managed-memory",
         "Keep this memory on the GPU: its pages move to the host and back in each step",
         f"{format_quantity(to, 'B')} to the GPU and {format_quantity(back, 'B')} back in each step, in {count:,.0f} "
         f"migrations: {percent_text(100 * seconds / trace.span)} of the time, in part within kernels; the GPU is idle "
         f"for {percent_text(100 * idle)} of it",
-        words("managed-memory", "program"),
         line or main_line(trace.kernels[:1]),
-        Gain(min(1.0, seconds / trace.span + idle), run.time_name, "the migrations, and all waiting"),
+        run.gain(min(1.0, seconds / trace.span + idle), "the migrations, and all waiting"),
     )
 
 
@@ -175,14 +173,13 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
         each = sent_in_all * count / recorded / trace.repeats if recorded else 0.0
         if count < MANY or each < SEVERAL or size > SMALL * count or share < LEAST:
             continue
-        yield Insight(
+        yield insight_at(
             "small-copies",
             f"Copy to the GPU once instead of {each:,.0f} times in each step",
             f"{format_quantity(size / count, 'B')} each: the calls take {percent_text(100 * share)} of the time, and "
             f"the GPU is idle for {percent_text(100 * idle)} of it",
-            words("small-copies", "program"),
             place_of_line(line),
-            Gain(share, run.time_name, "as if these calls were not made"),
+            run.gain(share, "as if these calls were not made"),
         )
         return
 
@@ -198,14 +195,13 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
         return
     spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
     first = next((one.where for one in spots if one.code is not None), Place())
-    yield Insight(
+    yield insight_at(
         "not-compiled",
         "Put jax.jit around the whole step: its operations run one by one",
         f"{each:.0f} kernels in each step, of {len(programs)} programs that each do one operation "
         f"({', '.join(sorted(programs)[:3])}, ...); the GPU is idle for {percent_text(100 * idle)} of the time",
-        words("not-compiled", "program"),
         looping_call(run, first),
-        Gain(idle, run.time_name, "the time in which the GPU waits for the host"),
+        run.gain(idle, "the time in which the GPU waits for the host"),
     )
 
 
@@ -246,7 +242,7 @@ def device_copies(run: RunEvidence) -> Iterator[Insight]:
         f"and writes all of its data{of_line}",
         words(f"device-copies.{how}", "program"),
         place,
-        Gain(share, run.time_name, "as if nothing were copied"),
+        run.gain(share, "as if nothing were copied"),
     )
 
 
@@ -280,14 +276,13 @@ def atomic_contention(run: RunEvidence) -> Iterator[Insight]:
     """Sums of many rows into few: the additions to one address wait for each other."""
     for largest, share, place in by_operation(run, _adds_into_few):
         sizes = shapes(largest.operation)
-        yield Insight(
+        yield insight_at(
             "atomic-contention",
             "Sum without atomic operations: many rows are added into few",
             f"{(largest.operation or '').split(' ')[0]} adds {max(sizes):,} numbers into {sizes[0]:,} places, in "
             f"{percent_text(100 * share)} of the time: additions to the same address wait for each other",
-            words("atomic-contention", "torch"),
             place,
-            Gain(share, run.time_name, "the time of these kernels"),
+            run.gain(share, "the time of these kernels"),
         )
 
 
@@ -307,13 +302,12 @@ def repeated_factorisation(run: RunEvidence) -> Iterator[Insight]:
         word = _FACTORING.match(largest.operation or "")
         if run.trace is None or not run.trace.repeats or word is None:
             return
-        yield Insight(
+        yield insight_at(
             "repeated-factorisation",
             f"Factorise the matrix once, if it stays the same: {word[1]} runs in each step",
             f"{largest.operation} and the like take {percent_text(100 * share)} of the time",
-            words("repeated-factorisation", "torch"),
             place,
-            Gain(share, run.time_name, "as if it were factorised once"),
+            run.gain(share, "as if it were factorised once"),
         )
 
 
@@ -330,7 +324,7 @@ def sorting(run: RunEvidence) -> Iterator[Insight]:
             f"{largest.operation} sorts all that it is given, in {percent_text(100 * share)} of the time",
             words(f"sorting.{kind}", "torch"),
             place,
-            Gain(share, run.time_name, "as if nothing were sorted"),
+            run.gain(share, "as if nothing were sorted"),
         )
 
 
@@ -349,7 +343,7 @@ def fft_lengths(run: RunEvidence) -> Iterator[Insight]:
             "length has a prime factor above 127, and computes several longer transforms instead",
             f"Pad with zeros to a product of 2, 3, 5 and 7{padded}. {words('fft-length', 'program')}",
             place,
-            Gain(share, run.time_name, "as if the padded transform cost nothing"),
+            run.gain(share, "as if the padded transform cost nothing"),
         )
 
 

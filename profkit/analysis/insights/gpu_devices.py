@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
+from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
 from profkit.analysis.insights.spot_waits import line_ahead
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Communication, DeviceCommunication, Gain, Insight, Place, SampledTime
+from profkit.core.types import Communication, DeviceCommunication, Insight, Place, SampledTime
 
 LEAST = 0.03  # of the time: less is not worth a change
 SELDOM = 0.25  # of what the others wait: a device that waits less than that is the last one
@@ -47,9 +47,8 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
         evidence,
         words(f"communication.{name}", "collective"),
         Place(kernel=communication.kernel),
-        Gain(
+        run.gain(
             min(exposed, max(0.0, computing)),
-            run.time_name,
             "overlap hides no more than the time in which other kernels run",
         ),
     )
@@ -70,15 +69,14 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
             line, place = found, Place(None, None, found.function, found.file, found.line)
     text = line.code.text if line is not None and line.code is not None else None
     meanwhile = f"; its rank is in `{text}` meanwhile" if text else ""
-    return Insight(
+    return insight_at(
         "gpu-behind",
         f"GPU {last.device} comes last to each call: the others wait for it"
         if one_is_last and last is not None
         else "Give the GPUs the same work at the same time: they wait for each other",
         f"{evidence}{f': {waits}' if waits else ''}{meanwhile}",
-        words("gpu-behind", "collective"),
         place,
-        Gain(share, run.time_name, "the time in which calls wait for the last GPU"),
+        run.gain(share, "the time in which calls wait for the last GPU"),
     )
 
 

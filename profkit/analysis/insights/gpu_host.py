@@ -9,6 +9,7 @@ from dataclasses import replace
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
+    insight_at,
     kernels_at,
     outwards,
     percent_text,
@@ -18,7 +19,7 @@ from profkit.analysis.insights.gpu_lines import MANY, OFTEN, place_of_line
 from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Insight, LineSamples
+from profkit.core.types import GpuLine, GpuTrace, HotSpot, Insight, LineSamples
 
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
@@ -52,7 +53,7 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
             f"{'; then it is copied to the device' if sent else ''}",
             words(f"host-tensors{'.random' if _RANDOM.match(made.name) else ''}", "torch"),
             place_of_line(line),
-            Gain(share, run.time_name, "as if the host did not compute this"),
+            run.gain(share, "as if the host did not compute this"),
         )
 
 
@@ -96,15 +97,14 @@ def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
         callers = [place.file or "" for place, _ in outwards(run, spot.where)]
         if share < OTHER or not any(file.replace("\\", "/").endswith(_CALLBACK) for file in callers):
             continue
-        yield Insight(
+        yield insight_at(
             "host-callbacks",
             f"Write {spot.where.function} in jax.numpy: JAX calls it on the host in each step",
             f"it takes {percent_text(100 * share)} of the time, in which the GPU is idle for "
             f"{percent_text(100 * idle)}; its arguments are copied to the host before, and its result to the device "
             "after it",
-            words("host-callbacks", "program"),
             spot.where,
-            Gain(share, run.time_name, "as if the host did not compute this"),
+            run.gain(share, "as if the host did not compute this"),
         )
         return
 
@@ -141,15 +141,14 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
         elif spot.code is not None:
             text += f" is in `{spot.code.text}`"
         text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
-        gain = Gain(share, run.time_name, "as if the host did this while the GPU works, or not at all")
+        gain = run.gain(share, "as if the host did this while the GPU works, or not at all")
         if not through_loader:
             counted = calls_text(spot)
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
-        return Insight(
+        return insight_at(
             "slow-loader",
             f"Make {spot.where.function} faster, or load in workers: the GPU waits for its data",
             f"{text}; it runs in the process that trains",
-            words("slow-loader", "torch"),
             spot.where,
             gain,
         )
@@ -173,14 +172,13 @@ def _restarts_workers(spot: HotSpot) -> bool:
 
 
 def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight:
-    return Insight(
+    return insight_at(
         "restarted-workers",
         "Keep the loader's workers (persistent_workers=True): each epoch starts them again",
         f"for {percent_text(100 * share)} of the time the host is at the start of "
         f"`{spot.code.text if spot.code else ''}`, and the GPU waits",
-        words("restarted-workers", "torch"),
         spot.where,
-        Gain(share, run.time_name, "as if they were started once"),
+        run.gain(share, "as if they were started once"),
     )
 
 

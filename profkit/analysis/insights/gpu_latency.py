@@ -13,7 +13,6 @@ from profkit.analysis.insights.evidence import (
     bounded_gain,
     insight_on,
     percent_text,
-    words,
 )
 from profkit.analysis.insights.gpu_memory import local_share, scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
@@ -80,7 +79,6 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
             kernel,
             stall.title,
             evidence,
-            change,
             bounded_gain(
                 run,
                 kernel,
@@ -91,6 +89,7 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
             kernel.place_of(
                 [one for one in kernel.instructions if one.stall == reason and one.samples > 0.1]
             ),
+            change=change,
         )
 
 
@@ -152,7 +151,6 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
             f"Add up within the {'program' if kernel.language == 'triton' else 'warp and the block'} before the "
             "atomic operation",
             f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
-            words("serial-atomics"),
             bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL, ("L2",)),
             ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
             kernel.place_of(
@@ -227,7 +225,6 @@ def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Spread the accesses over the slices of L2",
             _slices_text(kernel),
-            words("uneven-l2-slices"),
             bounded_gain(run, kernel, fraction, "until all slices of L2 are as busy", ("L2",)),
             ("balance.l2", "l2.busiest_slice"),
         )
@@ -248,7 +245,6 @@ def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
             "Give the blocks the same amount of work",
             f"the average multiprocessor has work for {percent_text(balance)} of the time of the busiest one, "
             f"in {waves:.1f} waves of blocks",
-            words("uneven-multiprocessors"),
             bounded_gain(run, kernel, 1 - balance / 100, "as if all multiprocessors ended at once"),
             ("balance.multiprocessors", "launch.waves"),
         )
@@ -265,7 +261,6 @@ def device_heap(run: RunEvidence) -> Iterator[Insight]:
                 f"Take {line.call} out of the kernel: all threads share one heap",
                 f"{percent_text(100 * others)} of the sectors that L1 looks up belong to no load or store of the "
                 "kernel's own code: each thread goes through the lists of the heap, to take memory and to free it",
-                words("device-heap"),
                 bounded_gain(run, kernel, others, "as if the kernel did its own work alone", MEMORY_UNITS),
                 where=replace(kernel.place, file=line.file, line=line.line),
             )
@@ -301,7 +296,6 @@ def lone_threads(run: RunEvidence) -> Iterator[Insight]:
                 "Let all threads of a block share this work: few of them are left to do it",
                 f"{percent_text(active)} of a warp's threads are active on average, and {percent_text(running)} of the "
                 f"warps run, where {percent_text(launched)} were launched",
-                words("lone-threads"),
                 bounded_gain(
                     run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
                 ),
@@ -322,7 +316,6 @@ def divergent_warps(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Let the 32 threads of a warp take the same path",
             f"{percent_text(active)} of a warp's threads are active on average",
-            words("divergent-warps"),
             bounded_gain(
                 run, kernel, 1 - active / 100, "as if every instruction served all 32 threads", PIPES
             ),

@@ -16,7 +16,7 @@ from profkit.analysis.insights.evidence import (
 )
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, Insight
+from profkit.core.types import Insight
 
 LEAST_LOST = 0.1  # of the time: the end of every kernel costs some
 MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
@@ -50,9 +50,9 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             f"Split the work into more {word}s" if not library else "Give this operation more work at a time",
             f"{plural(int(blocks), word)} for {kernel.values['launch.multiprocessors']:.0f} "
             f"multiprocessors, in {format_quantity(seconds, 's')}",
-            words("small-grid.library") if library else words("small-grid"),
             bounded_gain(run, kernel, 1 - filled, "as if the same work ran on all multiprocessors"),
             ("launch.blocks", "launch.waves"),
+            change=words("small-grid.library") if library else words("small-grid"),
         )
 
 
@@ -78,7 +78,6 @@ def small_blocks(run: RunEvidence) -> Iterator[Insight]:
             f"{blocks:,.0f} {word}s of {threads / blocks:.0f} threads, each works for {format_quantity(each, 's')} and "
             f"moves {rate * seconds / blocks:.0f} bytes; {percent_text(running)} of the warps run, "
             f"{percent_text(possible)} could: multiprocessors wait for their next {word}",
-            words("small-blocks"),
             bounded_gain(run, kernel, 1.0, f"as if a {word} by itself cost nothing", _INSIDE if few else ()),
             _OF_BLOCKS,
         )
@@ -104,7 +103,6 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
             "Choose the grid so that the last wave is full",
             f"the blocks run in {waves:.2f} waves: the last one fills "
             f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device",
-            words("last-wave"),
             bounded_gain(run, kernel, lost, "as if the waves were full"),
             ("launch.waves", "balance.multiprocessors"),
         )
@@ -128,9 +126,6 @@ def small_kernels(run: RunEvidence) -> Iterator[Insight]:
         "Fuse or batch the small kernels, or launch them as a CUDA graph",
         f"it takes {format_quantity(seconds, 's')}, less than it takes to launch it; "
         f"{plural(len(small), 'such kernel')}, {percent_text(100 * share)} of the GPU time",
-        words("small-kernels"),
-        Gain(share * run.gpu_share, run.time_name, "all such kernels together")
-        if run.busy is not None
-        else None,
+        run.gain(share * run.gpu_share, "all such kernels together") if run.busy is not None else None,
         ("time.kernel",),
     )

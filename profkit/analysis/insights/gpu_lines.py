@@ -11,6 +11,7 @@ from math import prod
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
+    insight_at,
     insight_on,
     kernels_at,
     percent_text,
@@ -134,7 +135,7 @@ def device_sync(run: RunEvidence) -> Iterator[Insight]:
         if size >= LARGE and run.framework == "torch"
         else _wait_less(run, line),
         place_of_line(line),
-        Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+        run.gain(share, "the time in which the GPU waits for the host"),
     )
 
 
@@ -161,7 +162,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
             f"{trace.repeats:,} steps, and the GPU is idle for {percent_text(100 * share)} of the time",
             run.in_words("device-sync"),
             spot.where,
-            Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+            run.gain(share, "the time in which the GPU waits for the host"),
         )
         return
 
@@ -188,7 +189,7 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
             f"graph-breaks.{'tensors' if first.function.startswith('Data-dependent') else 'python'}", "torch"
         ),
         Place(None, None, None, first.file, first.line),
-        Gain(share, run.time_name, "what is launched in pieces: waiting and element-wise kernels"),
+        run.gain(share, "what is launched in pieces: waiting and element-wise kernels"),
     )
 
 
@@ -234,12 +235,11 @@ def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
     keys, tried = first.calls or 0, round(first.counters.get("configurations", 0.0))
     seconds = (keys - 1) * tried * TUNING
     share = min(1.0, seconds / split.wall)
-    yield Insight(
+    yield insight_at(
         "autotuned-again",
         f"Tune {first.function} once: Triton tunes it for {keys} different keys",
         f"for each, {tried} configurations are tried, about {format_quantity(TUNING, 's')} long: "
         f"{format_quantity(seconds, 's')} more than for one key",
-        words("autotuned-again", "program"),
         Place(None, None, first.function, first.file, first.line),
         Gain(share, PROGRAM, "as if it were tuned once"),
     )
@@ -254,13 +254,12 @@ def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
     counters = first.counters
     seconds = counters["end"] - counters["begin"]
     rate = f", {format_quantity(first.own / seconds, 'B/s')}" if seconds > 0 else ""
-    yield Insight(
+    yield insight_at(
         "growing-memory",
         "Release this line's tensors: ever more of them stay on the device",
         f"they held more at each of {counters['looks']:.0f} looks: "
         f"{format_quantity(counters['first'], 'B')}, then {format_quantity(first.total or 0.0, 'B')} in "
         f"{plural(first.calls or 0, 'block')}{rate}{_other_lines(profile.hotspots)}",
-        words("growing-memory", "program"),
         Place(None, None, first.function or None, first.file, first.line),
     )
 
@@ -284,11 +283,10 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         else ""
     )
     first = next((one for one in spots if one.file is not None), spots[0])
-    yield Insight(
+    yield insight_at(
         "out-of-memory",
         "The memory of the device is full",
         f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are held: {'; '.join(lines)}{pieces}",
-        words("out-of-memory", "program"),
         Place(None, None, first.function or None, first.file, first.line),
     )
 
@@ -317,7 +315,7 @@ def debug_checks(run: RunEvidence) -> Iterator[Insight]:
                 f"{what}; the GPU is idle for {percent_text(100 * share)} of the time",
                 words(f"debug-checks.{spot.library}", "program"),
                 Place(None, None, spot.function or None, spot.file, spot.line),
-                Gain(share, run.time_name, "the time in which the GPU waits for the host"),
+                run.gain(share, "the time in which the GPU waits for the host"),
             )
 
 
@@ -346,15 +344,14 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
         here = [one for one in lines if one[0] == softmax.file and one[2] == softmax.function]
         place = Place(None, softmax.operation, softmax.function, softmax.file, here[0][1] if here else None)
         numbers = ", ".join(dict.fromkeys(str(line) for _, line, _ in here))
-        yield Insight(
+        yield insight_at(
             "written-out-attention",
             "Use torch.nn.functional.scaled_dot_product_attention: this is attention, written out",
             f"products, mask and softmax of scores of {scores[0]:,} x {scores[1]:,}"
             f"{f' in lines {numbers}' if numbers else ''}: without the products they take "
             f"{percent_text(100 * share)} of the time, and each reads and writes all scores",
-            words("written-out-attention", "torch"),
             place,
-            Gain(share, run.time_name, "all that is done to the scores beside the products"),
+            run.gain(share, "all that is done to the scores beside the products"),
         )
         return
 
@@ -442,7 +439,7 @@ def largest_kernel(run: RunEvidence) -> Insight | None:
         first,
         f"{first.row.brief} takes {percent_text(100 * first.share * run.gpu_share)} of the time",
         f"it is a kernel of {owner_title(first.owner)}{limit}{near}",
-        words(f"hot-spot.{first.bound if first.owner == 'user' else 'library'}"),
-        Gain(first.share * run.gpu_share, run.time_name, "all of its time"),
+        run.gain(first.share * run.gpu_share, "all of its time"),
         where=place,
+        change=words(f"hot-spot.{first.bound if first.owner == 'user' else 'library'}"),
     )

@@ -60,10 +60,10 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
             if kernel.language != "triton"
             else "Let neighbouring elements of a block be neighbouring addresses",
             f"{evidence}; {level[0]}",
-            _access_change(per_request),
             bounded_gain(run, kernel, level[1] * _wasted_share(kernel, used, excess), level[2], MEMORY_UNITS),
             ("memory.coalescing", "memory.sectors_per_request.load", "memory.sectors_per_request.store"),
             kernel.place_of(wasteful),
+            change=_access_change(per_request),
         )
 
 
@@ -147,7 +147,6 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
             f"Use each value that comes from {where} more than once",
             f"{where} is at {percent_text(top)} of its peak, and DRAM and all arithmetic are below "
             f"{percent_text(max(rest, 1.0))} ({nearest}): {_again_text(loads)}",
-            words(f"no-reuse.{kernel.bound}"),
             bounded_gain(
                 run,
                 kernel,
@@ -156,6 +155,7 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
                 near + _ISSUE,
             ),
             ("bandwidth.l1.share", "bandwidth.l2.share", "pipe.lsu.utilization", "pipe.fp32.utilization"),
+            change=words(f"no-reuse.{kernel.bound}"),
         )
 
 
@@ -193,7 +193,6 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Remove the bank conflicts in shared memory",
             evidence,
-            words("bank-conflicts"),
             bounded_gain(run, kernel, part * share / 100, "the passes that only conflicts need", _SHARED),
             ("shared.bank_conflicts.share", "shared.bank_conflicts.excess"),
         )
@@ -234,9 +233,9 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             title,
             f"{percent_text(100 * share)} of its instructions load or store local memory "
             f"({format_quantity(loads, 'count')} loads)",
-            words("register-spills.indexed" if indexed else "register-spills"),
             bounded_gain(run, kernel, part, why, ("L2", *_SHARED)) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
+            change=words("register-spills.indexed" if indexed else "register-spills"),
         )
 
 

@@ -12,17 +12,17 @@ from math import prod
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
+    insight_at,
     looping_call,
     main_line,
     percent_text,
-    words,
 )
 from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
 from profkit.analysis.insights.gpu_host import preparing_line
 from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, Insight, KernelTime
+from profkit.core.types import Insight, KernelTime
 
 MOST = 4  # tables that are named
 CLASSES = 64  # fewer columns of a one-hot matrix are no table
@@ -60,14 +60,13 @@ def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
         text += "of the time"
     if won < MUCH:
         return
-    yield Insight(
+    yield insight_at(
         "recomputed-sequence",
         "Compute the new token alone: the whole sequence is computed again for each",
         f"the matrix products of {largest.function or 'this line'} have {first:,} rows, then {step:,.0f} more each "
         f"time, up to {last:,}; these lines take {percent_text(100 * share)} of the kernel time{text}",
-        words("recomputed-sequence", "torch"),
         looping_call(run, place_of_line(largest)),
-        Gain(won, run.time_name, "as if only the new rows were computed"),
+        run.gain(won, "as if only the new rows were computed"),
     )
 
 
@@ -88,14 +87,13 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     if share < MUCH:
         return
     rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
-    yield Insight(
+    yield insight_at(
         "dense-gradient",
         "Use sparse gradients for the embedding: all its rows are worked on in each step",
         f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
         f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
-        words("dense-gradient", "torch"),
         main_line(own),
-        Gain(share * (1 - 1 / SPARSE), run.time_name, "as if only these rows were worked on"),
+        run.gain(share * (1 - 1 / SPARSE), "as if only these rows were worked on"),
     )
 
 
@@ -119,7 +117,7 @@ def layout_conversions(run: RunEvidence) -> Iterator[Insight]:
             f"{sum(one.launches for one in own):,} launches",
             "model = model.to(memory_format=torch.channels_last) once, and the same for each batch of images.",
             main_line(own),
-            Gain(share, run.time_name, "as if nothing were converted"),
+            run.gain(share, "as if nothing were converted"),
         )
 
 
@@ -128,14 +126,13 @@ def masked_attention(run: RunEvidence) -> Iterator[Insight]:
     own = [one for one in run.times if _masks(one.operation) or _masks(one.backward_of)]
     share = run.share_of(own)
     if share >= MUCH:
-        yield Insight(
+        yield insight_at(
             "masked-attention",
             "Use is_causal=True or a block mask: this attention reads a tensor as its mask",
             f"attention with an attn_mask takes {percent_text(100 * share)} of the time: a tensor as a mask is read "
             "for each pair of tokens, and what it hides is computed all the same",
-            words("masked-attention", "torch"),
             main_line(own),
-            Gain(HALF * share, run.time_name, "as if the half that a causal mask hides were skipped"),
+            run.gain(HALF * share, "as if the half that a causal mask hides were skipped"),
         )
 
 
@@ -156,15 +153,14 @@ def one_hot_products(run: RunEvidence) -> Iterator[Insight]:
             through = {"aten::_softmax", "aten::sub"} <= beside  # straight: the gradient goes to all classes
             if (size, classes) not in taken or classes < CLASSES or through:
                 break
-            yield Insight(
+            yield insight_at(
                 "one-hot-product",
                 "Pick rows by their index: torch.nn.functional.embedding(index, weight)",
                 f"{taken[size, classes].operation} multiplies a one-hot matrix of {size // classes:,} x {classes:,} "
                 f"({format_quantity(4 * size, 'B')} in FP32), of which each row has one number that is not 0: to make "
                 f"and to multiply it takes {percent_text(100 * share)} of the time",
-                words("one-hot-product", "torch"),
                 place,
-                Gain(share, run.time_name, "all that is done to the one-hot matrix"),
+                run.gain(share, "all that is done to the one-hot matrix"),
             )
             return
 
@@ -210,7 +206,7 @@ def product_order(run: RunEvidence) -> Iterator[Insight]:
             f"{now // then:,} times less to multiply, {format_quantity(left / first.launches, 's')} at least",
             "a @ b @ c multiplies from the left: set brackets, or let torch.linalg.multi_dot choose the order.",
             main_line([first]),
-            Gain(share, run.time_name, "what the other order leaves, by its multiplications and bytes"),
+            run.gain(share, "what the other order leaves, by its multiplications and bytes"),
         )
         return
 
@@ -232,14 +228,13 @@ def evaluated_each_step(run: RunEvidence) -> Iterator[Insight]:
     if share < MOSTLY or not any(product_dims(one) for one in own):
         return
     operation, rows = _rows(own[0].operation)
-    yield Insight(
+    yield insight_at(
         "evaluated-each-step",
         f"Evaluate less often: {rows:,} rows in each step, which trains with {trained[operation]:,}",
         f"forward passes without a backward one take {percent_text(100 * share)} of the time, most of it "
         f"{own[0].operation}: {own[0].launches:,} times in {trace.repeats:,} steps",
-        words("evaluated-each-step", "torch"),
         main_line(own),
-        Gain(share, run.time_name, "as if nothing were evaluated"),
+        run.gain(share, "as if nothing were evaluated"),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from profkit.analysis.insights.evidence import (
     RunEvidence,
+    insight_at,
     instrument_seconds,
     launching_lines,
     main_line,
@@ -28,7 +29,7 @@ from profkit.analysis.insights.gpu_lines import (
     works_on_attention,
 )
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, GpuLine, GpuTrace, Insight, KernelTime, Place
+from profkit.core.types import GpuLine, GpuTrace, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -136,7 +137,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             "Pin the host memory, then copy while kernels run" if pins else "Copy while kernels run",
             evidence,
             f"{pin}{run.in_words(f'overlap.{way}')}",
-            gain=Gain(min(exposed, hidden), run.time_name, _AT_ONCE if both else _BEHIND_KERNELS),
+            gain=run.gain(min(exposed, hidden), _AT_ONCE if both else _BEHIND_KERNELS),
         )
     else:
         where = "to the device" if way == "to" else "back to the host"
@@ -145,7 +146,7 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             f"{'Pin the host memory, and move' if pins else 'Move'} less data {where}",
             f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no more than that",
             f"{pin}{words(f'less.{way}', 'program')}",
-            gain=Gain(exposed, run.time_name, "as if nothing were copied"),
+            gain=run.gain(exposed, "as if nothing were copied"),
         )
 
 
@@ -196,7 +197,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{of_line}{slowed_text}",
         words(name, "program"),
         place,
-        gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
+        gain=run.gain(share, "the time in which the GPU waits for a launch"),
     )
 
 
@@ -237,7 +238,7 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing{meanwhile}",
         words(name, "program"),
         place,
-        gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
+        gain=run.gain(share, "as if the GPU had work in these gaps"),
     )
 
 
@@ -280,7 +281,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         f"of the time: each reads and writes all of its data{part}{lines}",
         words(f"unfused-operations.{known}" if known else "unfused-operations", "torch"),
         place,
-        Gain(share * (1 - left), run.time_name, _ONE_PASS if left else _WITHIN_OTHERS),
+        run.gain(share * (1 - left), _ONE_PASS if left else _WITHIN_OTHERS),
     )
 
 
@@ -303,11 +304,10 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     share, kernels = run.share_of(converting), sum(one.launches for one in converting)
     if share < LEAST or kernels < MANY_LAUNCHES:
         return
-    yield Insight(
+    yield insight_at(
         "repeated-conversions",
         "Convert types once instead of in every step",
         f"{plural(kernels, 'kernel')} that convert to 16 bits or less take {percent_text(100 * share)} of the time",
-        words("repeated-conversions", "torch"),
         main_line(converting),
-        Gain(share, run.time_name, "the time of all conversions"),
+        run.gain(share, "the time of all conversions"),
     )

@@ -20,7 +20,7 @@ from profkit.analysis.insights.evidence import (
 from profkit.analysis.kernel_names.owner import is_matrix_product
 from profkit.analysis.timeline.products import product_share
 from profkit.core.formatting import plural
-from profkit.core.types import Gain, Insight, KernelTime
+from profkit.core.types import Insight, KernelTime
 
 # FP64 instructions per cycle of a multiprocessor over those in FP32, by compute capability (CUDA C++ Programming Guide,
 # table "Throughput of Native Arithmetic Instructions").
@@ -77,7 +77,6 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
             f"Compute in FP32: {'its arguments are float, its arithmetic is double' if floats else 'FP64 is slow'}",
             f"this GPU does 1/{1 / rate:.0f} as much in FP64; the FP64 pipe is busy for {percent_text(busy)} of the "
             f"time, every other unit {'that does not feed it ' if floats else ''}for at most {percent_text(rest)}",
-            words("slow-fp64"),
             bounded_gain(
                 run,
                 kernel,
@@ -108,12 +107,11 @@ def double_precision(run: RunEvidence) -> Iterator[Insight]:
         max(placed or kernels, key=lambda kernel: kernel.share),
         "Compute in float32: these tensors are float64",
         f"kernels for float64 take {percent_text(100 * share)} of the GPU time; its numbers have 8 bytes instead of 4",
-        words("double-precision", "torch"),
-        Gain(
+        run.gain(
             ((share - products) / 2 + products * (1 - 1 / speed)) * run.gpu_share,
-            run.time_name,
             "half the bytes; products as fast as TF32",
         ),
+        change=words("double-precision", "torch"),
     )
 
 
@@ -145,9 +143,9 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
         f"Let FP32 {what}s use the tensor cores (TF32), or use bfloat16",
         f"{plural(len(kernels), what)} in FP32 without tensor cores, {percent_text(100 * share)} of the "
         "GPU time",
-        run.in_words(f"no-tensor-cores{'.convolutions' if convolves else ''}"),
-        Gain(left * run.gpu_share, run.time_name, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
+        run.gain(left * run.gpu_share, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
         ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
+        change=run.in_words(f"no-tensor-cores{'.convolutions' if convolves else ''}"),
     )
 
 
@@ -196,13 +194,11 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
         else f"Pad the dimension of {odd:,} to {padded:,}",
         f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} of which the "
         f"kernels load single elements, since rows are not aligned to 16 bytes{how}",
-        words("unaligned-matrix-product")
+        run.gain(left * run.gpu_share, "these products, until DRAM or the tensor cores limit them"),
+        ("tensor.utilization", "bandwidth.dram.share"),
+        change=words("unaligned-matrix-product")
         if odd is None
         else words("unaligned-matrix-product.known").format(padded=padded),
-        Gain(
-            left * run.gpu_share, run.time_name, "these products, until DRAM or the tensor cores limit them"
-        ),
-        ("tensor.utilization", "bandwidth.dram.share"),
     )
 
 
@@ -256,7 +252,6 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Use an attention kernel made for this GPU (cuDNN, FlashAttention-3)",
             "attention runs in FlashAttention-2, made for GPUs before Hopper",
-            words("old-attention", "torch"),
             bounded_gain(
                 run,
                 kernel,
@@ -265,6 +260,7 @@ def old_attention(run: RunEvidence) -> Iterator[Insight]:
                 (*MEMORY_UNITS, *PIPES),
             ),
             ("tensor.utilization",),
+            change=words("old-attention", "torch"),
         )
 
 
@@ -293,6 +289,5 @@ def debug_build(run: RunEvidence) -> Iterator[Insight]:
         "Compile without -G",
         f"it was compiled for debugging (-G), without optimisation; such kernels have {percent_text(100 * share)} "
         "of the GPU time",
-        words("debug-build"),
-        Gain(share * run.gpu_share, run.time_name, "the whole time of these kernels"),
+        run.gain(share * run.gpu_share, "the whole time of these kernels"),
     )

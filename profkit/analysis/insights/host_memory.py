@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
+from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
@@ -44,11 +44,10 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
         return
     command = run.document.workload.command
     name = re.split(r"[/\\]", command[0])[-1] if command else "the program"
-    yield Insight(
+    yield insight_at(
         "unoptimised-build",
         "Compile with optimisation",
         f"the debug information of {name} says how it was compiled: {options}",
-        words("unoptimised-build", "host"),
         hottest_place(run),
     )
 
@@ -65,14 +64,13 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
     under_way = moved / LINE_BYTES * MEMORY_SECONDS / seconds
     if not ONE_BY_ONE[0] <= under_way <= ONE_BY_ONE[1]:
         return
-    yield Insight(
+    yield insight_at(
         "memory-latency",
         "Let loads from memory not wait for each other",
         f"{under_way:.1f} accesses to memory are under way at a time "
         f"({format_quantity(moved / LINE_BYTES, 'count')} lines in {format_quantity(seconds, 's')}, at about "
         f"{format_quantity(MEMORY_SECONDS, 's')} each), and {percent_text(share)} of the bandwidth is used: each load "
         "waits for the one before",
-        words("memory-latency", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         Gain(
             min(0.95, min(1.0, under_way) * (1 - share / 100)),
@@ -98,12 +96,11 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
     share = misses * MEMORY_SECONDS / UNDER_WAY / seconds
     if share < COSTS:
         return
-    yield Insight(
+    yield insight_at(
         "strided-access",
         "Use all of each cache line: walk memory in order",
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
         f"brings {LINE_BYTES} bytes and uses one element of them, where a walk in order uses all",
-        words("strided-access", "host"),
         hottest_native(run, "DLmr"),
         Gain(
             min(0.9, share) * (1 - ELEMENT_BYTES / LINE_BYTES),
@@ -124,11 +121,10 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
         gain = Gain(
             1 - declared / moved, "the time of an iteration", "until it moves only the bytes that it declares"
         )
-    yield Insight(
+    yield insight_at(
         "memory-bandwidth",
         "Move less data: memory is at its limit",
         f"memory moves {format_quantity(moved, 'B/s')}, {percent_text(share)} of what this machine reaches",
-        words("memory-bandwidth", "host"),
         hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         gain,
     )
@@ -177,12 +173,11 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     if arithmetic < 0.1 or run.values.get("bandwidth.dram.share", 0.0) >= STREAMS:
         return
     left = 1 - (share or 0.0) / 100
-    yield Insight(
+    yield insight_at(
         "scalar-arithmetic",
         "Let the compiler vectorise the arithmetic (SIMD)",
         f"{percent_text(simd)} of the arithmetic instructions are SIMD, and there are {arithmetic:.2f} operations for "
         "each instruction",
-        words("scalar-arithmetic", "host"),
         hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
     )

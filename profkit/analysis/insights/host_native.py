@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence, percent_text, words
+from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
 from profkit.analysis.insights.host_memory import (
     EACH_MISSES,
     MEMORY_SECONDS,
@@ -55,7 +55,6 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
         "allocation",
         "Memory is taken or given back here piece by piece",
         f"a good part of its time is in {called[0].function}",
-        "values side by side in one array (a vector of values, with reserve), an arena, or use the pieces again",
     )
 
 
@@ -75,51 +74,30 @@ def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
         "tree-compare",
         "Keys are looked up in a tree, and compared at each step down",
         f"{100 * share:.0f} % of the samples are in the tree and in {first.function[:60]}",
-        words("tree-compare", "host"),
     )
 
 
 # What is called below a line, and what that says of the line.
 _CALLED = (
-    (
-        _COPIES,
-        "copies",
-        "Memory is copied here",
-        "most of its time is in {name}",
-        "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing; to erase or "
-        "insert within a vector moves all that come after: std::erase_if takes out all at once",
-    ),
+    (_COPIES, "copies", "Memory is copied here", ""),
     (
         _SIZES,
-        "costly-helper",
+        "costly-helper.length",
         "The length of a text is counted here again and again",
-        "most of its time is in {name}, which looks at each sign",
-        "take the length once, before the loop",
+        ", which looks at each sign",
     ),
-    (
-        _ENDS,
-        "costly-helper",
-        "sscanf looks for the end of the whole text at each call",
-        "most of its time is in {name}",
-        "strtol and strtod, which say where they ended; or cut out one line before sscanf",
-    ),
-    (
-        _CLEARS,
-        "clearing",
-        "Memory is cleared here again and again",
-        "most of its time is in {name}",
-        "clear only what was used (keep a list of it), or store the number of the round instead of a flag: what has "
-        "another number counts as clear",
-    ),
+    (_ENDS, "costly-helper.sscanf", "sscanf looks for the end of the whole text at each call", ""),
+    (_CLEARS, "clearing", "Memory is cleared here again and again", ""),
 )
 
 
 def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A line that calls what copies memory, or what counts the signs of a text."""
     name = spot.under.name if spot.under is not None else ""
-    for pattern, rule, title, evidence, change in _CALLED:
+    for pattern, key, title, how in _CALLED:
         if pattern.fullmatch(name):
-            return say(spot, rule, title, evidence.format(name=name), change)
+            evidence, change = f"most of its time is in {name}{how}", words(key, "host")
+            return say(spot, key.partition(".")[0], title, evidence, change=change)
     return None
 
 
@@ -173,8 +151,8 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
         _PART_SAYS[rule],
         f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
         "first time that the program came here",
-        words(f"{rule}.counted", "host"),
         spot.share * share,
+        change=words(f"{rule}.counted", "host"),
     )
 
 
@@ -198,12 +176,11 @@ def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
     share = spinning / libraries.total
     if share < SPINS:
         return
-    yield Insight(
+    yield insight_at(
         "spinning-threads",
         "Use fewer threads",
         f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
         f"keep their processors busy with it",
-        words("spinning-threads", "host"),
         gain=Gain(
             share,
             "the CPU time",
@@ -221,12 +198,11 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
     share = sum(one.own for one in locking) / sampled.total
     if share < LOCKED:
         return
-    yield Insight(
+    yield insight_at(
         "lock-contention",
         "Take locks less often",
         f"{percent_text(100 * share)} of the samples are in taking and giving up locks ({locking[0].function}), by "
         f"{split.thread_count} threads",
-        words("lock-contention", "host"),
         hottest_place(run),
         Gain(share, "the CPU time", "as if locks took none"),
     )

@@ -46,7 +46,6 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
         "polling",
         f"{spot.where.function} sleeps and looks again, until something has happened",
         f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
-        "wait for the event itself: threading.Event.wait, Thread.join, Condition, queue.get, subprocess.wait",
     )
 
 
@@ -61,8 +60,6 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None: 
         "blocked-event-loop",
         f"{name} blocks the event loop: no other task runs meanwhile",
         calls_text(spot),
-        "await what does not block (asyncio.sleep, an asynchronous client), or await "
-        "asyncio.to_thread(function, ...)",
     )
 
 
@@ -78,8 +75,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
             if function
             else "One thing is awaited after the other",
             "the event loop has nothing else to run meanwhile",
-            "start what does not need the result of the other together: asyncio.gather, or a TaskGroup, with a "
-            "semaphore where there are many",
+            change=words("sequential-waits.await", "host"),
         )
     if spot.kind == "network" and calls >= SEVERAL and spot.threads <= 1:
         return say(
@@ -87,8 +83,6 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
             "sequential-waits",
             f"{spot.where.function} waits for the network {count_text(calls)} times, once after the other",
             f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
-            "keep several requests under way (ThreadPoolExecutor.map, an asynchronous client), one session for "
-            "all of them, or one request for many",
             spot.share * (1 - 1 / calls),
         )
     return None
@@ -106,10 +100,8 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         "repeated-sync",
         f"{spot.where.function} waits for the disk {count_text(calls)} times, after each piece",
         calls_text(spot),
-        "one transaction for many rows: commit once at the end, executemany"
-        if commit
-        else "fsync once at the end, or after a group of pieces; write alone leaves it to the system",
         spot.share * (1 - 1 / calls),
+        change=words(f"repeated-sync.{'commit' if commit else 'fsync'}", "host"),
     )
 
 
@@ -135,8 +127,6 @@ def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
         "process-per-item",
         f"{spot.where.function} starts a process {count_text(count)} times and waits for each",
         f"{each} for each process",
-        "do it in this process, pass all items to one process (many tools take several files), or keep one worker "
-        "that is given one item after the other",
         spot.share * (1 - 1 / count),
     )
 
@@ -160,7 +150,7 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
         "lock-held",
         f"{within.name or 'A lock'} is held here, and other threads wait for it",
         f"{waits / (spot.share * sampled.wall):.1f} threads wait in line {within.how} meanwhile",
-        f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
+        change=f"do this outside of the block of line {within.how}, and hold the lock only to read or store the "
         "result; or give each thread data of its own",
     )
 
@@ -187,8 +177,6 @@ def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
         "interpreter-lock",
         f"{count} threads compute in Python, and one of them runs at a time",
         f"{split.threads:.1f} threads ran on average: they wait for the interpreter's lock",
-        "concurrent.futures.ProcessPoolExecutor in place of threads, with large pieces of work; or a library that "
-        "gives up the lock while it computes (numpy, torch), or a free-threaded Python",
         spot.share * (1 - 1 / max(1, min(count, cores))),
     )
 
@@ -218,8 +206,6 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"{percent_text(100 * share)} of the processor time of all processes is spent on pickling and pipes; "
             f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
             "at a time",
-            "give the workers once what does not change (Pool(initializer=...), a global before the fork, "
-            "multiprocessing.shared_memory), and send keys, indices or names of files",
         )
     return say(
         spot,
@@ -227,8 +213,6 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
         "The pool hands over more than it computes",
         f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over work "
         f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
-        "larger pieces: chunksize=1000 of map and imap; indices or names of files instead of data; below a "
-        "millisecond for each item, no pool",
     )
 
 
@@ -247,10 +231,10 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         "calls-in-loop",
         f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
         f"{calls_text(spot)}{loop}",
-        words(
+        spot.share * (1 - 1 / calls),
+        change=words(
             f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
         ),
-        spot.share * (1 - 1 / calls),
     )
 
 
@@ -268,7 +252,6 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
         "small-transfers",
         "Read and write larger blocks",
         f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
-        words("small-transfers", "host"),
     )
 
 
@@ -318,7 +301,6 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
         f"Rank {slow} works in {line.function}, and the other ranks wait for it",
         f"rank {slow} computes {format_quantity(work[slow], 's')}, the others "
         f"{format_quantity(mean, 's')} on average{where}",
-        "give all ranks the same share of this work, do it ahead or in whole arrays, or do it once and broadcast",
     )
 
 

@@ -42,30 +42,15 @@ _TEXTS = (
         "running-sum",
         "A slice is made and gone through again each time",
     ),
-    (
-        re.compile(r"\{\*\*[\w.]+, \w"),
-        "copied-dict",
-        "A whole dict is copied to change a part of it",
-    ),
-    (
-        re.compile(r"\w\[[\w.]+ == [\w.]+\]"),
-        "mask-for-each",
-        "All rows are compared again for each group",
-    ),
+    (re.compile(r"\{\*\*[\w.]+, \w"), "copied-dict", "A whole dict is copied to change a part of it"),
+    (re.compile(r"\w\[[\w.]+ == [\w.]+\]"), "mask-for-each", "All rows are compared again for each group"),
 )
 OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
 _SORTS = re.compile(r"(self\.\w+)\.sort\(|sorted\((self\.\w+)")
-_COSTLY = {
-    "deepcopy": "copy only what changes (dict(state), list(row)), or keep what does not change outside of it",
-    **dict.fromkeys(
-        ("strptime", "_strptime", "_strptime_datetime"),
-        "datetime.fromisoformat where the text is of that form; else take the fields by their places",
-    ),
-    "inspect.stack": "inspect.currentframe, or pass what is wanted as an argument: inspect.stack reads source files",
-    "getframeinfo": "pass what is wanted as an argument: inspect reads source files",
-    "loads": "parse it once and pass the result on; for large texts orjson",
-    "namedtuple": "make the type once, outside of the function",
-}
+# Of convenient functions, and what stands for them instead (`costly-helper.*` of the words).
+_COSTLY = (
+    "deepcopy", "strptime", "_strptime", "_strptime_datetime", "inspect.stack", "getframeinfo", "loads", "namedtuple",
+)  # fmt: skip
 
 Find: TypeAlias = Callable[[RunDocument, HotSpot], "Insight | None"]
 
@@ -80,11 +65,11 @@ def say(
     rule: str,
     title: str,
     evidence: str,
-    change: str,
     share: float | None = None,
     where: Place | None = None,
+    change: str = "",
 ) -> Insight:
-    """An insight on a spot: its share and its source line come first in the evidence."""
+    """An insight on a spot: its share and its source line come first in the evidence. Without a `change` the rule's."""
     text = f"{percent_text(100 * spot.share)} of the time"
     if spot.code is not None and where is None:
         text += f" is in `{spot.code.text}`"
@@ -93,7 +78,7 @@ def say(
         rule,
         title,
         f"{text}: {evidence}" if evidence else text,
-        change,
+        change or words(rule, "host"),
         where or spot.where,
         Gain(min(1.0, won), "the run's time", ""),
     )
@@ -145,7 +130,7 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 + ("do not take from its front" if front else "do not search it each time"),
                 f"{'each moves all that come after' if front else 'each looks at one element after the other'}"
                 + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
-                f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+                change=f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
                 if front
                 else f"a set beside it (known = set({one.name})), or a dict where a value belongs to each; in "
                 "sorted order bisect",
@@ -164,7 +149,7 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
         "linear-search" if is_list else "repeated-work",
         f"{made[0].how} is made for each single search",
         f"all of it is copied{' and then searched' if is_list else ''} each time",
-        f"make it once, before the loop{', as a set' if is_list else ''}",
+        change=f"make it once, before the loop{', as a set' if is_list else ''}",
     )
 
 
@@ -188,7 +173,6 @@ def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:
         "repeated-sort",
         f"{name} is sorted again each time, {count_text(min(counts), 'time')}",
         f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
-        words("repeated-sort", "host"),
     )
 
 
@@ -203,7 +187,6 @@ def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         "object-array",
         f"{name} holds objects of Python: NumPy calls their methods one by one",
         calls_text(spot),
-        words("object-array", "host"),
     )
 
 
@@ -212,9 +195,7 @@ def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa:
     if spot.code is None or (spot.calls or 0) < MANY:
         return None
     found = (one for one in _TEXTS if one[0].search(spot.code.text))
-    return next(
-        (say(spot, rule, title, calls_text(spot), words(rule, "host")) for _, rule, title in found), None
-    )
+    return next((say(spot, rule, title, calls_text(spot)) for _, rule, title in found), None)
 
 
 def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -241,7 +222,7 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             "growing-copy",
             f"{one.name} is copied each time something is added to it",
             f"it is a {held.type}{size}, and all of it is copied to add to it",
-            f"append the parts to a list, and make {one.name} of it once, at the end: "
+            change=f"append the parts to a list, and make {one.name} of it once, at the end: "
             + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
         )
     return None
@@ -267,7 +248,7 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             f"Work on all of {name} at once, not on one element at a time",
             f"{name} is a {kind}, and a loop of Python takes single elements of it; each access costs about a "
             "hundred times what an operation on the whole does for it",
-            words(f"element-wise.{kind.partition('.')[0]}", "host"),
+            change=words(f"element-wise.{kind.partition('.')[0]}", "host"),
         )
     return None
 
@@ -287,9 +268,9 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             f"{spot.where.function} is called with the same arguments again and again",
             f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
             "nothing else than they decides what it gives",
-            f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
-            "step needs",
             where=replace(spot.where, line=int(recursion.how)),
+            change=f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
+            "step needs",
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
@@ -299,8 +280,8 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 "repeated-work",
                 f"{one.name} does the same {count_text(calls)} times",
                 f"its arguments are the same each time; {calls_text(spot)}",
-                f"call {one.name} once, outside of {spot.where.function}, and keep what it gives",
                 spot.share * (1 - 1 / calls),
+                change=f"call {one.name} once, outside of {spot.where.function}, and keep what it gives",
             )
     return None
 
@@ -321,7 +302,6 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             "backtracking",
             "One match of this pattern takes nearly all the time",
             f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
-            words("backtracking", "host"),
         )
     return None
 
@@ -336,7 +316,7 @@ def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     ):
         return None
     title = f"{by_key[known]} costs most of the time here"
-    return say(spot, "costly-helper", title, calls_text(spot), _COSTLY[known])
+    return say(spot, "costly-helper", title, calls_text(spot), change=words(f"costly-helper.{known}", "host"))
 
 
 def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -355,7 +335,6 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         "heavy-imports",
         f"Importing {spot.under.name} takes {percent_text(100 * spot.share)} of the time",
         f"{seconds} in {spot.under.name}; {used}",
-        words("heavy-imports", "host"),
     )
 
 
@@ -377,7 +356,6 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
         "The garbage collector looks through all objects again and again",
         f"it took {percent_text(100 * sampled.collecting / sampled.wall)} of the time, most of it while this place "
         "makes objects",
-        words("garbage-collection", "host"),
         share,
     )
 
@@ -393,7 +371,7 @@ def place_alone(spot: HotSpot) -> Insight:
         "hot-spot",
         f"{name.replace('<locals>.', '')} {does}",
         f"{calls_text(spot)}{called}".lstrip("; "),
-        f"begin here: all other places together are {percent_text(100 * left)} of the time"
+        change=f"begin here: all other places together are {percent_text(100 * left)} of the time"
         if spot.share >= 0.5
         else "no other line of the program takes more",
     )
@@ -413,7 +391,6 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         if asked == 0
         else f"The cache of {cached} hardly ever helps",
         f"it was asked {count_text(asked + kept)} times and had the result {count_text(asked)} times",
-        words("useless-cache", "host"),
     )
 
 
@@ -441,7 +418,6 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
         f"{spot.where.function} raises {kind} about {count_text(int(count))} times",
         f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
         "one and to catch it costs about as much as ten tests",
-        "test first (in, get with a default, isdigit), and leave exceptions for what is rare",
         share,
         replace(spot.where, line=first.line),
     )
