@@ -26,7 +26,7 @@ OWNERS = ("profilers/", "backends/")
 ALLOWED = {
     "core/types/readings.py": "kinds of switches, by which the program turns a tool on and off",
     "runtime/region/": "these switches themselves",
-    "analysis/summaries/metal_readings.py": "the source of readings that Metal's own tables give",
+    "analysis/summaries/metal.py": "the source of readings that Metal's own tables give",
     "cli/profile.py": "help: the values of --tool",
     "cli/reports.py": "help: the reports that can be read",
     "fronts/pytest_plugin.py": "samples that its own workers wrote",

@@ -12,10 +12,8 @@ from functools import partial
 
 from profkit.analysis.insights import (
     gpu_calls,
-    gpu_devices,
     gpu_host,
     gpu_latency,
-    gpu_launch,
     gpu_lines,
     gpu_memory,
     gpu_models,
@@ -61,7 +59,7 @@ RULES: tuple[Rule, ...] = (
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches, of_host=True),
     Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
-    Rule("exposed-communication", gpu_devices.exposed_communication),
+    Rule("exposed-communication", gpu_timeline.exposed_communication),
     Rule("one-hot-product", gpu_models.one_hot_products),
     Rule("product-order", gpu_models.product_order),
     Rule("evaluated-each-step", gpu_models.evaluated_each_step),
@@ -82,7 +80,7 @@ RULES: tuple[Rule, ...] = (
     Rule("no-reuse", gpu_memory.no_reuse),
     Rule("bank-conflicts", gpu_memory.bank_conflicts),
     Rule("register-spills", gpu_memory.register_spills),
-    Rule("small-blocks", gpu_launch.small_blocks),
+    Rule("small-blocks", gpu_latency.small_blocks),
     Rule("waiting-warps", gpu_latency.waiting_warps),
     Rule("indexed-constants", partial(gpu_latency.waiting_warps, rule="indexed-constants")),
     Rule("serial-atomics", gpu_latency.serial_atomics),
@@ -91,9 +89,9 @@ RULES: tuple[Rule, ...] = (
     Rule("device-heap", gpu_latency.device_heap),
     Rule("lone-threads", gpu_latency.lone_threads),
     Rule("divergent-warps", gpu_latency.divergent_warps),
-    Rule("small-grid", gpu_launch.small_grid),
-    Rule("last-wave", gpu_launch.last_wave),
-    Rule("small-kernels", gpu_launch.small_kernels, of_host=True),
+    Rule("small-grid", gpu_latency.small_grid),
+    Rule("last-wave", gpu_latency.last_wave),
+    Rule("small-kernels", gpu_latency.small_kernels, of_host=True),
 )
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.endswith("host_memory"))

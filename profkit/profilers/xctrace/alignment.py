@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.analysis.timeline.origins import merge_intervals
-from profkit.analysis.timeline.spans import Spans, empty_spans, spans_of, union
 from profkit.core.types import Fact
 from profkit.profilers.xctrace.metal_tables import (
     ACTIVE,
@@ -34,6 +33,7 @@ from profkit.profilers.xctrace.metal_tables import (
     UNKNOWN_LATENCY,
     MetalTables,
 )
+from profkit.profilers.xctrace.spans import Spans, empty_spans, spans_of, union
 from profkit.profilers.xctrace.toc import Process, TraceRun, is_same_process, process_label
 from profkit.runtime.region.mps import MARK
 from profkit.runtime.region.record import RegionRecord

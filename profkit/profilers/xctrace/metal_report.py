@@ -11,13 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from profkit.analysis.timeline.spans import (
-    Spans,
-    longest_span,
-    overlap_lengths,
-    spans_of,
-    union,
-)
 from profkit.core.types import (
     Fact,
     Gpu,
@@ -42,6 +35,13 @@ from profkit.profilers.xctrace.metal_tables import (
     CounterSamples,
     MetalTables,
     encoder_name,
+)
+from profkit.profilers.xctrace.spans import (
+    Spans,
+    longest_span,
+    overlap_lengths,
+    spans_of,
+    union,
 )
 from profkit.profilers.xctrace.tables import ExportTable
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from profkit.analysis.timeline.spans import Spans, overlap_lengths, union
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import MetalCounter
+from profkit.profilers.xctrace.spans import Spans, overlap_lengths, union
 from profkit.profilers.xctrace.tables import ExportTable
 from profkit.profilers.xctrace.toc import EXPORT_AGAIN, Process, Value
 

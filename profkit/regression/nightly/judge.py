@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.metrics.catalogue import all_metrics
-from profkit.analysis.targets.yaml_text import read_yaml
+from profkit.analysis.targets.load import read_yaml
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded
 from profkit.core.run_folder import read_run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.metrics.catalogue import all_metrics, metal_counter_names
-from profkit.analysis.summaries.metal_readings import metal_trace_readings
+from profkit.analysis.summaries.metal import metal_trace_readings
 from profkit.core.types import (
     RUN,
     Fact,

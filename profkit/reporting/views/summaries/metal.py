@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.summaries.metal import chip_specification
-from profkit.analysis.summaries.metal_readings import (
+from profkit.analysis.summaries.metal import (
     INTERVALS,
     TOOL,
+    chip_specification,
     idle_causes,
     percent_of,
     window_of,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.timeline.spans import (
+from profkit.profilers.xctrace.spans import (
     Spans,
     longest_span,
     overlap_lengths,
