@@ -230,16 +230,23 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
         yield row
         return
     left = 1.0
+    edges = [edge for edge in profile.hotspots if edge.callee is not None and _is_by(edge, line)]
+    named = {one.name.rpartition(".")[2] for one in line.code.find("call")}
+    named |= {"__enter__", "__exit__"} if line.code.text.startswith("with ") else set()
+    built_in = sum(
+        edge.total or edge.own
+        for edge in edges
+        if edge.callee is not None and not edge.callee.file and _last(edge.callee.function) in named
+    )
     for inner in line.code.into:
-        edges = [
+        called = [
             edge
-            for edge in profile.hotspots
+            for edge in edges
             if edge.callee is not None
-            and _is_by(edge, line)
             and (edge.callee.file, edge.callee.function) == (line.file, inner.function)
         ]
-        taken = max((edge.total or edge.own for edge in edges), default=0.0)
-        part = left * taken / max(taken + own.own, 1e-9)
+        taken = max((edge.total or edge.own for edge in called), default=0.0)
+        part = left * taken / max(taken + own.own + built_in, 1e-9)
         if part < LEAST or taken < own.own * LEAST:
             continue
         left -= part

@@ -114,7 +114,7 @@ _PARTS = {
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
 _OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
-_PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *host_native.PATTERNS)
+_PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *spot_waits.TRANSFERS, *host_native.PATTERNS)
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:

@@ -37,6 +37,8 @@ _TREE = re.compile(r".*(_Rb_tree|BTreeMap|btree::).*")
 _COMPARES = re.compile(r"(__)?(mem|str|strn|strcase|wmem|b)cmp.*|.*basic_string.*compare.*")
 _COPIES = re.compile(r"(__)?(mem(cpy|move)|wmemcpy)\w*")
 _SIZES = re.compile(r"(__)?(strlen|wcslen)\w*")
+_ENDS = re.compile(r"(__)?rawmemchr\w*")  # glibc's sscanf looks for the end of its text with it
+_CLEARS = re.compile(r"(__)?(memset|bzero)\w*")
 
 
 def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -84,7 +86,8 @@ _CALLED = (
         "copies",
         "Memory is copied here",
         "most of its time is in {name}",
-        "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing",
+        "pass a reference or a pointer instead of a value, move instead of copy, reserve before growing; to erase or "
+        "insert within a vector moves all that come after: std::erase_if takes out all at once",
     ),
     (
         _SIZES,
@@ -92,6 +95,21 @@ _CALLED = (
         "The length of a text is counted here again and again",
         "most of its time is in {name}, which looks at each sign",
         "take the length once, before the loop",
+    ),
+    (
+        _ENDS,
+        "costly-helper",
+        "sscanf looks for the end of the whole text at each call",
+        "most of its time is in {name}",
+        "strtol and strtod, which say where they ended; or cut out one line before sscanf",
+    ),
+    (
+        _CLEARS,
+        "clearing",
+        "Memory is cleared here again and again",
+        "most of its time is in {name}",
+        "clear only what was used (keep a list of it), or store the number of the round instead of a flag: what has "
+        "another number counts as clear",
     ),
 )
 

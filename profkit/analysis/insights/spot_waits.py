@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import percent_text
-from profkit.analysis.insights.spots import SEVERAL, called_names, calls_text, count_text, say
+from profkit.analysis.insights.evidence import percent_text, words
+from profkit.analysis.insights.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity
 from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
@@ -26,6 +26,11 @@ _BLOCKING = ("sleep", "network", "child", "file", "sync")
 _PROCESSES = frozenset(
     {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "communicate", "wait", "start"}
 )
+_OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
+_QUERIES = re.compile(
+    r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
+)
+_TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
 def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -227,6 +232,46 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
+def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A query, a request or a file for each item: many calls, each short."""
+    under = spot.under
+    calls = (under.calls if under is not None else None) or spot.calls or 0
+    names = called_names(spot)
+    name = under.name if under is not None and under.name else next(iter(names), "")
+    asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
+    if asked is None or calls < MANY:
+        return None
+    loop = f"; called from {spot.caller}" if spot.caller else ""
+    return say(
+        spot,
+        "calls-in-loop",
+        f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+        f"{calls_text(spot)}{loop}",
+        words(
+            f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
+        ),
+        spot.share * (1 - 1 / calls),
+    )
+
+
+def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """Reads and writes of a few bytes: the kernel is entered for each."""
+    split = document.time_split
+    names = {name.rpartition(".")[2] for name in called_names(spot)}
+    if split is None or not split.io_calls or names.isdisjoint(_TRANSFERS):
+        return None
+    each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
+    if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
+        return None
+    return say(
+        spot,
+        "small-transfers",
+        "Read and write larger blocks",
+        f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
+        words("small-transfers", "host"),
+    )
+
+
 WAITS = (
     lock_held,
     blocked_event_loop,
@@ -237,6 +282,7 @@ WAITS = (
     repeated_sync,
     sequential_waits,
 )
+TRANSFERS = (small_transfers, calls_in_loop)
 
 
 def rank_behind(document: RunDocument) -> Iterator[Insight]:

@@ -30,17 +30,31 @@ EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
-_OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
-_QUERIES = re.compile(
-    r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
-)
 # Functions that give the same for the same text, and their cost is worth keeping what they gave.
 _KEEPABLE = re.compile(
     r"json\.(loads|dumps)|re\.compile|yaml\.\w*load\w*|pickle\.loads|ast\.parse|tomllib\.loads|zlib\.\w+|hashlib\.\w+"
     r"|xml\.\w+\.\w+\.(fromstring|parse)|datetime\.datetime\.strptime|copy\.deepcopy"
 )
-_TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
+_TEXTS = (
+    (
+        re.compile(r"\b(?:sum|max|min|any|all)\(\w[\w.]*\[[^][]*:[^][]*\]\)"),
+        "running-sum",
+        "A slice is made and gone through again each time",
+    ),
+    (
+        re.compile(r"\{\*\*[\w.]+, \w"),
+        "copied-dict",
+        "A whole dict is copied to change a part of it",
+    ),
+    (
+        re.compile(r"\w\[[\w.]+ == [\w.]+\]"),
+        "mask-for-each",
+        "All rows are compared again for each group",
+    ),
+)
+OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
+_SORTS = re.compile(r"(self\.\w+)\.sort\(|sorted\((self\.\w+)")
 _COSTLY = {
     "deepcopy": "copy only what changes (dict(state), list(row)), or keep what does not change outside of it",
     **dict.fromkeys(
@@ -151,6 +165,55 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
         f"{made[0].how} is made for each single search",
         f"all of it is copied{' and then searched' if is_list else ''} each time",
         f"make it once, before the loop{', as a set' if is_list else ''}",
+    )
+
+
+def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A list that stays, and is sorted again with each change."""
+    here = [
+        one
+        for one in document.hot_spots
+        if (one.where.file, one.where.line) == (spot.where.file, spot.where.line)
+    ]
+    sorting = _SORTS.search(spot.code.text) if spot.code is not None else None
+    name = (sorting[1] or sorting[2]) if sorting is not None else ""
+    held = next((one.variables[name] for one in here if name in one.variables), None)
+    counts = [one.calls for one in here if one.calls]
+    if held is None or held.type not in ("list", "dict", "set") or (held.length or 0) < LONG or not counts:
+        return None
+    if min(counts) < MANY:
+        return None
+    return say(
+        spot,
+        "repeated-sort",
+        f"{name} is sorted again each time, {count_text(min(counts), 'time')}",
+        f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
+        words("repeated-sort", "host"),
+    )
+
+
+def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """Arithmetic on an array of NumPy that holds objects of Python."""
+    text = spot.code.text if spot.code is not None else ""
+    name = next((name for name, one in spot.variables.items() if one.type == OBJECTS and name in text), None)
+    if name is None:
+        return None
+    return say(
+        spot,
+        "object-array",
+        f"{name} holds objects of Python: NumPy calls their methods one by one",
+        calls_text(spot),
+        words("object-array", "host"),
+    )
+
+
+def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
+    if spot.code is None or (spot.calls or 0) < MANY:
+        return None
+    found = (one for one in _TEXTS if one[0].search(spot.code.text))
+    return next(
+        (say(spot, rule, title, calls_text(spot), words(rule, "host")) for _, rule, title in found), None
     )
 
 
@@ -277,28 +340,6 @@ def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return say(spot, "costly-helper", title, calls_text(spot), _COSTLY[known])
 
 
-def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A query, a request or a file for each item: many calls, each short."""
-    under = spot.under
-    calls = (under.calls if under is not None else None) or spot.calls or 0
-    names = called_names(spot)
-    name = under.name if under is not None and under.name else next(iter(names), "")
-    asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
-    if asked is None or calls < MANY:
-        return None
-    loop = f"; called from {spot.caller}" if spot.caller else ""
-    return say(
-        spot,
-        "calls-in-loop",
-        f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
-        f"{calls_text(spot)}{loop}",
-        words(
-            f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
-        ),
-        spot.share * (1 - 1 / calls),
-    )
-
-
 def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """The import that takes most of the time, where nothing of it is used, or where it is nearly all."""
     if spot.kind != "import" or spot.under is None:
@@ -321,24 +362,6 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 def _is_unused(spot: HotSpot) -> bool:
     return spot.code is not None and any(one.how == "unused" for one in spot.code.find("import"))
-
-
-def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """Reads and writes of a few bytes: the kernel is entered for each."""
-    split = document.time_split
-    names = {name.rpartition(".")[2] for name in called_names(spot)}
-    if split is None or not split.io_calls or names.isdisjoint(_TRANSFERS):
-        return None
-    each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
-    if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
-        return None
-    return say(
-        spot,
-        "small-transfers",
-        "Read and write larger blocks",
-        f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
-        words("small-transfers", "host"),
-    )
 
 
 def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -432,12 +455,13 @@ PATTERNS: tuple[Find, ...] = (
     linear_search,
     made_for_search,
     growing_copy,
+    object_array,
+    repeated_sort,
+    known_text,
     element_wise,
     backtracking,
     repeated_work,
-    small_transfers,
     costly_helper,
-    calls_in_loop,
     unused_import,
 )
 

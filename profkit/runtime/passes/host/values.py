@@ -22,6 +22,7 @@ CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variabl
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections")  # modules whose types say something
+ARRAY, OBJECTS = "numpy.ndarray", "numpy.ndarray of objects"
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _LONGEST = 1000  # signs of a text that is told apart by its content
 
@@ -68,6 +69,8 @@ class FunctionValues:
             if module not in _TOLD:
                 return
             told, length = f"{module}.{kind.__name__}", -1
+            if told == ARRAY and value.dtype.hasobject:  # type: ignore[attr-defined]
+                told = OBJECTS
         before = self.types.get(name)
         if before is not None and before[0] == told:
             before[1] = max(length, before[1])  # type: ignore[call-overload]
