@@ -100,6 +100,13 @@ def test_a_search_is_one_in_a_long_list_only(variables: dict[str, Variable], rul
     assert first(run(line(3, 0.9, Construct("contains", "seen"), variables=variables))).rule == rule
 
 
+def test_a_number_of_something_that_nobody_saw_is_not_said_to_be_of_an_array() -> None:
+    arrays = {"data": Variable("numpy.ndarray", 5000)}
+    named, unnamed = Construct("element", "loss", "item"), Construct("element", "", "item")
+    assert first(run(line(3, 0.9, named, loop=2, variables=arrays))).rule == "hot-spot"
+    assert first(run(line(3, 0.9, unnamed, loop=2, variables=arrays))).rule == "element-wise"
+
+
 @pytest.mark.parametrize(
     ("kind", "rule"),
     [("numpy.ndarray", "element-wise"), ("torch.Tensor", "element-wise"), ("dict", "hot-spot")],

@@ -237,10 +237,11 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         held = spot.variables.get(one.name)
         kind = held.type if held is not None else ""
         known = kind.startswith(_ARRAYS) and (one.how != "['']" or kind == "pandas.Series")
-        item = one.how == "item" and any(v.type.startswith(_ARRAYS) for v in spot.variables.values())
-        if not known and not item:
+        item = one.how == "item" and not one.name
+        arrays = (n for n, v in spot.variables.items() if item and v.type.startswith(_ARRAYS))
+        name = one.name if known else next(arrays, "")
+        if not name:
             continue
-        name = one.name or next(n for n, v in spot.variables.items() if v.type.startswith(_ARRAYS))
         kind = spot.variables[name].type
         return say(
             spot,

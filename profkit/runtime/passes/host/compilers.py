@@ -121,7 +121,7 @@ class JaxCompiler:
                 frame = frame.f_back
             file, name = os.path.abspath(frame.f_code.co_filename), str(about.get("fun_name", ""))
             place = (file, frame.f_lineno, frame.f_code.co_name, name)
-            self._compiled.setdefault(place, []).append(seconds)
+            self._compiled.setdefault(place, []).append(float(seconds))
 
     def finish(self) -> None:
         """The process ends: lines that had the same function compiled again, and those that kernels stand for."""
