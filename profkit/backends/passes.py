@@ -175,11 +175,7 @@ class TimingPass(Pass):
         """Nothing needs to be known for it."""
         context = self.context
         directive = Directive(
-            "timing",
-            "",
-            self._switch,
-            precision=context.precision,
-            budget=context.sampling,
+            "timing", "", self._switch, precision=context.precision, budget=context.sampling
         )
         names = [f"timing-{number}" for number in range(1, self._processes + 1)]
         steps = tuple(

@@ -14,8 +14,6 @@ from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.analysis.summaries import compose
-from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
-from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
 from profkit.analysis.targets.kernels import evaluate_run
 from profkit.analysis.targets.load import load_targets
 from profkit.analysis.targets.target import Target
@@ -202,9 +200,6 @@ def targets_for(
 def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
     """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
     enriched = _with_repetition(enrich_document(document))
-    kernels = document.trace is not None or any(r.scope.kind == "kernel" for r in document.readings)
-    if kernels and backend_named(document.backend).per_kernel:
-        enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
     count = backend_named(document.backend).tool_lines.count
     verdicts = evaluate_run(summarized, targets, count)
@@ -253,12 +248,3 @@ def enrich_document(document: RunDocument) -> RunDocument:
 def summarize_document(document: RunDocument) -> tuple[Summary, ...]:
     """One summary for each concern of an enriched document."""
     return compose.summarize(document, backend_named(document.backend))
-
-
-def _with_kernel_classes(document: RunDocument) -> RunDocument:
-    """The document with its kernels' doubtful readings marked, and with what limits each kernel."""
-    sound = check_consistency(document)
-    sound = replace(sound, readings=weigh_coalescing(sound))
-    classes = classify_bottlenecks(sound)
-    others = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
-    return replace(sound, kernels=classes, readings=(*others, *busiest_readings(classes)))

@@ -108,9 +108,11 @@ def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
         timeline = trace_readings(document.trace, lines)
         document = add_readings(document, (*timeline, *mfu_readings(document.trace, document.gpus)))
     document = check_consistency(document)
+    document = replace(document, readings=weigh_coalescing(document))
     document = add_readings(document, [r for row in kernel_rows(document) for r in kernel_roofline(row)])
     bottlenecks = classify_bottlenecks(document)
-    return add_readings(replace(document, kernels=bottlenecks), busiest_readings(bottlenecks))
+    others = (reading for reading in document.readings if reading.metric != "throughput.busiest")
+    return replace(document, kernels=bottlenecks, readings=(*others, *busiest_readings(bottlenecks)))
 
 
 # What only counters tell, by the concern it belongs to: without them the run says why.

@@ -262,12 +262,9 @@ def _compiled_again(file: Any, line: Any, function: Any, reason: Any, count: Any
     return Hotspot(str(function), float(count), took, int(count), str(file), int(line), str(reason))
 
 
-def _compiled_by_jax(file: Any, line: Any, function: Any, name: Any, count: Any, each: Any) -> Hotspot:
+def _compiled_by_jax(*row: Any) -> Hotspot:
     """A function that JAX compiled again, by its name, and the seconds that it took."""
-    took = float(count * each)
-    return Hotspot(
-        str(function), float(count), took, int(count), str(file), int(line), str(name), counters={"jax": 1.0}
-    )
+    return replace(_compiled_again(*row), counters={"jax": 1.0})
 
 
 def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> Hotspot:
