@@ -132,14 +132,14 @@ class KernelEvidence:
         """The readings behind a conclusion, those that there are."""
         return tuple(self.row.readings[name] for name in metrics if name in self.values)
 
-    def stall_share(self, reason: str) -> float | None:
-        """Share (0..1) of the time between two instructions of a warp that it waits for `reason`; None: not counted.
+    def stall_share(self, *reasons: str) -> float:
+        """Share (0..1) of the time between two instructions of a warp that it waits for these; 0: none was counted.
 
         All stall reasons together, the issue itself included, are that time.
         """
         stalls = {name: value for name, value in self.values.items() if name.startswith("stall.")}
         total = sum(stalls.values())
-        return stalls.get(f"stall.{reason}", 0.0) / total if total > 0 else None
+        return sum(stalls.get(f"stall.{reason}", 0.0) for reason in reasons) / total if total > 0 else 0.0
 
 
 def file_name(file: str) -> str:

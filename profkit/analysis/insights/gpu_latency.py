@@ -19,12 +19,11 @@ from profkit.analysis.insights.evidence import (
 )
 from profkit.analysis.insights.gpu_memory import local_share, scatters_stores
 from profkit.analysis.kernel_names.owner import OWN_CODE
-from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
+from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, SATURATED, filled_share
 from profkit.analysis.summaries.kernels import stalls
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import GpuLine, Insight, KernelInstruction
 
-SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
 ALWAYS, LITTLE = 90.0, 10.0  # % of the time that a slice works, and of the peak of L2 and DRAM meanwhile
 UNEVEN = 70.0  # % of the busiest slice's work that the average one has
@@ -48,7 +47,7 @@ def waiting_warps(run: RunEvidence, rule: str = "waiting-warps") -> Iterator[Ins
         unsaturated = kernel.bound in ("dram", "l2") and (kernel.busiest or 100.0) < SATURATED
         if not (kernel.bound == "latency" or unsaturated) or kernel.owner not in ("user", "inductor", "cub"):
             continue
-        waits = {name: kernel.stall_share(name) or 0.0 for name, stall in stalls().items() if stall.title}
+        waits = {name: kernel.stall_share(name) for name, stall in stalls().items() if stall.title}
         reason = max(waits, key=lambda name: waits[name])
         busiest = kernel.busiest or 0.0
         if waits[reason] < LEAST or _serial_atomics(kernel) or _crowded_slices(kernel):
@@ -136,7 +135,7 @@ def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
     for kernel in run.kernels:
         if kernel.owner != "user" or not _serial_atomics(kernel):
             continue
-        drain, seconds = kernel.stall_share("drain") or 0.0, _atomic_seconds(kernel)
+        drain, seconds = kernel.stall_share("drain"), _atomic_seconds(kernel)
         signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
         if not signs and _queues_at_slice(kernel):
             busiest, moved = kernel.values["l2.busiest_slice"], kernel.values["bandwidth.l2.share"]
@@ -172,7 +171,7 @@ def _serial_atomics(kernel: KernelEvidence) -> bool:
     stores = kernel.counters.get("smsp__sass_inst_executed_op_global_st.sum")
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
-    waits = (kernel.stall_share("drain") or 0.0) >= LEAST
+    waits = kernel.stall_share("drain") >= LEAST
     queues = _queues_at_slice(kernel)
     few = (stores == 0 and (waits or queues)) or (queues and _atomic_seconds(kernel) > LONG)
     return kernel.bound == "latency" and few
@@ -192,7 +191,7 @@ def _atomic_seconds(kernel: KernelEvidence) -> float:
     if copies or not accesses or rest < MANY_ATOMICS * moved:
         return 0.0
     reasons = ("long_scoreboard", "lg_throttle", "membar", "drain")
-    waits = sum(kernel.stall_share(one) or 0.0 for one in reasons) * values("time.kernel", 0.0)
+    waits = kernel.stall_share(*reasons) * values("time.kernel", 0.0)
     warps = count("device__attribute_max_warps_per_multiprocessor", 0.0) * values("occupancy.achieved", 0.0)
     return waits * warps / 100 * values("launch.multiprocessors", 0.0) / (accesses + rest / 8)
 

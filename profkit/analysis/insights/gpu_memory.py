@@ -16,6 +16,7 @@ from profkit.analysis.insights.evidence import (
     words,
 )
 from profkit.analysis.kernel_names.owner import OWN_CODE
+from profkit.analysis.summaries.bottlenecks import SATURATED
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
@@ -27,7 +28,6 @@ REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
 MANY_REGISTERS = 32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
-SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 
 
 def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
@@ -85,8 +85,8 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
             "the time shrinks with the sectors at most as much as these do",
         )
     reasons = ("long_scoreboard", "lg_throttle", *(("drain",) if scatters_stores(kernel) else ()))
-    waiting = sum(kernel.stall_share(reason) or 0.0 for reason in reasons)
-    waiting *= 1.0 - (local_share(kernel) or 0.0)  # the rest waits for local memory
+    # the rest waits for local memory
+    waiting = kernel.stall_share(*reasons) * (1.0 - (local_share(kernel) or 0.0))
     if kernel.bound == "latency" and waiting >= 0.3:
         return (
             f"its warps wait for memory for {percent_text(100 * waiting)} of the time",
@@ -179,7 +179,7 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
         share = kernel.values.get("shared.bank_conflicts.share", 0.0)
         if share < 10 or kernel.owner not in ("user", "inductor", "cub"):
             continue
-        waiting = sum(kernel.stall_share(reason) or 0.0 for reason in ("short_scoreboard", "mio_throttle"))
+        waiting = kernel.stall_share("short_scoreboard", "mio_throttle")
         limiting = kernel.bound in ("shared", "l1")
         if not limiting and waiting < 0.2:
             continue
@@ -211,10 +211,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             kernel.bound in ("tensor", "fp32", "fp64") and (kernel.busiest or 0.0) > SATURATED
         ):
             continue
-        waiting = sum(
-            kernel.stall_share(reason) or 0.0
-            for reason in ("long_scoreboard", "lg_throttle", "short_scoreboard")
-        )
+        waiting = kernel.stall_share("long_scoreboard", "lg_throttle", "short_scoreboard")
         local = local_share(kernel)
         if local is not None and kernel.bound in ("l1", "l2", "dram"):
             part, why = local, "the time shrinks with the sectors at most as much as these do"
