@@ -234,7 +234,7 @@ def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
     named = {one.name.rpartition(".")[2] for one in line.code.find("call")}
     named |= {"__enter__", "__exit__"} if line.code.text.startswith("with ") else set()
     built_in = sum(
-        edge.total or edge.own
+        edge.own
         for edge in edges
         if edge.callee is not None and not edge.callee.file and _last(edge.callee.function) in named
     )

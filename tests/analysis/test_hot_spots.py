@@ -16,6 +16,7 @@ from profkit.core.types import (
     Fact,
     Frame,
     Hotspot,
+    InnerCode,
     Insight,
     LineCode,
     LineSamples,
@@ -60,6 +61,29 @@ def test_shares_add_up_to_one_with_the_rest() -> None:
     document = run(line(3, 0.5), line(9, 0.2, own=0.0))
     assert sum(spot.share for spot in document.hot_spots) == pytest.approx(1.0)
     assert [spot.kind for spot in document.hot_spots] == ["python", "library", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("built_in", "own", "share"),
+    [("<built-in method io.open>", 6.0, 0.2), ("<built-in method builtins.sum>", 0.1, 2 / 3)],
+)
+def test_a_line_shares_its_time_with_the_function_it_calls_less_its_own_calls_into_c(
+    built_in: str, own: float, share: float
+) -> None:
+    """`with open(self.path())`, and `sum(each(x) for x in xs)`, whose sum takes all that the function does."""
+    inner = InnerCode("path", 20, LineCode("return a + b", None, ()))
+    called = Construct("call", "open"), Construct("call", "sum")
+    code = LineCode("sum(open(path()))", 3, called, (inner,))
+    edges = (
+        Hotspot("work", own, 8.0, 9, "/app/work.py", 4, callee=Frame(built_in, "built-in")),
+        Hotspot("work", 2.0, 2.0, 9, "/app/work.py", 4, callee=Frame("path", None, "/app/work.py", 20)),
+    )
+    profiles = (
+        Profile("", "s", 9.0, edges, "program-calls"),
+        Profile("", "s", 9.0, (Hotspot("work", 1.0, 9.0, 9, "/app/work.py", 3),), "own-time"),
+    )
+    shares = {one.where.line: one.share for one in run(line(4, 1.0, code=code), profiles=profiles).hot_spots}
+    assert shares[20] == pytest.approx(share, abs=0.03)
 
 
 def test_waiting_for_workers_is_the_time_of_what_they_do() -> None:
