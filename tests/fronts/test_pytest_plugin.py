@@ -44,7 +44,7 @@ def test_database(database):
 
 def test_unique():
     for _ in range(5):
-        assert len(unique([str(number) for number in range(1500)])) == 1500
+        assert len(unique([str(number) for number in range(4000)])) == 4000
 
 
 def test_wrong():
