@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 
 import torch
@@ -20,6 +21,9 @@ from profkit.kernels.operations.in_float64 import flat_tensors
 NOISE = 1 / 8  # the largest share
 POOL = 1 << 21  # random numbers at most, of which each tensor takes some from a random place
 FEWEST = 1 << 16  # of them: two places are seldom the same
+TRIES = (
+    4  # to change a result: a tensor of n numbers has n - 1 other orders by rolling, and may get one twice
+)
 RENEWED = 256  # of them, each time: nobody learns the pool
 
 
@@ -165,20 +169,19 @@ def choose_values(
     best, most = None, 0
     for strong in (False, True):
         values = FreshValues(encoder, recipe, strong=strong)
-        try:
-            first, second = (run(_written(values, encoder)) for _ in range(2))
-        except Exception:  # PyTorch's own, for values that it does not take
-            continue
-        changed = [
-            (one, other)
-            for one, other in zip(first, second, strict=False)
-            if one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num())
-        ]
-        if len(changed) > most:
-            best, most = values, len(changed)
-        if most == len(first):
-            break
+        with suppress(Exception):  # PyTorch's own, for values that it does not take
+            first = run(_written(values, encoder))
+            for _ in range(TRIES):
+                changed = sum(map(_differs, first, run(_written(values, encoder))))
+                if changed > most:
+                    best, most = values, changed
+                if most == len(first):
+                    return best
     return best
+
+
+def _differs(one: Tensor, other: Tensor) -> bool:
+    return one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
 def _written(values: FreshValues, encoder: Encoder) -> list[Tensor]:
