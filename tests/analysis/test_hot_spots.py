@@ -302,3 +302,11 @@ def test_counts_of_a_simulated_part_say_what_its_time_goes_to(
     assert (found.rule, found.where.line) == (rule, 7)
     assert found.gain is not None
     assert found.gain.at_most <= 0.91
+
+
+@pytest.mark.parametrize(("kind", "rule"), [("numpy.ndarray", "mask-for-each"), ("tuple", "hot-spot")])
+def test_a_comparison_as_an_index_is_a_mask_only_of_an_array(kind: str, rule: str) -> None:
+    code = LineCode("return amounts[shops == shop]", None, ())
+    spot = line(3, 0.9, code=code, variables={"amounts": Variable(kind, None)})
+    counted = Hotspot("work", 0.9, 0.9, 5000, "/app/work.py", 1)
+    assert first(run(spot, profiles=(Profile("", "s", 0.9, (counted,), "own-time"),))).rule == rule

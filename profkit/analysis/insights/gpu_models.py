@@ -87,13 +87,14 @@ def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     if share < MUCH:
         return
     rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
+    fewest = min(tables[table] / int(table.split(",")[0]) for table in large)
     yield insight_at(
         "dense-gradient",
         "Use sparse gradients for the embedding: all its rows are worked on in each step",
         f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
         f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
         main_line(own),
-        run.gain(share * (1 - 1 / SPARSE), "as if only these rows were worked on"),
+        run.gain(share * (1 - fewest), "as if only these rows were worked on"),
     )
 
 

@@ -86,8 +86,8 @@ _CALLED = (
         "The length of a text is counted here again and again",
         ", which looks at each sign",
     ),
-    (_ENDS, "costly-helper.sscanf", "sscanf looks for the end of the whole text at each call", ""),
-    (_CLEARS, "clearing", "Memory is cleared here again and again", ""),
+    (_ENDS, "costly-helper.sscanf", "The end of a whole text is looked for at each call", ""),
+    (_CLEARS, "clearing", "Memory is cleared here", ""),
 )
 
 

@@ -38,9 +38,9 @@ _KEEPABLE = re.compile(
 )
 _TEXTS = (
     (
-        re.compile(r"\b(?:sum|max|min|any|all)\(\w[\w.]*\[[^][]*:[^][]*\]\)"),
+        re.compile(r"\bsum\(\w[\w.]*\[[^][]*:[^][]*\]\)"),
         "running-sum",
-        "A slice is made and gone through again each time",
+        "A slice is made and summed in each call",
     ),
     (re.compile(r"\{\*\*[\w.]+, \w"), "copied-dict", "A whole dict is copied to change a part of it"),
     (re.compile(r"\w\[[\w.]+ == [\w.]+\]"), "mask-for-each", "All rows are compared again for each group"),
@@ -194,8 +194,12 @@ def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa:
     """A line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
     if spot.code is None or (spot.calls or 0) < MANY:
         return None
-    found = (one for one in _TEXTS if one[0].search(spot.code.text))
-    return next((say(spot, rule, title, calls_text(spot)) for _, rule, title in found), None)
+    library = (spot.under.library if spot.under is not None else None) or ""
+    arrays = "multiarray" in library or any(one.type.startswith(_ARRAYS) for one in spot.variables.values())
+    for pattern, rule, title in _TEXTS:
+        if pattern.search(spot.code.text) and (arrays or rule != "mask-for-each"):
+            return say(spot, rule, title, calls_text(spot))
+    return None
 
 
 def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
