@@ -1,5 +1,7 @@
 """Tries the readers with damaged and made-up files: `python -m tests.fuzz --seconds 600 [--target NAME] [--seed N]`.
 
+`--inputs 100000` bounds how many are tried instead of the time.
+
 Every input that fails lies in tests/fuzz/corpus/TARGET afterwards, where the tests read it again. Ends with 1 where
 one failed.
 """
@@ -80,8 +82,10 @@ def failure_of(
         return False, f"{type(error).__name__} at {place}"
 
 
-def try_inputs(target: Target, seconds: float, seed: int) -> tuple[int, dict[str, bytes]]:
-    """Try made-up inputs: how many, and by its place each failure."""
+def try_inputs(
+    target: Target, seconds: float, seed: int, most: int | None = None
+) -> tuple[int, dict[str, bytes]]:
+    """Try made-up inputs for so many seconds, or until there were `most`: how many, and by its place each failure."""
     inputs, failures, end = 0, dict[str, bytes](), time.monotonic() + seconds
     seeds, by = tuple(target.seeds()), random.Random(f"{target.name} {seed}")
     pool = list(seeds)
@@ -91,7 +95,7 @@ def try_inputs(target: Target, seconds: float, seed: int) -> tuple[int, dict[str
             for depth in range(SHOW + 1):
                 with contextlib.suppress(Exception), bounded(data):
                     target.try_input(data, work, depth)
-        while not inputs or time.monotonic() < end:
+        while not inputs or (time.monotonic() < end if most is None else inputs < most):
             data = mutate.several(target.mutate, by.choice(seeds if by.random() < 0.5 else pool), by, seeds)
             was_read, failure = failure_of(target, data, work)
             inputs += 1
@@ -108,6 +112,7 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=600.0, help="for all targets together (default: 600)"
     )
+    parser.add_argument("--inputs", type=int, help="for all targets together, however long they take")
     parser.add_argument(
         "--target", action="append", choices=list(TARGETS), help="only this one; may be repeated"
     )
@@ -119,17 +124,26 @@ def main() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     names = options.target or list(TARGETS)
     print(f"seed {seed}", flush=True)
-    failed, start = 0, time.monotonic()
+    failed, tried, start = 0, 0, time.monotonic()
     for number, name in enumerate(names):
+        others = len(names) - number
         left = options.seconds - (time.monotonic() - start)
-        inputs, failures = try_inputs(TARGETS[name], left / (len(names) - number), seed)
-        failed += len(failures)
-        print(f"{name:15} {inputs:8} inputs, {len(failures)} failed", flush=True)
+        most = None if options.inputs is None else max(1, (options.inputs - tried) // others)
+        begun = time.monotonic()
+        inputs, failures = try_inputs(TARGETS[name], left / others, seed, most)
+        failed, tried = failed + len(failures), tried + inputs
+        hung = sum(failure.startswith("TooSlow") for failure in failures)
+        print(
+            f"{name:15} {inputs:8} inputs, {len(failures)} failed, {hung} of them without an end, "
+            f"{time.monotonic() - begun:.0f} s",
+            flush=True,
+        )
         for failure, data in failures.items():
             path = options.corpus / name / hashlib.sha256(data).hexdigest()[:16]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             print(f"    {failure}: {path} ({len(data)} bytes)", flush=True)
+    print(f"{'all':15} {tried:8} inputs, {failed} failed, {time.monotonic() - start:.0f} s", flush=True)
     return 1 if failed else 0
 
 
