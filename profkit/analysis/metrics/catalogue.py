@@ -10,14 +10,16 @@ from typing import Any
 
 from profkit.core.errors import UsageError
 from profkit.core.tables import load_yaml
-from profkit.core.types import Direction
+from profkit.core.types import Direction, Fact
 
 
 @dataclass(frozen=True)
 class MetricInfo:
     """What a metric is. `least` and `most` bound what is possible at all, in `unit`; None is unbounded.
 
-    A derived value outside of its bounds is a fault of the measurement and never a fact.
+    A derived value outside of its bounds is a fault of the measurement and never a fact. `inputs` says that it then is
+    one of the counters themselves: no core has such a clock. Where one event is counted that is no part of another, a
+    share of more than all says nothing against either.
     """
 
     name: str
@@ -27,12 +29,31 @@ class MetricInfo:
     meaning: str
     least: float | None = None
     most: float | None = None
+    inputs: bool = False
+
+
+# What no value of a unit can exceed, where the metric has no bound of its own. Counters have 64 bits, and -1 is the
+# largest number of them; a machine that ran for three years without a pause has a hundred million seconds behind it.
+_ROOFS = {"count": 2.0**63, "B": 2.0**63, "s": 1e8}
 
 
 @lru_cache(maxsize=1)
 def _catalogue() -> Mapping[str, MetricInfo]:
     rows = load_yaml(Path(__file__).with_name("catalogue.yaml"))
-    return {name: MetricInfo(name, **row) for name, row in rows.items()}
+    return {name: MetricInfo(name, **{"most": _ROOFS.get(row["unit"]), **row}) for name, row in rows.items()}
+
+
+def impossible(info: MetricInfo, value: float) -> Fact | None:
+    """Why the metric cannot have this value; None where it can."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return Fact("not-a-number")
+    # A ratio of two counters that stop a moment apart may pass its bound by a hair.
+    slack = 0.001 * abs(info.most) if info.most else 0.0
+    if info.most is not None and value > info.most + slack:
+        return Fact.of("more-than", value=value, limit=info.most, unit=info.unit)
+    if info.least is not None and value < info.least - slack:
+        return Fact.of("less-than", value=value, limit=info.least, unit=info.unit)
+    return None
 
 
 def all_metrics() -> tuple[MetricInfo, ...]:

@@ -6,10 +6,11 @@ is unavailable with the names of the counters and what was wrong with each.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.metrics.catalogue import MetricInfo, metric
+from profkit.analysis.metrics.catalogue import MetricInfo, impossible, metric
 from profkit.analysis.metrics.formula import Formula, Sum
 from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.core.formatting import joined
@@ -36,6 +37,12 @@ _BASE_UNITS: Mapping[str, float] = {
     "MB": 1e6,
     "GB": 1e9,
 }
+# Units that are base units, or that no formula turns into another. One that is neither may mean anything.
+_PLAIN_UNITS = re.compile(
+    r"(|%|B|bytes?|Bytes|J|Joules|hz|Hz|SM|(cluster|register|thread|block|warp|inst|branch|sector|request|cycle|pass|byte)"
+    r"(/(thread|block|s|cycle))?)"
+)
+_MOST = 2.0**63  # counters have 64 bits, and the largest number of them is what -1 looks like
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ def derive(
         drift=drift,
     )
     scopes: dict[Scope, list[Counter]] = {}
-    for counter in counters:
+    for counter in map(_as_counted, counters):
         scopes.setdefault(counter.scope, []).append(counter)
     if not scopes:
         scopes[RUN] = []
@@ -85,6 +92,20 @@ def derive(
     for scope, members in scopes.items():
         readings += _one_scope(members, scope, facts)
     return tuple(readings)
+
+
+def _as_counted(counter: Counter) -> Counter:
+    """The counter, without its value where nothing can have been counted so."""
+    value, fault = counter.value, None
+    if value is None:
+        return counter
+    if counter.unit not in _BASE_UNITS and _PLAIN_UNITS.fullmatch(counter.unit) is None:
+        fault = Fact.of("unit-unknown", unit=counter.unit[:40])
+    elif value >= _MOST:
+        fault = Fact.of("beyond-64-bits", value=value)
+    elif value < 0:
+        fault = Fact.of("less-than", value=value, limit=0.0, unit=counter.unit)
+    return counter if fault is None else replace(counter, value=None, state="not-counted", reason=fault)
 
 
 def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
@@ -141,14 +162,34 @@ def _index(members: Iterable[Counter], table: FormulaTable) -> dict[str, Counter
 
 def _all_metrics(index: Mapping[str, Counter], scope: Scope, facts: _Facts) -> list[Reading]:
     table = facts.table
-    readings = [
-        _reading(metric(name), ways, index, scope, facts)
+    asked = {
+        name: ways
         for name, ways in table.formulas.items()
         if name not in table.optional or _collected(ways, index, table)
-    ]
+    }
+    index = _doubted(asked, index, scope, facts)
+    readings = [_reading(metric(name), ways, index, scope, facts) for name, ways in asked.items()]
     for name, code in table.absent.items():
         readings.append(_unavailable(metric(name), Fact(code), scope=scope, facts=facts))
     return readings
+
+
+def _doubted(
+    asked: Mapping[str, Sequence[Formula]], index: Mapping[str, Counter], scope: Scope, facts: _Facts
+) -> Mapping[str, Counter]:
+    """The counters, in doubt where what follows from them says that one of them cannot be (`MetricInfo.inputs`)."""
+    doubted = dict(index)
+    for name, ways in asked.items():
+        if not metric(name).inputs:
+            continue
+        reading = _reading(metric(name), ways, index, scope, facts)
+        if reading.reason is None or reading.reason.code not in ("more-than", "less-than"):
+            continue
+        why = Fact.of("not-together", reading.reason, metric=name)
+        for counter in (reading.source.counter or "").split(", "):
+            counted = index[facts.table.resolve(counter)]
+            doubted[facts.table.resolve(counter)] = replace(counted, doubt=counted.doubt or why)
+    return doubted
 
 
 def _reading(
@@ -175,8 +216,9 @@ def _reading(
         if under == 0:
             return _unavailable(info, _zero(best, best.under), best, scope=scope, facts=facts)
         value = over / under
-    if (fault := _impossible(info, value)) is not None:
+    if (fault := impossible(info, value)) is not None:
         return _unavailable(info, fault, best, scope=scope, facts=facts)
+    used = [index[facts.table.resolve(name)] for name in best.names]
     share = _share(best, index, facts.table)
     quality, remark = _quality(best, share, facts)
     return Reading(
@@ -187,7 +229,8 @@ def _reading(
         scope=scope,
         source=_source(best, facts),
         reason=together(Fact(best.note) if best.note else None, remark),
-        share=share if any(index[facts.table.resolve(n)].share is not None for n in best.names) else None,
+        share=share if any(counter.share is not None for counter in used) else None,
+        doubt=next((counter.doubt for counter in used if counter.doubt is not None), None),
     )
 
 
@@ -200,18 +243,6 @@ def _quality(way: Formula, share: float, facts: _Facts) -> tuple[Quality, Fact |
     if drift >= DRIFT_LIMIT and (not in_one_group or sum(names <= group for group in facts.groups) > 1):
         return "estimated", Fact.of("unstable-runs", drift=drift)
     return way.quality or facts.table.quality, None if in_one_group else Fact("different-runs")
-
-
-def _impossible(info: MetricInfo, value: float) -> Fact | None:
-    if value != value or value in (float("inf"), float("-inf")):
-        return Fact("not-a-number")
-    # A ratio of two counters that stop a moment apart may pass its bound by a hair.
-    slack = 0.001 * abs(info.most) if info.most else 0.0
-    if info.most is not None and value > info.most + slack:
-        return Fact.of("more-than", value=value, limit=info.most, unit=info.unit)
-    if info.least is not None and value < info.least - slack:
-        return Fact.of("less-than", value=value, limit=info.least, unit=info.unit)
-    return None
 
 
 def _collected(ways: Sequence[Formula], index: Mapping[str, Counter], table: FormulaTable) -> bool:

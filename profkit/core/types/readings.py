@@ -159,6 +159,7 @@ class Counter:
     scope: Scope = RUN
     pmu: str | None = None  # of a hybrid part: `cpu_core`, `cpu_atom`
     reason: Fact | None = None
+    doubt: Fact | None = None  # what else in the report contradicts it: what is made of it decides nothing
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,7 @@ class Profile:
     hotspots: tuple[Hotspot, ...]
     kind: ProfileKind | None = None
     partial: bool = False  # of the first part of the run alone: calls are at least so many
+    doubt: Fact | None = None  # what contradicts its values: what is made of it decides nothing
 
 
 @dataclass(frozen=True)

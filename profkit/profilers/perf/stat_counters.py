@@ -106,6 +106,7 @@ class StatRow(NamedTuple):
     interval: str | None = None
     aggregate: str | None = None
     cgroup: str | None = None
+    printed: str = ""  # of a text for people the digits: without a value they are no number that perf prints
 
 
 @dataclass(slots=True)
@@ -121,9 +122,12 @@ class _EventSum:
     starved: int = 0
     unit: str = ""
     user: bool = False
+    unclear: str = ""  # digits of a row that are no number which perf prints, or may be two
 
     def add(self, row: StatRow) -> None:
         self.unit = self.unit or row.unit
+        if row.printed and row.value is None:
+            self.unclear = row.printed
         if row.value is None:
             if row.state == "not-supported":
                 self.not_supported += 1
@@ -228,8 +232,38 @@ def _running_share(entry: _EventSum) -> float:
     return 1.0 if entry.counted else 0.0
 
 
+# What is counted one by one, so that a part of one is none; other events may have a scale.
+_WHOLE = re.compile(
+    r"((page|minor|major|alignment|emulation)-)?faults|context-switches|cs|(cpu-)?migrations", re.IGNORECASE
+)
+_CLOCKS = ("task-clock", "cpu-clock")
+_CLOCK_UNITS = {"msec": 1e6, "ns": 1.0}  # ns of each unit that perf's versions have printed a clock in
+
+
+def _fault(name: str, entry: _EventSum) -> Fact | None:
+    """Why what was printed is no count of this event."""
+    if entry.unclear:
+        return Fact.of("unclear-number", said=entry.unclear)
+    whole = _WHOLE.fullmatch(name) or (cannot_be_zero(name) and name != "duration_time")
+    if whole and not entry.unit and entry.value != int(entry.value):
+        return Fact.of("not-whole", value=entry.value)
+    if name in _CLOCKS and not entry.unit:
+        return Fact.of("unit-unknown", unit="")
+    return None
+
+
+def _clock_unit(entry: _EventSum) -> str:
+    """The unit that perf before 4.18 does not print: the one in which a clock is as long as the time that it ran."""
+    fits = (unit for unit, ns in _CLOCK_UNITS.items() if abs(entry.value * ns - entry.runtime) < 0.5 * entry.runtime)
+    return next(fits, "")
+
+
 def _counter(name: str, pmu: str | None, entry: _EventSum, references: list[float], scope: Scope) -> Counter:
     state: CounterState
+    if name in _CLOCKS:
+        entry.unit = entry.unit or _clock_unit(entry)
+    if (fault := _fault(name, entry)) is not None:
+        return Counter(name, None, "not-counted", entry.unit, scope=scope, pmu=pmu, reason=fault)
     if entry.counted == 0:
         state = "not-supported" if entry.not_supported and not entry.not_counted else "not-counted"
         reason = None if state == "not-supported" else Fact("never-on-a-counter")

@@ -14,6 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import CounterState, Fact, Report
 from profkit.profilers.files import reading
+from profkit.profilers.numbers import NumberStyle, whole_number
 from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
@@ -268,10 +269,12 @@ _HEADER = re.compile(r"\s*Performance counter stats for (?P<what>.+?):?\s*\Z")
 _INTERVALS = re.compile(r"#\s+time\s+.*\bcounts\b.*\bevents\b")
 _LONGEST = 600  # perf's lines end before column 200; the pattern below is quadratic in a line's length
 _COUNT = re.compile(
-    r"(?P<before>.*?)(?P<value><not supported>|<not counted>|(?<![^\s])\d[\d.,'’\u202f\xa0]*)\s+"
+    r"(?P<before>.*?)(?P<value><not supported>|<not counted>|"
+    r"(?<![^\s])-?\d[\d.,'’٬]*(?:[ \xa0\u2009\u202f]\d{2,3})*(?:[.,]\d+)?)\s+"
     r"(?:(?P<unit>msec|ns|usec|sec|Joules|[KMG]i?B|Bytes)\s+)?"
     r"(?P<event>[A-Za-z_][^\s#()]*)(?:\s+\((?P<old_unit>msec|ns)\))?\s*(?P<rest>[#(].*)?\Z"
 )
+_BESIDE = re.compile(r"\d+[.,]\d+")  # a metric, a deviation, a share of the time
 _SHARE = re.compile(r"\(\s*(\d+[.,]\d+)\s*%\)\s*\Z")
 _CLOCK = re.compile(
     r"\s*(?P<value>\d+[.,]\d+)\s*(?:\+-\s*[\d.,]+)?\s+seconds (?P<what>time elapsed|user|sys)\b"
@@ -292,6 +295,8 @@ def read_stat_text(path: Path) -> Report:
     Raises UnreadableReport where there is no count in it.
     """
     reader = StatReader(path, TEXT_FORMAT)
+    style = NumberStyle()
+    unclear: list[StatRow] = []
     inside = False
     for line in iter_lines(path):
         text = line.text
@@ -299,54 +304,51 @@ def read_stat_text(path: Path) -> Report:
             inside = True
         elif text.lstrip().startswith("#"):
             reader.comment(text)
-        elif inside and len(text) <= _LONGEST and (row := _parse_row(text)) is not None:
-            reader.sums.add(row)
+        elif inside and len(text) <= _LONGEST and (row := _parse_row(text, style)) is not None:
+            if row.printed and row.value is None and len(unclear) < _MOST_UNCLEAR:
+                unclear.append(row)
+            else:
+                reader.sums.add(row)
+    for row in unclear:  # what the whole report tells may decide what a line did not
+        reader.sums.add(row._replace(value=style.value(row.printed)))
     return reader.report()
 
 
-def _parse_row(text: str) -> StatRow | None:
+_MOST_UNCLEAR = 10_000
+
+
+def _parse_row(text: str, style: NumberStyle) -> StatRow | None:
+    """The row of a line; `printed` and no value where it could be two numbers, or is none. `style` learns from it."""
     if (clock := _CLOCK.match(text)) is not None:
+        style.see(clock["value"])
         nanoseconds = float(clock["value"].replace(",", ".")) * 1e9
         return StatRow(_CLOCKS[clock["what"]], nanoseconds, "measured", "ns", None, 100.0)
     match = _COUNT.match(text)
     if match is None:
         return None
+    rest, digits = match["rest"] or "", match["value"].rstrip(".,")
+    for beside in _BESIDE.findall(rest):
+        style.see(beside)
+    unit = match["unit"] or match["old_unit"] or ""
     state: CounterState = "measured"
-    value = _parse_grouped(match["value"])
-    if match["value"].startswith("<"):
-        state = "not-supported" if "supported" in match["value"] else "not-counted"
-    elif value is None:
-        return None
-    share = _SHARE.search(match["rest"] or "")
+    value, printed = None, ""
+    if digits.startswith("<"):
+        state = "not-supported" if "supported" in digits else "not-counted"
+    else:
+        printed = digits
+        style.see(digits)
+        value = style.value(digits) if unit else whole_number(digits)
+    share = _SHARE.search(rest)
     percent = float(share[1].replace(",", ".")) if share else 100.0
     before = _AGGREGATE.match(match["before"].strip())
     return StatRow(
         event=match["event"],
         value=value,
         state=state,
-        unit=match["unit"] or match["old_unit"] or "",
-        runtime=percent if value is not None else None,  # only its ratio to 100 % is known
+        unit=unit,
+        runtime=percent if not digits.startswith("<") else None,  # only its ratio to 100 % is known
         percent=percent,
         interval=before["interval"] if before else None,
         aggregate=before["id"] if before else None,
+        printed=printed,
     )
-
-
-def _parse_grouped(text: str) -> float | None:
-    """A number that may have its thousands grouped as the user's locale does; None where it is a state.
-
-    Counts have no decimals, msec two and seconds nine: so three digits after every sign are groups.
-    """
-    if text.startswith("<"):
-        return None
-    bare = re.sub(r"['’\u202f\xa0]", "", text).rstrip(".,")
-    if re.fullmatch(r"\d{1,3}([.,]\d{3})+", bare):
-        bare = bare.replace(",", "").replace(".", "")
-    else:
-        whole, sign, decimals = bare.replace(",", ".").rpartition(".")
-        bare = f"{whole.replace('.', '')}.{decimals}" if sign else decimals
-    try:
-        value = float(bare)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
