@@ -234,13 +234,32 @@ def read_cprofile(path: Path) -> Report:
     functions = _read_functions(path)
     total = math.fsum(f.own for f in functions)
     by_own = sorted(functions, key=lambda f: (-f.own, -f.cumulative, f.name))
-    profiles = [Profile("own time by function", "s", total, tuple(f.hotspot() for f in by_own), "own-time")]
+    doubt = _contradiction(functions, total)
+    spots = tuple(f.hotspot() for f in by_own)
+    profiles = [Profile("own time by function", "s", total, spots, "own-time", doubt=doubt)]
     if calls := program_calls(functions, total):
         profiles.append(calls)
     if imports := import_time(functions):
         profiles.append(imports)
     facts = {"functions": str(len(functions))}
-    return Report("cprofile", "pstats", facts=facts, profiles=tuple(profiles))
+    profiles = [replace(profile, doubt=doubt) for profile in profiles]
+    warnings = (doubt,) if doubt is not None else ()
+    return Report("cprofile", "pstats", facts=facts, profiles=tuple(profiles), warnings=warnings)
+
+
+def _contradiction(functions: Sequence[_Function], total: float) -> Fact | None:
+    """Whose times cannot be; None where all can.
+
+    Not refused: from Python 3.12 on one profiler sees all threads, and takes the callers of one for those of another.
+    """
+    whole = total * 1.001 + 1e-3
+    for one in functions:
+        if one.own > one.cumulative * 1.001 + 1e-3:
+            return Fact.of("own-above-cumulative", name=one.name[:80], own=one.own, cumulative=one.cumulative)
+        longest = max((one.cumulative, *(cumulative for _, _, cumulative in one.callers.values())))
+        if longest > whole:
+            return Fact.of("longer-than-all", name=one.name[:80], seconds=longest, total=total)
+    return None
 
 
 def read_pass_notes(path: Path) -> tuple[Fact, ...]:
@@ -325,7 +344,7 @@ def _parse_function(key: object, value: object) -> _Function | None:
             int() | float() as own,
             int() | float() as cumulative,
             *rest,
-        ) if is_finite_number(own) and is_finite_number(cumulative):
+        ) if is_finite_number(own) and is_finite_number(cumulative) and 0 <= primitive <= calls:
             # A clock that was set back leaves a tiny negative time; it is no time at all.
             own, cumulative = max(0.0, own), max(0.0, cumulative)
             return _Function(file, line, name, primitive, calls, own, cumulative, _parse_callers(rest))

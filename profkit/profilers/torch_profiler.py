@@ -54,7 +54,9 @@ class TorchEvents:
         self.operators += kind == "cpu_op"
         if kind in _TIMED:
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
-            if start is None or length is None or length < 0:
+            # a device whose times were lost has zeros, and no trace begins with one that takes no time
+            lost = start == 0 and length == 0 and kind not in _CALL
+            if start is None or length is None or length < 0 or lost:
                 self.odd += 1
                 return
             args = event.get("args")
@@ -65,20 +67,23 @@ class TorchEvents:
     ) -> None:
         name = str(event.get("name"))[:LONGEST_NAME]
         key, device = _whole_number(args.get("correlation"), -1), _whole_number(args.get("device"), 0)
+        stream = _whole_number(args.get("stream"), -1)
         if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
             self.amd |= name.startswith("hip")
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
         elif kind == _KERNEL:
-            self.collected.kernel(_launch_configuration(name, args), start, end, key=key, device=device)
+            kernel = _launch_configuration(name, args)
+            self.collected.kernel(kernel, start, end, key=key, device=device, stream=stream)
         else:
             direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
             what = "memset" if kind == _FILL else direction
             # `Memcpy HtoD (Pageable -> Device)`
             memory = next((kind for sign, kind in _MEMORY.items() if sign in name), None)
             size = max(_whole_number(args.get("bytes"), 0), 0)
-            self.collected.transfer(TransferKind(what, memory), start, end, size, key=key, device=device)
+            kind_of = TransferKind(what, memory)
+            self.collected.transfer(kind_of, start, end, size, key=key, device=device, stream=stream)
 
     def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
         if _STEP.match(name):
@@ -248,7 +253,7 @@ class _Reader:
     def _only_cpu(self) -> bool:
         """Whether no device had a part in it: no call of one, no copy, no kernel."""
         events, collected = self._events, self._events.collected
-        return events.operators > 0 and not (collected.kernels or collected.devices or any(collected.calls()))
+        return events.operators > 0 and not (collected.kernels or collected.devices or any(map(len, collected.calls())))
 
     def _warnings(self) -> Iterator[Fact]:
         events = self._events

@@ -15,6 +15,7 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
+from profkit.analysis.plausible import check_possible
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
@@ -351,6 +352,7 @@ class RunCollector:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
         try:
             findings = self._run.findings(plan, result)
+            check_possible(findings.profiles, findings.trace)
             if findings.absent is not None and result.state == "finished":
                 result = replace(result, state="skipped", reason=findings.absent)
             return findings, result

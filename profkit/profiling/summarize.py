@@ -13,6 +13,7 @@ from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table, has_formulas
+from profkit.analysis.plausible import check_possible, doubt_impossible
 from profkit.analysis.summaries import compose
 from profkit.analysis.targets.kernels import evaluate_run
 from profkit.analysis.targets.load import load_targets
@@ -23,6 +24,7 @@ from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
+from profkit.profilers.files import reading
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
 
@@ -45,7 +47,9 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     With `targets` everything is judged anew. Raises as `summarize_report` does.
     """
     document = _load(path)
-    if targets is None and document.verdicts and document.summaries:
+    # Verdicts on what cannot be are nobody's: it may have been judged by an older version, or written by hand.
+    possible = doubt_impossible(document.readings) == document.readings
+    if targets is None and document.verdicts and document.summaries and possible:
         return document
     return _judge(document, path, targets)
 
@@ -82,6 +86,13 @@ def refuse_generation(path: Path) -> None:
 
 
 def _load(path: Path) -> RunDocument:
+    document = _read_document(path)
+    with reading(path, named=False):
+        check_possible(document.profiles, document.trace)
+    return document
+
+
+def _read_document(path: Path) -> RunDocument:
     if may_hold_kernels(path):
         refuse_generation(path)
     if path.name == FILE_NAME or is_run(path):
@@ -200,6 +211,7 @@ def targets_for(
 def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
     """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
     enriched = _with_repetition(enrich_document(document))
+    enriched = replace(enriched, readings=doubt_impossible(enriched.readings))
     summarized = replace(enriched, summaries=summarize_document(enriched))
     count = backend_named(document.backend).tool_lines.count
     verdicts = evaluate_run(summarized, targets, count)
@@ -247,4 +259,5 @@ def enrich_document(document: RunDocument) -> RunDocument:
 
 def summarize_document(document: RunDocument) -> tuple[Summary, ...]:
     """One summary for each concern of an enriched document."""
-    return compose.summarize(document, backend_named(document.backend))
+    summaries = compose.summarize(document, backend_named(document.backend))
+    return tuple(replace(one, readings=doubt_impossible(one.readings)) for one in summaries)

@@ -53,7 +53,7 @@ def other_than(metric: str, right: float | None = None) -> Wrong:
 
 def total_above(most: float) -> Wrong:
     """Whether a profile has a larger total."""
-    return lambda document: any(profile.total > most for profile in document.profiles)
+    return lambda document: any(p.total > most and p.doubt is None for p in document.profiles)
 
 
 # ---------------------------------------------------------------- perf stat
@@ -159,11 +159,11 @@ SCRIPT = (DATA / "perf" / "script.two-events.txt").read_text()
 
 
 def longer_periods(factor: int) -> str:
-    return re.sub(r" (\d+) cpu-clock:", lambda match: f" {int(match[1]) * factor} cpu-clock:", SCRIPT)
+    return re.sub(r" (\d+) +cpu-clock:", lambda match: f" {int(match[1]) * factor} cpu-clock:", SCRIPT)
 
 
 SAMPLES = [
-    Case("perf-script-a-period-of-2^64-1", text(re.sub(r" \d+ cpu-clock:", f" {2**64 - 1} cpu-clock:", SCRIPT, count=1)), total_above(1e6)),
+    Case("perf-script-a-period-of-2^64-1", text(re.sub(r" \d+ +cpu-clock:", f" {2**64 - 1} cpu-clock:", SCRIPT, count=1)), total_above(1e6)),
     Case("perf-script-1000-times-the-window", text(longer_periods(1000)), lambda d: any(p.unit == "s" and p.total > 100 for p in d.profiles)),
 ]  # fmt: skip
 
@@ -189,11 +189,11 @@ VALGRIND = [
     Case("callgrind-half-of-its-total", changed_lines(lambda line: [] if line.startswith("+") else [line]), lambda d: any(v < 0.9 * INSTRUCTIONS for v in known(d, "instructions"))),
     Case(
         "callgrind-more-mispredictions-than-branches",
-        text("version: 1\npositions: line\nevents: Ir Bc Bcm\nfn=f\n1 1000 10 700\ntotals: 1000 10 700\n"), other_than("branch.miss_rate"),
+        text("version: 1\npositions: line\nevents: Ir Bc Bcm Bi Bim\nfn=f\n1 1000 10 700 0 0\ntotals: 1000 10 700 0 0\n"), other_than("branch.miss_rate"),
     ),
     Case(
         "callgrind-more-branches-than-instructions",
-        text("version: 1\npositions: line\nevents: Ir Bc Bcm\nfn=f\n1 1000 100000 7\ntotals: 1000 100000 7\n"), other_than("branch.count"),
+        text("version: 1\npositions: line\nevents: Ir Bc Bcm Bi Bim\nfn=f\n1 1000 100000 7 0 0\ntotals: 1000 100000 7 0 0\n"), other_than("branch.count"),
     ),
 ]  # fmt: skip
 
@@ -245,7 +245,10 @@ def negative_calls(entries: dict[Any, Any], key: Any) -> None:
 
 def any_time_above(most: float) -> Wrong:
     return lambda d: any(
-        max(spot.own, spot.total or 0.0) > most for profile in d.profiles for spot in profile.hotspots
+        max(spot.own, spot.total or 0.0) > most
+        for profile in d.profiles
+        if profile.doubt is None
+        for spot in profile.hotspots
     )
 
 
@@ -286,9 +289,9 @@ GPU_SECONDS, GRAPH_SECONDS, STATS_SECONDS = 0.039634892, 0.0, 0.001806784
 TRACES = [
     Case("nsys-each-kernel-twice", nsys_with(f"INSERT INTO {KERNELS} SELECT * FROM {KERNELS}"), other_than("time.gpu", GPU_SECONDS)),
     Case("nsys-one-kernel-twice", nsys_with(f"INSERT INTO {KERNELS} SELECT * FROM {KERNELS} ORDER BY end - start DESC LIMIT 1"), other_than("launch.count", 39)),
-    Case("nsys-each-kernel-of-graphs-twice", nsys_with(f"INSERT INTO {KERNELS} SELECT * FROM {KERNELS}", source="graphs.node"), other_than("launch.count", 60)),
+    Case("nsys-each-kernel-of-graphs-twice", nsys_with(f"INSERT INTO {KERNELS} SELECT * FROM {KERNELS}", source="graphs.node"), other_than("launch.count", 150)),
     Case("nsys-a-kernel-of-57-years", nsys_with(f"UPDATE {KERNELS} SET end = start + 1800000000000000000 WHERE rowid = (SELECT max(rowid) FROM {KERNELS})"), other_than("gpu.utilization", 99.727)),
-    Case("nsys-kernels-at-zero", nsys_with(f"UPDATE {KERNELS} SET start = 0, end = 0 WHERE rowid % 2"), other_than("gpu.starved", 48.385)),
+    Case("nsys-kernels-at-zero", nsys_with(f"UPDATE {KERNELS} SET start = 0, end = 0 WHERE rowid % 2"), lambda d: any(value < 50 for value in known(d, "gpu.utilization")) or d.trace is None or d.trace.launches != 19),
     Case("nsys-stats-unit-fortnight", stats_with(lambda t: t.replace("Total Time (ns)", "Total Time (fortnight)")), other_than("time.gpu", STATS_SECONDS)),
     Case("nsys-stats-total-above-its-launches", stats_with(lambda t: t.replace("860768", "860768000")), other_than("time.gpu", STATS_SECONDS)),
     Case("nsys-stats-grouped-by-points", stats_with(lambda t: t.replace("860768", "860.768").replace("860640", "860.640").replace("85376", "85.376")), other_than("time.gpu", STATS_SECONDS)),
@@ -397,7 +400,7 @@ NCU = [
     Case("ncu-unit-fortnight", ncu_with(unit(DURATION, "fortnight")), other_than("time.kernel", 1e9)),
     Case("ncu-unit-of-bytes-fortnight", ncu_with(unit("dram__bytes.sum", "fortnight")), other_than("dram.bytes", 1e99)),
     Case("ncu-each-row-twice", ncu_with(each_row_twice), lambda d: d.trace is not None and d.trace.launches > 3),
-    Case("ncu-2^64-1-bytes", ncu_with(cell("dram__bytes.sum", lambda _: str(2**64 - 1))), other_than("dram.bytes")),
+    Case("ncu-2^64-1-bytes", ncu_with(cell("dram__bytes.sum", lambda _: str(2**64 - 1))), lambda d: any(v > 1e12 for v in known(d, "dram.bytes"))),
     Case("ncu-a-negative-time", ncu_with(cell(DURATION, lambda text: f"-{text}")), other_than("time.kernel")),
     Case("ncu-a-time-of-57-years", ncu_with(cell(DURATION, lambda _: "1800000000000000000")), other_than("time.kernel")),
     Case("ncu-occupancy-of-250-percent", ncu_with(cell("sm__warps_active.avg.pct_of_peak_sustained_active", lambda _: "250.00")), other_than("occupancy.achieved")),

@@ -71,6 +71,11 @@ def metric(name: str) -> MetricInfo:
         raise UsageError(f"there is no metric called {name!r}{hint}") from None
 
 
+def find_metric(name: str) -> MetricInfo | None:
+    """The metric called `name`; None where the catalogue has none."""
+    return _catalogue().get(name)
+
+
 def direction_of(name: str) -> Direction:
     """Which way is good; `none` for a metric that the catalogue does not know."""
     known = _catalogue().get(name)

@@ -64,7 +64,13 @@ def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, 
         return ()
     hottest = sorted(profile.hotspots, key=lambda spot: -spot.own)[:HOTTEST]
     counters = [
-        Counter(name, value, "measured", scope=Scope("function", spot.function, spot.library or spot.file))
+        Counter(
+            name,
+            value,
+            "measured",
+            scope=Scope("function", spot.function, spot.library or spot.file),
+            doubt=profile.doubt,
+        )
         for spot in hottest
         if profile.total > 0 and spot.own >= WORTH * profile.total
         for name, value in spot.counters.items()
@@ -102,10 +108,10 @@ def python_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
     if own is not None:
         imported = imports.total if imports is not None else 0.0
         formula = "own time of all functions - import time"
-        readings = [_reading("time.python", max(0.0, own.total - imported), "s", formula, "cprofile")]
+        readings = [_reading("time.python", max(0.0, own.total - imported), "s", formula, "cprofile", doubt=own.doubt)]
         if imports is not None:
             formula = "cumulative time of the import system"
-            readings.append(_reading("time.import", imports.total, "s", formula, "cprofile"))
+            readings.append(_reading("time.import", imports.total, "s", formula, "cprofile", doubt=imports.doubt))
         return tuple(readings)
     functions, sampled = kinds.get("sampled-functions"), kinds.get("sampled-imports")
     if functions is None or has_cprofile(profiles):
@@ -120,9 +126,15 @@ def python_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
 
 
 def _reading(
-    name: str, value: float, unit: str, formula: str, tool: str, quality: Quality = "measured"
+    name: str,
+    value: float,
+    unit: str,
+    formula: str,
+    tool: str,
+    quality: Quality = "measured",
+    doubt: Fact | None = None,
 ) -> Reading:
-    return Reading(name, value, unit, quality, RUN, Source(tool, formula=formula))
+    return Reading(name, value, unit, quality, RUN, Source(tool, formula=formula), doubt=doubt)
 
 
 def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:

@@ -21,7 +21,8 @@ else:
 
 # One thing that a device did, times in ns. `key` joins it with the call that asked for it. `launch` (when that call
 # began), `call` (how long it took) and `thread` (which made it) are -1 until `launches.PendingCalls` fills them in, or
-# where there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`.
+# where there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`. `stream` is -1
+# where it was not told.
 ACTIVITY = [
     ("start", "i8"),
     ("end", "i8"),
@@ -31,6 +32,7 @@ ACTIVITY = [
     ("bytes", "i8"),
     ("what", "i4"),
     ("thread", "i4"),
+    ("stream", "i4"),
     ("process", "i2"),
     ("device", "i2"),
     ("kind", "i1"),
@@ -131,7 +133,7 @@ class Spool:
 
 
 # Rows of ACTIVITY and of CALL.
-_ACTIVITY_ROW, _CALL_ROW = struct.Struct("=6q2i2hb?"), struct.Struct("=3q2ih")
+_ACTIVITY_ROW, _CALL_ROW = struct.Struct("=6q3i2hb?"), struct.Struct("=3q2ih")
 _FOLDED = Kernel(OTHER, (0, 0, 0), (0, 0, 0))
 
 
@@ -147,7 +149,9 @@ class Collected:
     _calls: bytearray = field(default_factory=bytearray)
     _numbers: dict[object, int] = field(default_factory=dict)
 
-    def kernel(self, what: Kernel, start: int, end: int, *, key: int = -1, device: int = 0) -> None:
+    def kernel(
+        self, what: Kernel, start: int, end: int, *, key: int = -1, device: int = 0, stream: int = -1
+    ) -> None:
         """One launch of a kernel as the device carried it out."""
         number = self._numbers.get(what)
         if number is None:
@@ -155,14 +159,22 @@ class Collected:
                 what = _FOLDED
             number = self._number(what, what, self.tables.configurations)
         self.kernels += 1
-        self._activity(KERNEL, number, start, end, key, device, 0)
+        self._activity(KERNEL, number, start, end, key, device, stream, 0)
 
     def transfer(
-        self, kind: TransferKind, start: int, end: int, size: int, *, key: int = -1, device: int = 0
+        self,
+        kind: TransferKind,
+        start: int,
+        end: int,
+        size: int,
+        *,
+        key: int = -1,
+        device: int = 0,
+        stream: int = -1,
     ) -> None:
         """One copy or memset of `size` bytes."""
         number = self._number(kind, kind, self.tables.transfers)
-        self._activity(TRANSFER, number, start, end, key, device, size)
+        self._activity(TRANSFER, number, start, end, key, device, stream, size)
 
     def call(self, name: str, start: int, end: int, *, key: int = -1, thread: int = 0) -> None:
         """One call of the host into CUDA."""
@@ -175,11 +187,14 @@ class Collected:
         """A number for a thread."""
         return self._numbers.setdefault(("thread", *what), len(self._numbers))
 
-    def _activity(self, kind: int, what: int, start: int, end: int, key: int, device: int, size: int) -> None:
+    def _activity(
+        self, kind: int, what: int, start: int, end: int, key: int, device: int, stream: int, size: int
+    ) -> None:
         device &= 0x7FFF
         self.devices.add(device)
+        stream = stream & 0x7FFFFFFF if stream >= 0 else -1
         self._activities += _ACTIVITY_ROW.pack(
-            start, end, key, -1, -1, size, what, -1, 0, device, kind, False
+            start, end, key, -1, -1, size, what, -1, stream, 0, device, kind, False
         )
 
     def _number(self, key: object, value: Any, table: list[Any]) -> int:

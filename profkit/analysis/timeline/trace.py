@@ -21,8 +21,8 @@ from profkit.core.types import Fact, GpuTrace
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
     """The trace, and what has to be said of it."""
     with Spool() as activities, Spool() as calls:
-        loading = CodeLoading(recording.tables.calls)
-        _gather(recording, activities, calls, loading)
+        loading, repeats = CodeLoading(recording.tables.calls), Repetitions()
+        _gather(recording, activities, calls, loading, repeats)
         windows, steady, notes = _part_that_counts(recording, activities, loading)
         sums = Sums(recording, windows)
         for block in activities:
@@ -30,10 +30,63 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
         for block in calls:
             sums.add_calls(block)
         trace = sums.trace(repeats=steady.repeats if steady is not None else None)
-    return trace, (*notes, *_loading_notes(loading, windows))
+    return trace, (*notes, *_loading_notes(loading, windows), *repeats.notes())
 
 
-def _gather(recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading) -> None:
+class Repetitions:
+    """Leaves out what a report tells twice."""
+
+    def __init__(self) -> None:
+        self._last: Columns | None = None  # the rows that began last
+        self.twice = 0
+
+    def without(self, block: Columns) -> Columns:
+        """The rows of a block (columns ACTIVITY, by their starts) that were not there before."""
+        import numpy as np
+
+        if not len(block):
+            return block
+        before = 0 if self._last is None else len(self._last)
+        rows = block if self._last is None else np.concatenate([self._last, block])
+        again = _told_again(rows)
+        self._last = rows[rows["start"] == rows["start"][-1]]
+        if not again.any():
+            return block
+        self.twice += int(np.count_nonzero(again[before:]))
+        return rows[before:][~again[before:]]
+
+    def notes(self) -> Iterator[Fact]:
+        """How many were left out."""
+        if self.twice:
+            yield Fact.of("told-twice", count=self.twice)
+
+
+# On one stream nothing begins and ends with something else: what is the same in all of these is one thing.
+_SAME = ("start", "end", "key", "what", "bytes", "stream", "process", "device", "kind")
+
+
+def _told_again(rows: Columns) -> Any:
+    """Of each row, by their starts, whether one before it is the same; never where no stream or launch is told."""
+    import numpy as np
+
+    again = np.zeros(len(rows), dtype=bool)
+    starts = rows["start"]
+    near = np.zeros(len(rows), dtype=bool)
+    near[1:] = starts[1:] == starts[:-1]
+    near[:-1] |= near[1:].copy()
+    at = np.flatnonzero(near & (rows["stream"] >= 0) & (rows["key"] >= 0))
+    if len(at):
+        kept = rows[at]
+        _, numbers = np.unique(np.stack([kept[name].astype(np.int64) for name in _SAME], axis=1), axis=0, return_inverse=True)
+        first = np.zeros(len(at), dtype=bool)
+        first[np.unique(numbers.reshape(-1), return_index=True)[1]] = True
+        again[at] = ~first
+    return again
+
+
+def _gather(
+    recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading, repeats: Repetitions
+) -> None:
     """Join both streams as they come: a call begins before what it asks for."""
     pending_calls = PendingCalls()
     pending = iter(recording.calls)
@@ -42,6 +95,7 @@ def _gather(recording: Recording, activities: Spool, calls: Spool, loading: Code
         latest = int(block["start"].max()) if len(block) else reached
         while reached < latest and (more := next(pending, None)) is not None:
             reached = _take_calls(more, pending_calls, calls, loading, reached)
+        block = repeats.without(block)
         pending_calls.join(block)
         activities.add(block)
     for more in pending:

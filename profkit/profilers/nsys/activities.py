@@ -272,17 +272,17 @@ class DeviceActivities:
         )
         for rows in self._fetched(KERNELS, fields):
             block = self._blank(rows, KERNEL)
-            block["device"] = device_of(rows[:, 5])
-            block["graph"] = (rows[:, 5] >> 62) & 1
-            block["what"] = self._configurations.of(*(rows[:, n] for n in range(4, 8)))
+            block["device"] = device_of(rows[:, 6])
+            block["graph"] = (rows[:, 6] >> 62) & 1
+            block["what"] = self._configurations.of(*(rows[:, n] for n in range(5, 9)))
             yield block
 
     def _common(self, table: str) -> str:
-        """What every activity has: the first four columns of a row."""
+        """What every activity has: the first five columns of a row."""
         number = self._number
         return (
             f"{number(table, 'start')}, {number(table, 'end')}, {number(table, 'globalPid')}, "
-            f"{number(table, 'correlationId', -1)}"
+            f"{number(table, 'correlationId', -1)}, {number(table, 'streamId', -1)}"
         )
 
     def _number(self, table: str, column: str, default: int = 0) -> str:
@@ -305,10 +305,10 @@ class DeviceActivities:
         )
         for rows in self._fetched(table, fields):
             block = self._blank(rows, TRANSFER)
-            kinds = {k: self._transfer(named(k)) for k in np.unique(rows[:, 4]).tolist()}
-            block["what"] = [kinds[k] for k in rows[:, 4].tolist()]
-            block["device"], block["bytes"] = rows[:, 5] & 0x7FFF, np.maximum(rows[:, 6], 0)
-            block["graph"] = rows[:, 7] != 0
+            kinds = {k: self._transfer(named(k)) for k in np.unique(rows[:, 5]).tolist()}
+            block["what"] = [kinds[k] for k in rows[:, 5].tolist()]
+            block["device"], block["bytes"] = rows[:, 6] & 0x7FFF, np.maximum(rows[:, 7], 0)
+            block["graph"] = rows[:, 8] != 0
             yield block
 
     def _transfer(self, kind: TransferKind) -> int:
@@ -321,8 +321,8 @@ class DeviceActivities:
         fields = f"{self._common(GRAPHS)}, {number(GRAPHS, 'deviceId')}, {number(GRAPHS, 'graphExecId')}"
         for rows in self._fetched(GRAPHS, fields):
             block = self._blank(rows, GRAPH)
-            block["device"], block["graph"] = rows[:, 4] & 0x7FFF, True
-            block["what"] = [self._configurations.graph(which) for which in rows[:, 5].tolist()]
+            block["device"], block["graph"] = rows[:, 5] & 0x7FFF, True
+            block["what"] = [self._configurations.graph(which) for which in rows[:, 6].tolist()]
             yield block
 
     def _fetched(self, table: str, fields: str) -> Iterator[Any]:
@@ -346,12 +346,16 @@ class DeviceActivities:
         block["launch"] = block["call"] = block["thread"] = -1
         block["process"] = _renumber(rows[:, 2] >> 24, self.processes)
         block["key"] = _key(block["process"], rows[:, 3])
+        block["stream"] = np.where(rows[:, 4] >= 0, rows[:, 4] & 0x7FFFFFFF, -1)
         return block
 
     def _sane(self, block: Columns) -> Columns:
-        """Without the rows that end before they begin, or are years away: nobody measured them."""
+        """Without the rows that end before they begin, are years away, or lost their times, which are 0 then."""
         good = (
-            (block["end"] >= block["start"]) & (abs(block["start"]) < 1 << 61) & (abs(block["end"]) < 1 << 61)
+            (block["end"] >= block["start"])
+            & (abs(block["start"]) < 1 << 61)
+            & (abs(block["end"]) < 1 << 61)
+            & ((block["start"] != 0) | (block["end"] != 0))
         )
         if good.all():
             return block

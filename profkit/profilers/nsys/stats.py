@@ -45,6 +45,7 @@ _SECONDS = {
     "s": 1.0,
     "sec": 1.0,
 }
+_TIMES = ("total time", "avg", "med", "min", "max")
 _MOST = 1 << 63
 COPY = re.compile(r"\[(?:CUDA )?(?:Unified Memory )?(memcpy|memset|copy)\s*([^\]]*)\]", re.IGNORECASE)
 # cuda_gpu_kern_sum, gpukernsum, CUDA Kernel Statistics
@@ -81,6 +82,14 @@ class StatsTable:
         if self.counted == "num calls":
             return "calls" if all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50]) else "others"
         return "kernels" if self.report is None or _OF_KERNELS.search(self.report) else "others"
+
+    def unknown_units(self) -> set[str]:
+        """What stands in the place of a unit of time and is none."""
+        return {
+            unit
+            for name, unit in self.units.items()
+            if name in _TIMES and unit.lower() not in _SECONDS
+        }
 
     def time(self, row: dict[str, str], column: str) -> float | None:
         """Seconds, by the unit in the header; without one all times are ns."""
@@ -166,6 +175,8 @@ def read_stats(path: Path) -> Report:
             f"{path} holds no table of nsys stats in CSV with a row of kernels or calls in it",
             "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; for ranges and single launches: SQLite",
         )
+    if unknown := sorted({unit for table in text.tables for unit in table.unknown_units()}):
+        raise UnreadableReport(f"{path} has times in {unknown[0][:40]!r}, which is no unit that nsys knows")
     trace, warnings = _trace_of(text.tables)
     warnings += [Fact.of("says", program="nsys stats", said=said) for said in dict.fromkeys(text.skipped)]
     if text.odd:

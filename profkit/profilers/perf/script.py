@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Fact, Frame, Report
+from profkit.core.types import Fact, Frame, Profile, Report
 from profkit.profilers.files import reading
-from profkit.profilers.perf.samples import MergedEvents, frame_of
+from profkit.profilers.perf.samples import MOST_THREADS, MergedEvents, frame_of
 
 CHUNK = 1 << 20
 # The thread of our own sampler in a Python program (runtime/passes/host/samples.py): no part of that program.
@@ -320,6 +322,10 @@ def looks_like_script(head: bytes) -> bool:
     return False
 
 
+MOST_OVER = 10.0  # a sample stands for the time before it, and a clock of a virtual machine stutters
+LEAST_WINDOW = 1.0  # s
+
+
 def read_script(path: Path) -> Report:
     """Read a `perf script` text into merged stacks and, per event, tables by function, library and thread.
 
@@ -329,10 +335,12 @@ def read_script(path: Path) -> Report:
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)
+    window = SampledWindow()
     own = 0
     with reading(path, named=False), open_regular(path) as file:
         for match, ids in reader.samples(file):
             comm, period, event = match.group("comm", "period", "event")
+            window.add(match["time"], (match["tid"] or match["pid"], match["cpu"]))
             if comm == OWN_THREAD:
                 own += 1
                 continue
@@ -345,6 +353,7 @@ def read_script(path: Path) -> Report:
             )
         raise UnreadableReport(f"{path} holds no sample of perf script")
     stacks, profiles = events.answer()
+    window.check(profiles)
     return Report(
         "perf",
         "perf-script",
@@ -354,6 +363,35 @@ def read_script(path: Path) -> Report:
         stacks=stacks,
         warnings=(*reader.warnings(), *events.warnings(), *_own_samples(own, events.samples)),
     )
+
+
+@dataclass
+class SampledWindow:
+    """From the first sample to the last, in seconds, and the threads in it on each of their processors.
+
+    The idle thread runs on all processors at once.
+    """
+
+    first: float = math.inf
+    last: float = -math.inf
+    threads: set[tuple[bytes, bytes | None]] = field(default_factory=set)
+
+    def add(self, time: bytes, thread: tuple[bytes, bytes | None]) -> None:
+        """One sample."""
+        seconds = float(time)
+        self.first, self.last = min(self.first, seconds), max(self.last, seconds)
+        if len(self.threads) < MOST_THREADS:
+            self.threads.add(thread)
+
+    def check(self, profiles: Iterable[Profile]) -> None:
+        """Raise UnreadableReport where the samples of a clock add up to far more than so many threads can run."""
+        room = max(self.last - self.first, LEAST_WINDOW) * len(self.threads)
+        spent = max((profile.total for profile in profiles if profile.unit == "s"), default=0.0)
+        if spent > MOST_OVER * room:
+            raise UnreadableReport(
+                f"its samples add up to {spent:.6g} s, which {len(self.threads)} threads do not run "
+                f"within {self.last - self.first:.6g} s: their periods are wrong"
+            )
 
 
 def _own_samples(own: int, others: int) -> list[Fact]:

@@ -247,7 +247,7 @@ def _fault(name: str, entry: _EventSum) -> Fact | None:
     whole = _WHOLE.fullmatch(name) or (cannot_be_zero(name) and name != "duration_time")
     if whole and not entry.unit and entry.value != int(entry.value):
         return Fact.of("not-whole", value=entry.value)
-    if name in _CLOCKS and not entry.unit:
+    if name in _CLOCKS and not entry.unit and entry.value:
         return Fact.of("unit-unknown", unit="")
     return None
 

@@ -25,7 +25,7 @@ _WHOLE = re.compile(r"\d+\Z")
 _PERCENT = re.compile(r"\d{1,3}[.,]\d\d\Z")
 _VARIANCE = re.compile(r"\d+[.,]\d+%\Z")
 _UNIT = re.compile(r"(?:[A-Za-z%/().µ ]*)\Z")
-_STATES: dict[str, CounterState] = {
+STATES: dict[str, CounterState] = {
     "<not supported>": "not-supported",
     "<not counted>": "not-counted",
     "nan": "not-counted",
@@ -70,8 +70,8 @@ class RowParser:
         value_text = fields[value_at].strip()
         state: CounterState = "measured"
         value: float | None = None
-        if value_text in _STATES:
-            state = _STATES[value_text]
+        if value_text in STATES:
+            state = STATES[value_text]
         elif _NUMBER.match(value_text):
             value = parse_number(value_text)
             if value is None:
@@ -125,7 +125,7 @@ def _unit(text: str) -> str | None:
 
 def _is_value(text: str) -> bool:
     stripped = text.strip()
-    return stripped in _STATES or _NUMBER.match(stripped) is not None
+    return stripped in STATES or _NUMBER.match(stripped) is not None
 
 
 def _parse_prefix(parts: list[str], separator: str) -> tuple[str | None, str | None]:
@@ -198,6 +198,11 @@ class StatReader:
         text = "\n".join(self.head)
         if not text.strip():
             return UnreadableReport(f"{self.name} is empty: perf stat counted nothing, or was killed")
+        if any(map(_BOTH_COMMAS.match, self.head)):
+            return UnreadableReport(
+                f"{self.name} is perf stat -x, with a decimal comma: columns and decimals cannot be told apart",
+                "LC_ALL=C perf stat -x, -- COMMAND   (or perf stat -x';' -- COMMAND)",
+            )
         if (fault := explain(text, 1)) is not None:
             return UnreadableReport(f"{self.name} holds an error and no counts: {fault.reason}", fault.fix)
         return UnreadableReport(f"{self.name} holds no counts of perf stat", "record it with LC_ALL=C")
@@ -224,9 +229,14 @@ CSV_FORMAT = "perf-stat-csv"
 _SEPARATORS = ("|", ";", "\t", ",", ":")
 
 
+# `1234,56,msec,task-clock,306721,100,00,0,99,CPUs utilized`: columns and decimals parted by the same sign
+_BOTH_COMMAS = re.compile(r"\d+(?:,\d+)?,[A-Za-z]*,[A-Za-z][\w.:/-]*,\d+,\d{1,3},\d\d(?:,|\Z)")
+
+
 def looks_like_stat_csv(head: bytes) -> bool:
-    """Whether the beginning of a file is perf stat's CSV."""
-    return _separator(head_lines(head)[:_HEAD_LINES]) is not None
+    """Whether the beginning of a file is perf stat's CSV, or would be with another sign between its columns."""
+    lines = head_lines(head)[:_HEAD_LINES]
+    return _separator(lines) is not None or any(map(_BOTH_COMMAS.match, lines))
 
 
 def read_stat_csv(path: Path) -> Report:

@@ -60,11 +60,12 @@ def read_callgrind(path: Path, *more: Path) -> Report:
         of_file = parse_dumps(file)
         warnings += _check_totals(file, of_file)
         dumps += of_file
+    doubt = next(iter(warnings), None)
     if "Ir" not in (events := _event_names(dumps)):
         raise UnreadableReport(
             f"{path} counts {', '.join(events)[:80]} and no instructions: it is not valgrind's"
         )
-    report = _report_of(dumps, warnings)
+    report = _report_of(dumps, warnings, doubt)
     lines = read_line_costs((path, *more), _costliest(dumps), events)
     return replace(report, profiles=(*report.profiles, lines)) if lines is not None else report
 
@@ -83,8 +84,8 @@ def _event_names(dumps: Sequence[CallgrindDump]) -> list[str]:
     return list(dict.fromkeys(event for dump in dumps for event in dump.events))
 
 
-def _report_of(dumps: list[CallgrindDump], warnings: Sequence[Fact]) -> Report:
-    """One report of several dumps added up."""
+def _report_of(dumps: list[CallgrindDump], warnings: Sequence[Fact], doubt: Fact | None) -> Report:
+    """One report of several dumps added up; `doubt` is what is wrong with a sum of theirs."""
     events = _event_names(dumps)
     own: dict[CallgrindFunction, list[int]] = {}
     calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = {}
@@ -114,8 +115,8 @@ def _report_of(dumps: list[CallgrindDump], warnings: Sequence[Fact]) -> Report:
         format="callgrind",
         version=version[0] if version else None,
         facts=_facts(dumps, events),
-        counters=tuple(counters),
-        profiles=(_cost_profile(events, own, calls, countable=not regions),),
+        counters=tuple(replace(counter, doubt=doubt) for counter in counters),
+        profiles=(replace(_cost_profile(events, own, calls, countable=not regions), doubt=doubt),),
         warnings=tuple(notes),
     )
 
@@ -144,7 +145,7 @@ def _own_sums(dump: CallgrindDump) -> list[int]:
 
 
 def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[Fact]:
-    """What is doubtful about the file. Raises UnreadableReport where it was cut short."""
+    """What is doubtful about the file. Raises UnreadableReport where it was cut short, or has more than its own total."""
     for number, dump in enumerate(dumps, 1):
         by_callgrind = dumps[0].header.get("creator", "").startswith("callgrind")
         if by_callgrind and dump.totals is None:
@@ -157,7 +158,12 @@ def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[Fact]:
         own = _own_sums(dump)
         totals = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
         for event, ours, theirs in zip(dump.events, own, totals, strict=False):
-            if 1000 * abs(ours - theirs) > max(ours, theirs):
+            if 1000 * (ours - theirs) > ours:
+                raise UnreadableReport(
+                    f"{path}: the functions of dump {number} add up to {ours} {event}, and its total is {theirs}: "
+                    "lines stand in it more than once, or are not its own"
+                )
+            if 1000 * (theirs - ours) > theirs:
                 yield Fact.of("other-total", dump=number, event=event, total=str(theirs), sum=str(ours))
                 break
 

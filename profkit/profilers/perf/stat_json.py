@@ -1,0 +1,79 @@
+"""Reads `perf stat -j` (perf 5.17 and newer): one JSON object a line, with the fields of the CSV by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from profkit.core.codec import is_finite_number
+from profkit.core.types import CounterState, Report
+from profkit.profilers.numbers import NumberStyle
+from profkit.profilers.perf.stat_counters import StatRow
+from profkit.profilers.perf.stat_csv import STATES, StatReader, head_lines, iter_lines
+
+FORMAT = "perf-stat-json"
+_EVENT, _VALUE = "event", "counter-value"
+_PLACES = ("cpu", "core", "die", "socket", "node", "cluster", "cache", "thread")  # what rows are told apart by
+
+
+def looks_like_stat_json(head: bytes) -> bool:
+    """Whether the beginning of a file is perf stat's JSON."""
+    lines = (line for line in head_lines(head)[:60] if line and not line.startswith("#"))
+    return any(line.startswith("{") and f'"{_VALUE}"' in line and f'"{_EVENT}"' in line for line in lines)
+
+
+def read_stat_json(path: Path) -> Report:
+    """Counters of the file at `path`, summed over intervals, CPUs and threads.
+
+    Raises UnreadableReport where there is no count in it.
+    """
+    reader, style = StatReader(path, FORMAT), NumberStyle()
+    for line in iter_lines(path):
+        text = line.text.strip()
+        if text.startswith("#"):
+            reader.comment(text)
+        elif text:
+            try:
+                entry = json.loads(text)
+            except (ValueError, RecursionError):
+                entry = None
+            row = _row(entry, style) if isinstance(entry, dict) else None
+            if row is not None:
+                reader.sums.add(row)
+            elif not line.whole:
+                reader.cut_off()
+            elif not isinstance(entry, dict) or _EVENT in entry:  # a metric of the row above has no event
+                reader.foreign += 1
+    return reader.report()
+
+
+def _row(entry: Mapping[str, Any], style: NumberStyle) -> StatRow | None:
+    event, printed = entry.get(_EVENT), entry.get(_VALUE)
+    if not isinstance(event, str) or not event.strip() or not isinstance(printed, str):
+        return None
+    digits, value = printed.strip(), None
+    state: CounterState = STATES.get(digits, "measured")
+    if digits not in STATES:
+        style.see(digits)
+        value = style.value(digits)
+    runtime, percent = entry.get("event-runtime"), entry.get("pcnt-running")
+    if value == 0 and runtime == 0:
+        value, state = None, "not-counted"  # a count of 0 of an event that never ran
+        digits = ""
+    unit, cgroup = entry.get("unit"), entry.get("cgroup")
+    interval = entry.get("interval")
+    places = [f"{name} {entry[name]}" for name in _PLACES if isinstance(entry.get(name), str | int)]
+    return StatRow(
+        event=event.strip(),
+        value=value,
+        state=state,
+        unit=unit.strip() if isinstance(unit, str) and unit != "(null)" else "",
+        runtime=float(runtime) if is_finite_number(runtime) else None,
+        percent=float(percent) if is_finite_number(percent) else None,
+        interval=str(interval) if is_finite_number(interval) else None,
+        aggregate=", ".join(places)[:200] or None,
+        cgroup=cgroup if isinstance(cgroup, str) and cgroup else None,
+        printed="" if digits in STATES else digits,
+    )
