@@ -16,9 +16,10 @@ from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, RunDo
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
-    """The document with its kernels' readings marked (`doubt`) where they contradict each other.
+    """The document with its readings marked (`doubt`) where they contradict each other.
 
-    Checked is within one kernel and one artifact: comparing reports is another matter. Doing it twice changes nothing.
+    Checked is within one kernel, function, region or run, and one artifact: comparing reports is another matter. Doing it twice
+    changes nothing.
     """
     doubt_by_kernel: dict[tuple[Scope, str | None], dict[str, Fact]] = {}
     counts = _kernel_counts(document)
@@ -36,10 +37,10 @@ def check_consistency(document: RunDocument) -> RunDocument:
                 doubted.setdefault(name, why)
 
     def checked(reading: Reading) -> Reading:
-        if reading.scope.kind != "kernel" or reading.value is None:
+        if reading.value is None or reading.doubt is not None:
             return reading
         doubt = doubt_by_kernel.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
-        return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
+        return reading if doubt is None else replace(reading, doubt=doubt)
 
     return replace(document, readings=tuple(map(checked, document.readings)))
 
@@ -47,7 +48,7 @@ def check_consistency(document: RunDocument) -> RunDocument:
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
     by_kernel: dict[tuple[Scope, str | None, str], list[Reading]] = {}
     for reading in readings:
-        if reading.scope.kind == "kernel" and reading.source.tool != "profkit":
+        if reading.source.tool != "profkit":
             key = (reading.scope, reading.source.artifact, reading.source.tool)
             by_kernel.setdefault(key, []).append(reading)
     return by_kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,8 +28,10 @@ from profkit.profilers.ncu.launches import (
     finite_number,
     is_wanted,
     kernel_of,
+    unit_of,
 )
 from profkit.profilers.ncu.report import ReportSession, report_of
+from profkit.profilers.numbers import NumberStyle
 
 # Prefixes are decimal: 102,400 bytes of shared memory are printed as 102.400000 Kbyte.
 _PREFIXES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -38,7 +41,8 @@ _NANOSECONDS = {
     **dict.fromkeys(("ms", "msecond", "millisecond"), 1e6),
     **dict.fromkeys(("s", "second", "sec"), 1e9),
 }
-_PREFIXED = re.compile(r"([KkMGTP]?)(?:byte|hz|Hz)")
+_PREFIXED = re.compile(r"([KkMGTP]?)(byte|hz|Hz)")
+_DIGITS = re.compile(r"[-+]?\d[\d.,]*")
 _NAN = {"nan", "-nan", "nan(ind)", "-nan(ind)"}
 
 
@@ -54,17 +58,53 @@ def unit_factor(unit: str) -> float:
     return factor * 1e9 / _NANOSECONDS[under] if under in _NANOSECONDS else factor
 
 
-def _parse_number(cell: str) -> float | None:
-    """The number in a cell, or None where it is text. NaN and infinity are numbers here: the tool said them."""
+# What is counted, beside times, bytes and rates of them.
+_COUNTED = frozenset(
+    ("", "%", "block", "branch", "cluster", "cycle", "inst", "pass", "register", "request", "sector", "SM", "thread", "warp")
+)
+_WHOLE = frozenset(("register/thread", "thread", "SM", "cluster", "block"))
+
+
+@lru_cache(maxsize=512)
+def _dimension(unit: str) -> str | None:
+    """The base unit that a printed one is made of; None for one that nobody knows."""
+    over, slash, under = unit.strip().partition("/")
+    prefixed = _PREFIXED.fullmatch(over)
+    base = "ns" if over in _NANOSECONDS else prefixed[2].lower() if prefixed is not None else over
+    below = "s" if under in _NANOSECONDS else under
+    if base not in ("ns", "byte", "hz", *_COUNTED) or below not in ("s", *_COUNTED):
+        return None
+    return "hz" if (base, below) == ("cycle", "s") else f"{base}{slash}{below}"
+
+
+@lru_cache(maxsize=8192)
+def _unit_fault(name: str, unit: str) -> Fact | None:
+    """Why a value in the printed `unit` cannot be turned into the base unit of the metric `name`."""
+    expected, found = unit_of(name), _dimension(unit)
+    if not expected or (found is not None and (found == expected or expected not in ("ns", "byte", "byte/s", "hz"))):
+        return None
+    return Fact.of("unit-unknown", unit=unit[:40])
+
+
+def _parse_number(cell: str, style: NumberStyle) -> float | Fact | None:
+    """The number in a cell; None where it is text, a fact where it may be two numbers.
+
+    NaN and infinity are numbers here: the tool said them.
+    """
     stripped = cell.strip()
     if stripped.lower() in _NAN:
         return float("nan")
     if "_" in stripped:  # Python's own digit separator, which no tool prints
         return None
-    try:
-        return float(stripped.replace(",", ""))
-    except ValueError:
-        return None
+    if "," not in stripped and "." not in stripped:
+        try:
+            return float(stripped)
+        except ValueError:
+            return style.value(stripped)
+    value = style.value(stripped)
+    if value is None and _DIGITS.fullmatch(stripped) is not None:
+        return Fact.of("unclear-number", said=stripped[:40])
+    return value
 
 
 _RAW = "ncu --import REPORT --csv --page raw --print-units base"
@@ -101,6 +141,9 @@ class TableLog:
     together: int = 0  # rows of ranges and graphs
     tables: int = 0
     scaled: bool = False  # values were printed in units that fit them, and rounded
+    style: NumberStyle = field(default_factory=NumberStyle)  # by the numbers of the whole file
+    rows: int = 0  # different ones
+    twice: int = 0  # that stood there before
 
 
 def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
@@ -110,7 +153,8 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
     """
     names: list[str] = []
     of: list[tuple[int, str]] = []
-    metrics: list[tuple[int, str, float]] = []
+    metrics: list[tuple[int, str, str]] = []
+    seen: dict[tuple[str, ...], int] = {}
     for line in lines:
         if line.startswith("=="):
             if len(log.lines) < 100_000:
@@ -121,19 +165,26 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
             if "Metric Name" in names:
                 raise UnreadableReport("this is the details page, with names for people", _RAW)
             of = [(at, name) for at, name in enumerate(names) if name in _OF]
-            metrics = [(at, name, 1.0) for at, name in enumerate(names) if name not in _NO_METRIC]
+            metrics = [(at, name, unit_of(name)) for at, name in enumerate(names) if name not in _NO_METRIC]
         elif names and line.strip() and (line[0] == '"' or line[0].isdigit()):
             cells = _cells(line)
-            whole = line[0] != '"' or line.rstrip().endswith(('"', ","))
-            if not whole or len(cells) != len(names):
+            if not _is_whole(line) or len(cells) != len(names):
                 log.damaged += len(cells) > 4
             elif not cells[0].strip():  # no launch has an empty ID: these are the units
-                metrics = [(at, name, unit_factor(cells[at])) for at, name, _ in metrics]
+                metrics = [(at, name, cells[at]) for at, name, _ in metrics]
                 log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in metrics)
-            else:
+            elif seen.setdefault(tuple(cells[:2]), hash(line)) != hash(line) or len(seen) > log.rows:
+                log.rows = len(seen)
                 # an empty cell: this launch has no such metric, or instances alone
-                values = {name: _value(cells[at], factor) for at, name, factor in metrics if cells[at]}
+                values = {name: _value(cells[at], name, unit, log.style) for at, name, unit in metrics if cells[at]}
                 yield LaunchRow({name: cells[at] for at, name in of}, values)
+            else:
+                log.twice += 1
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a row was not cut off in the middle of a cell."""
+    return line[0] != '"' or line.rstrip().endswith(('"', ","))
 
 
 def _cells(line: str) -> list[str]:
@@ -143,9 +194,35 @@ def _cells(line: str) -> list[str]:
         return []
 
 
-def _value(cell: str, factor: float) -> Value:
-    value = _parse_number(cell)
-    return cell if value is None else value if factor == 1.0 else value * factor
+def _value(cell: str, name: str, unit: str, style: NumberStyle) -> Value:
+    value = _parse_number(cell, style)
+    if value is None:
+        return cell
+    if isinstance(value, Fact):
+        return value
+    if (fault := _unit_fault(name, unit)) is not None:
+        return fault
+    factor = unit_factor(unit)
+    if factor == 1.0 and unit in _WHOLE and value.is_integer() is False and math.isfinite(value):
+        return Fact.of("not-whole", value=value)
+    return value if factor == 1.0 else value * factor
+
+
+def _number_style(path: Path) -> NumberStyle:
+    """How the numbers of the file's tables are written: known only when all of them were seen."""
+    style, width = NumberStyle(), 0
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="") as file:
+        for line in lines_of(file, path):
+            if line.replace('"', "").startswith("ID,Process ID,"):
+                width = len(_cells(line))
+            elif width and (line[0] == '"' or line[0].isdigit()):
+                cells = _cells(line)
+                for cell in cells if len(cells) == width and _is_whole(line) else ():
+                    if ("," in cell or "." in cell) and _DIGITS.fullmatch(cell) is not None:
+                        style.see(cell)
+            if len(style.seen) > 1:
+                break
+    return style
 
 
 FORMAT = "ncu-csv"
@@ -174,6 +251,7 @@ def read_ncu_csv(path: Path) -> Report:
         reading(path, named=False),
         io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="") as file,
     ):
+        log.style = _number_style(path)
         rows = read_rows(lines_of(file, path), log)
         report = report_of(session, _read_launches(rows, log, session), FORMAT)
     if not log.tables:
@@ -185,6 +263,8 @@ def read_ncu_csv(path: Path) -> Report:
         warnings.append(Fact("scaled-units"))
     if log.together:
         warnings.append(Fact.of("results-together", count=log.together))
+    if log.twice:
+        warnings.append(Fact.of("rows-twice", count=log.twice))
     if log.damaged:
         warnings.append(Fact.of("damaged-rows", count=log.damaged))
     return replace(report, warnings=(*report.warnings, *warnings))

@@ -49,7 +49,8 @@ def unit_of(name: str) -> str:
 
 
 # What one metric of one launch may be. None: it is in the report, but has no value of its own (instances alone).
-Value: TypeAlias = "float | int | str | None"
+# A fact says why what is printed there is no value.
+Value: TypeAlias = "float | int | str | Fact | None"
 
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration.max", "gpu__time_duration.avg")  # ns, one launch
 REGISTERS = "launch__registers_per_thread"
@@ -87,12 +88,12 @@ class LaunchResult:
     def seconds(self) -> float | None:
         """How long the device took for it, in seconds; None where the report does not tell."""
         times = (finite_number(self.values.get(name)) for name in DURATIONS)
-        return next((time * 1e-9 for time in times if time is not None), None)
+        return next((time * 1e-9 for time in times if time is not None and time >= 0), None)
 
 
 def finite_number(value: Value) -> float | None:
     """`value` as a number, or None where it is none that can be used: text, NaN, infinite, absent."""
-    if value is None or isinstance(value, str) or not math.isfinite(value):
+    if value is None or isinstance(value, str | Fact) or not math.isfinite(value):
         return None
     return float(value)
 
@@ -144,7 +145,9 @@ class LaunchGroup:
             self.seconds.append(time)
         numbers = self.numbers
         for name, value in launch.values.items():
-            if value is None or isinstance(value, str):
+            if isinstance(value, Fact):
+                self._fault(name, value)
+            elif value is None or isinstance(value, str):
                 self._no_number(name, value)
             elif math.isfinite(value):
                 if name not in numbers:
