@@ -253,7 +253,9 @@ class _Reader:
     def _only_cpu(self) -> bool:
         """Whether no device had a part in it: no call of one, no copy, no kernel."""
         events, collected = self._events, self._events.collected
-        return events.operators > 0 and not (collected.kernels or collected.devices or any(map(len, collected.calls())))
+        return events.operators > 0 and not (
+            collected.kernels or collected.devices or any(map(len, collected.calls()))
+        )
 
     def _warnings(self) -> Iterator[Fact]:
         events = self._events

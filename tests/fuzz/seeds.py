@@ -43,6 +43,10 @@ STAT_TEXT = b"""
           0.012090 +- 0.000054 seconds time elapsed  ( +-  0.45% )
 
 """
+STAT_JSON = b"""{"counter-value" : "11.862000", "unit" : "msec", "event" : "task-clock:u", "event-runtime" : 11862000, "pcnt-running" : 100.00}
+{"interval" : 1.000100, "cpu" : "0", "counter-value" : "24017711.000000", "unit" : "", "event" : "cycles:u", "event-runtime" : 11862000, "pcnt-running" : 75.12, "metric-value" : "2.025", "metric-unit" : "GHz"}
+{"counter-value" : "<not counted>", "unit" : "", "event" : "branch-misses:u", "cgroup" : "a", "event-runtime" : 0, "pcnt-running" : 0.00}
+"""
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
 cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})

@@ -172,6 +172,7 @@ TARGETS = {
         _report("perf-script", _recorded("perf/script.*"), mutate.mutate_text, "r.txt"),
         _report("perf-stat-csv", lambda: (seeds.STAT_CSV,), mutate.mutate_text, "r.csv"),
         _report("perf-stat-text", lambda: (seeds.STAT_TEXT,), mutate.mutate_text, "r.txt"),
+        _report("perf-stat-json", lambda: (seeds.STAT_JSON,), mutate.mutate_json, "r.json"),
         _report("callgrind", _recorded("valgrind/*.callgrind"), mutate.mutate_text, "r.out"),
         Target("xctrace", seeds.exports, mutate.mutate_folder, read_report, "exports", True),
         _report("torch", seeds.torch_traces, mutate.mutate_packed, "r.json.gz"),

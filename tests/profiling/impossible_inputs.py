@@ -465,3 +465,79 @@ RUNS = [
 ]  # fmt: skip
 
 IMPOSSIBLE = (*PERF, *SAMPLES, *VALGRIND, *CPROFILE, *TRACES, *NCU, *RUNS)
+
+
+# ---------------------------------------------------------------- odd, and right
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A file with a value that looks impossible and is right: the metric and the value, in its unit."""
+
+    name: str
+    write: Callable[[Path], None]
+    metric: str
+    value: float
+
+
+def recursive(path: Path) -> None:
+    import cProfile
+
+    def down(depth: int) -> int:
+        return depth if depth == 0 else down(depth - 1) + sum(range(50))
+
+    profile = cProfile.Profile()
+    profile.runcall(lambda: [down(200) for _ in range(20)])
+    profile.dump_stats(str(path))
+
+
+GERMAN = {
+    "clock": "536,62 msec", "utilized": "0,984", "faults": "240.034", "cycles": "1.830.947.000",
+    "instructions": "2.581.635.270", "branches": "53.662.000", "point": ",",
+}  # fmt: skip
+FRENCH = {name: text.replace(".", "\u202f") for name, text in GERMAN.items()}
+OTHER_STREAM = (
+    f"CREATE TEMP TABLE more AS SELECT * FROM {KERNELS}",
+    "UPDATE more SET streamId = streamId + 1000",
+    f"INSERT INTO {KERNELS} SELECT * FROM more",
+)
+OTHER_LAUNCH = (OTHER_STREAM[0], "UPDATE more SET correlationId = correlationId + 900000", OTHER_STREAM[2])
+IDLE = "\n\n".join(
+    f"swapper     0 [{cpu:03d}] {100 + second}.000000: 1000000000 cpu-clock: \n\tffffffff8175336a idle+0x1 ([kernel.kallsyms])"
+    for second in range(3)
+    for cpu in range(64)
+)
+PERF_SCRIPT_SECONDS = 192.0
+ODD = (
+    *(Odd(f"perf-text-{name}", perf_text(faults=digits), "page_faults", FAULTS) for name, digits in GROUPED.items()),
+    Odd("perf-text-german", perf_text(**GERMAN), "time.cpu", 0.53662),
+    Odd("perf-text-german-counts", perf_text(**GERMAN), "instructions", 2581635270.0),
+    Odd("perf-text-french", perf_text(**FRENCH), "cycles", 1830947000.0),
+    Odd("perf-text-french-clock", perf_text(**FRENCH), "time.cpu", 0.53662),
+    Odd("perf-text-indian-groups-of-billions", perf_text(instructions="2,58,16,35,270"), "instructions", 2581635270.0),
+    Odd("perf-text-without-groups", perf_text(faults="240034"), "page_faults", FAULTS),
+    Odd("perf-text-several-runs", perf_text(faults="240,034", cycles="1,830,947,000", utilized="0.984", point="."), "ipc", 1.41),
+    Odd("perf-csv-8-cpus-busy", perf_csv(duration_time="67077500,ns,duration_time,67077500,100.00,,"), "cpu.utilization", 800.0),
+    Odd("perf-csv-a-third-of-the-time", perf_csv(cycles=ROWS["cycles"].replace("100.00", "33.40")), "cycles", 1830947000.0),
+    Odd("perf-csv-no-faults", perf_csv(page_faults=ROWS["page-faults"].replace("240034", "0")), "page_faults", 0.0),
+    Odd("perf-csv-energy-of-half-a-joule", perf_csv(energy="0.50,Joules,power/energy-pkg/,536620000,100.00,,"), "energy.package", 0.5),
+    Odd("perf-csv-traffic-with-a-scale", perf_csv(read="5.25,MiB,uncore_imc/cas_count_read/,536620000,100.00,,", write="1.25,MiB,uncore_imc/cas_count_write/,536620000,100.00,,"), "dram.bytes", 6.5 * 2**20),
+    Odd("perf-csv-30-days-of-256-threads", perf_csv(task_clock="663552000000.00,msec,task-clock,663552000000000000,100.00,256.0,CPUs utilized", cycles="2650000000000000000,,cycles,663552000000000000,100.00,,"), "time.cpu", 663552000.0),
+    Odd("perf-csv-old-clock-without-unit", perf_csv(task_clock="536.620000,,task-clock,536620000,100.00"), "time.cpu", 0.53662),
+    Odd("perf-csv-six-instructions-a-cycle", perf_csv(instructions=ROWS["instructions"].replace("2581635270", "10985682000")), "ipc", 6.0),
+    Odd("perf-csv-more-llc-misses-than-loads", perf_csv(loads="1000,,LLC-loads,536620000,100.00,,", misses="3000,,LLC-load-misses,536620000,100.00,,"), "ipc", 1.41),
+    Odd("perf-csv-semicolons-and-decimal-commas", text("536,62;msec;task-clock;536620000;100,00;0,984;CPUs utilized\n1830947000;;cycles;536620000;100,00;3,412;GHz\n"), "time.cpu", 0.53662),
+    Odd("perf-json", text("\n".join((json_row("cycles", "1830947000.000000"), json_row("instructions", "2581635270.000000"))) + "\n"), "ipc", 1.41),
+    Odd("perf-json-decimal-comma-of-six-digits", text(json_row("task-clock", "536,620000", "msec") + "\n"), "time.cpu", 0.53662),
+    Odd("nsys-kernels-side-by-side-on-two-streams", nsys_with(*OTHER_LAUNCH, f"UPDATE {KERNELS} SET streamId = 99 WHERE correlationId > 900000"), "time.gpu", 2 * GPU_SECONDS),
+    Odd("nsys-one-graph-on-two-streams", nsys_with(*OTHER_STREAM, source="truths"), "time.gpu", 2 * GPU_SECONDS),
+    Odd("nsys-kernels-of-other-launches-at-the-same-time", nsys_with(*OTHER_LAUNCH), "time.gpu", 2 * GPU_SECONDS),
+    Odd("ncu-104-percent-of-a-peak", ncu_with(cell(SHARE, lambda _: "104.00")), "bandwidth.dram.share", 104.0),
+    Odd("ncu-decimal-comma-alone", ncu_with(cell(SHARE, lambda _: "12,5")), "bandwidth.dram.share", 12.5),
+    Odd("ncu-german", ncu_with(german), "bandwidth.dram.share", 73.37),
+    Odd("ncu-german-times", ncu_with(german), "time.kernel", 0.00014608),
+    Odd("ncu-seconds", ncu_with(lambda n, u, r: (unit(DURATION, "second")(n, u, r), cell(DURATION, lambda _: "0.000146080")(n, u, r)) and None), "time.kernel", 0.00014608),
+    Odd("ncu-scaled-units", ncu_with(lambda *_: None, "auto"), "time.kernel", 0.000144992),
+    Odd("callgrind-regions-with-totals-of-0", text((DATA / "valgrind" / "kernels.l3.callgrind").read_bytes()), "instructions", 399828.0),
+    Odd("torch-times-from-0", torch_with(lambda events: [e.update(ts=e["ts"] - 1e9 * 0) for e in events if "ts" in e] and None), "time.gpu", TORCH_SECONDS),
+)  # fmt: skip

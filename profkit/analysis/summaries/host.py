@@ -108,10 +108,14 @@ def python_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
     if own is not None:
         imported = imports.total if imports is not None else 0.0
         formula = "own time of all functions - import time"
-        readings = [_reading("time.python", max(0.0, own.total - imported), "s", formula, "cprofile", doubt=own.doubt)]
+        readings = [
+            _reading("time.python", max(0.0, own.total - imported), "s", formula, "cprofile", doubt=own.doubt)
+        ]
         if imports is not None:
             formula = "cumulative time of the import system"
-            readings.append(_reading("time.import", imports.total, "s", formula, "cprofile", doubt=imports.doubt))
+            readings.append(
+                _reading("time.import", imports.total, "s", formula, "cprofile", doubt=imports.doubt)
+            )
         return tuple(readings)
     functions, sampled = kinds.get("sampled-functions"), kinds.get("sampled-imports")
     if functions is None or has_cprofile(profiles):

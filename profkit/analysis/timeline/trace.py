@@ -53,7 +53,8 @@ class Repetitions:
         if not again.any():
             return block
         self.twice += int(np.count_nonzero(again[before:]))
-        return rows[before:][~again[before:]]
+        told_first: Columns = rows[before:][~again[before:]]
+        return told_first
 
     def notes(self) -> Iterator[Fact]:
         """How many were left out."""
@@ -77,7 +78,9 @@ def _told_again(rows: Columns) -> Any:
     at = np.flatnonzero(near & (rows["stream"] >= 0) & (rows["key"] >= 0))
     if len(at):
         kept = rows[at]
-        _, numbers = np.unique(np.stack([kept[name].astype(np.int64) for name in _SAME], axis=1), axis=0, return_inverse=True)
+        _, numbers = np.unique(
+            np.stack([kept[name].astype(np.int64) for name in _SAME], axis=1), axis=0, return_inverse=True
+        )
         first = np.zeros(len(at), dtype=bool)
         first[np.unique(numbers.reshape(-1), return_index=True)[1]] = True
         again[at] = ~first

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from os import PathLike, fsencode
 from os.path import abspath
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import quote_from_bytes
 
 DOCUMENT_BYTES = 64 << 20  # of a file that one of our own programs wrote, where nothing else is said
@@ -93,13 +93,26 @@ _OF_COLUMNS = re.compile(  # no expression, no condition
 )
 
 
+class ForeignConnection(sqlite3.Connection):
+    """A connection to a file that anybody may have written."""
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        """As of any connection. SQLite names what is wrong with a schema in the bytes that it has, whatever they are."""
+        try:
+            return super().execute(*arguments)
+        except UnicodeDecodeError:
+            raise sqlite3.DatabaseError("malformed database schema: its text is not UTF-8") from None
+
+
 def connect(path: PathLike[str] | str, mode: str, *, timeout: float = 5.0) -> sqlite3.Connection:
     """The file as `mode` says: `mode=ro`, `mode=ro&immutable=1`, `mode=rw` or `mode=rwc`. Raises sqlite3.Error.
 
     What is opened to be read cannot be written to, by whatever statement.
     """
     address = f"file:{quote_from_bytes(fsencode(abspath(path)))}?{mode}"
-    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=timeout)
+    connection = sqlite3.connect(
+        address, uri=True, isolation_level=None, timeout=timeout, factory=ForeignConnection
+    )
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     if hasattr(connection, "setlimit"):  # since Python 3.11

@@ -60,7 +60,22 @@ def unit_factor(unit: str) -> float:
 
 # What is counted, beside times, bytes and rates of them.
 _COUNTED = frozenset(
-    ("", "%", "block", "branch", "cluster", "cycle", "inst", "pass", "register", "request", "sector", "SM", "thread", "warp")
+    (
+        "",
+        "%",
+        "block",
+        "branch",
+        "cluster",
+        "cycle",
+        "inst",
+        "pass",
+        "register",
+        "request",
+        "sector",
+        "SM",
+        "thread",
+        "warp",
+    )
 )
 _WHOLE = frozenset(("register/thread", "thread", "SM", "cluster", "block"))
 
@@ -81,7 +96,9 @@ def _dimension(unit: str) -> str | None:
 def _unit_fault(name: str, unit: str) -> Fact | None:
     """Why a value in the printed `unit` cannot be turned into the base unit of the metric `name`."""
     expected, found = unit_of(name), _dimension(unit)
-    if not expected or (found is not None and (found == expected or expected not in ("ns", "byte", "byte/s", "hz"))):
+    if not expected or (
+        found is not None and (found == expected or expected not in ("ns", "byte", "byte/s", "hz"))
+    ):
         return None
     return Fact.of("unit-unknown", unit=unit[:40])
 
@@ -176,7 +193,9 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
             elif seen.setdefault(tuple(cells[:2]), hash(line)) != hash(line) or len(seen) > log.rows:
                 log.rows = len(seen)
                 # an empty cell: this launch has no such metric, or instances alone
-                values = {name: _value(cells[at], name, unit, log.style) for at, name, unit in metrics if cells[at]}
+                values = {
+                    name: _value(cells[at], name, unit, log.style) for at, name, unit in metrics if cells[at]
+                }
                 yield LaunchRow({name: cells[at] for at, name in of}, values)
             else:
                 log.twice += 1
@@ -211,15 +230,17 @@ def _value(cell: str, name: str, unit: str, style: NumberStyle) -> Value:
 def _number_style(path: Path) -> NumberStyle:
     """How the numbers of the file's tables are written: known only when all of them were seen."""
     style, width = NumberStyle(), 0
+    metrics: list[int] = []
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="") as file:
         for line in lines_of(file, path):
             if line.replace('"', "").startswith("ID,Process ID,"):
-                width = len(_cells(line))
+                names = _cells(line)
+                width, metrics = len(names), [at for at, name in enumerate(names) if name not in _NO_METRIC]
             elif width and (line[0] == '"' or line[0].isdigit()):
                 cells = _cells(line)
-                for cell in cells if len(cells) == width and _is_whole(line) else ():
-                    if ("," in cell or "." in cell) and _DIGITS.fullmatch(cell) is not None:
-                        style.see(cell)
+                for at in metrics if len(cells) == width and _is_whole(line) else ():
+                    if ("," in cells[at] or "." in cells[at]) and _DIGITS.fullmatch(cells[at]) is not None:
+                        style.see(cells[at])
             if len(style.seen) > 1:
                 break
     return style

@@ -360,7 +360,8 @@ class DeviceActivities:
         if good.all():
             return block
         self.odd += int(len(block) - good.sum())
-        return block[good]
+        sane: Columns = block[good]
+        return sane
 
 
 def _copy_kind(number: int) -> TransferKind:

@@ -85,11 +85,7 @@ class StatsTable:
 
     def unknown_units(self) -> set[str]:
         """What stands in the place of a unit of time and is none."""
-        return {
-            unit
-            for name, unit in self.units.items()
-            if name in _TIMES and unit.lower() not in _SECONDS
-        }
+        return {unit for name, unit in self.units.items() if name in _TIMES and unit.lower() not in _SECONDS}
 
     def time(self, row: dict[str, str], column: str) -> float | None:
         """Seconds, by the unit in the header; without one all times are ns."""

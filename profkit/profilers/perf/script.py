@@ -353,7 +353,7 @@ def read_script(path: Path) -> Report:
             )
         raise UnreadableReport(f"{path} holds no sample of perf script")
     stacks, profiles = events.answer()
-    window.check(profiles)
+    window.check(profiles, path)
     return Report(
         "perf",
         "perf-script",
@@ -383,13 +383,13 @@ class SampledWindow:
         if len(self.threads) < MOST_THREADS:
             self.threads.add(thread)
 
-    def check(self, profiles: Iterable[Profile]) -> None:
+    def check(self, profiles: Iterable[Profile], path: Path) -> None:
         """Raise UnreadableReport where the samples of a clock add up to far more than so many threads can run."""
         room = max(self.last - self.first, LEAST_WINDOW) * len(self.threads)
         spent = max((profile.total for profile in profiles if profile.unit == "s"), default=0.0)
         if spent > MOST_OVER * room:
             raise UnreadableReport(
-                f"its samples add up to {spent:.6g} s, which {len(self.threads)} threads do not run "
+                f"{path}: its samples add up to {spent:.6g} s, which {len(self.threads)} threads do not run "
                 f"within {self.last - self.first:.6g} s: their periods are wrong"
             )
 

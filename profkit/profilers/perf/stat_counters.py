@@ -254,7 +254,11 @@ def _fault(name: str, entry: _EventSum) -> Fact | None:
 
 def _clock_unit(entry: _EventSum) -> str:
     """The unit that perf before 4.18 does not print: the one in which a clock is as long as the time that it ran."""
-    fits = (unit for unit, ns in _CLOCK_UNITS.items() if abs(entry.value * ns - entry.runtime) < 0.5 * entry.runtime)
+    fits = (
+        unit
+        for unit, ns in _CLOCK_UNITS.items()
+        if abs(entry.value * ns - entry.runtime) < 0.5 * entry.runtime
+    )
     return next(fits, "")
 
 

@@ -15,7 +15,16 @@ from profkit.profilers.perf.stat_csv import STATES, StatReader, head_lines, iter
 
 FORMAT = "perf-stat-json"
 _EVENT, _VALUE = "event", "counter-value"
-_PLACES = ("cpu", "core", "die", "socket", "node", "cluster", "cache", "thread")  # what rows are told apart by
+_PLACES = (
+    "cpu",
+    "core",
+    "die",
+    "socket",
+    "node",
+    "cluster",
+    "cache",
+    "thread",
+)  # what rows are told apart by
 
 
 def looks_like_stat_json(head: bytes) -> bool:

@@ -259,7 +259,7 @@ REFUSED = {
         ("", "is empty"), ("# started on Mon Jan\n\n", "holds no counts"), (b"\x7fELF\0\0\0", "binary"),
         ("x" * 100_000, "longer than 64 KiB"), (",,,,,70.1,%  tma_backend_bound\n", "holds no counts"),
         ("event syntax error: 'nosuch'\n   \\___ parser error\n", "this perf does not know the event nosuch"),
-        ("63,40,msec,task-clock,63395472,100,00,0,602,CPUs utilized\n", "holds no counts"),  # a decimal comma
+        ("63,40,msec,task-clock,63395472,100,00,0,602,CPUs utilized\n", "with a decimal comma"),
         ("\xff\xfe\xfd\n", "holds no counts"),
         ("".join(f"5,,e{n},1,100.00,,\n" for n in range(50_002)), "different ev"),
     ],
