@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from profkit.analysis.metrics.catalogue import find_metric, impossible
 from profkit.core.errors import UnreadableReport
@@ -79,7 +80,7 @@ def _kernel_faults(kernel: KernelTime) -> Iterable[str]:
     if kernel.least is not None and total < kernel.least * count * (1 - SLACK) - 1e-9:
         yield f"{name}: {_seconds(total)} for {count} launches of at least {_seconds(kernel.least)}"
     ordered = [value for value in (kernel.least, kernel.median, kernel.most) if value is not None]
-    if any(late < soon * (1 - SLACK) - 1e-9 for soon, late in zip(ordered, ordered[1:], strict=False)):
+    if any(late < soon * (1 - SLACK) - 1e-9 for soon, late in pairwise(ordered)):
         yield f"{name}: its shortest, middle and longest launch are not in this order"
 
 

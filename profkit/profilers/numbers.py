@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 
-# A point or a comma parts groups where it is not the decimal sign. Blanks of four widths, apostrophes, Arabic's own sign.
+# A point or a comma, where it is not the decimal sign; blanks of four widths, apostrophes, Arabic's own sign.
 GROUP_SIGNS = ".,'\u2019\u066c \xa0\u2009\u202f"
 DECIMAL_SIGNS = (".", ",")
 

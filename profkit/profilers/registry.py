@@ -109,7 +109,9 @@ PERF = Profiler(
             conversion=Conversion(_lazy("perf.probe.conversion_argv"), "converted.txt", _PERF_TEXT),
         ),
         _format("perf-stat-csv", "perf stat -x", "perf.stat_csv.looks_like_stat_csv", "perf.stat_csv.read_stat_csv"),
-        _format("perf-stat-json", "perf stat -j", "perf.stat_json.looks_like_stat_json", "perf.stat_json.read_stat_json"),
+        _format(
+            "perf-stat-json", "perf stat -j", "perf.stat_json.looks_like_stat_json", "perf.stat_json.read_stat_json"
+        ),
         _format(
             "perf-stat-text", "perf stat", "perf.stat_csv.looks_like_stat_text", "perf.stat_csv.read_stat_text"
         ),

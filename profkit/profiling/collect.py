@@ -10,12 +10,12 @@ from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
+from profkit.analysis.plausible import check_possible
 from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun
-from profkit.analysis.plausible import check_possible
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run

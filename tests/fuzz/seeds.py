@@ -43,10 +43,20 @@ STAT_TEXT = b"""
           0.012090 +- 0.000054 seconds time elapsed  ( +-  0.45% )
 
 """
-STAT_JSON = b"""{"counter-value" : "11.862000", "unit" : "msec", "event" : "task-clock:u", "event-runtime" : 11862000, "pcnt-running" : 100.00}
-{"interval" : 1.000100, "cpu" : "0", "counter-value" : "24017711.000000", "unit" : "", "event" : "cycles:u", "event-runtime" : 11862000, "pcnt-running" : 75.12, "metric-value" : "2.025", "metric-unit" : "GHz"}
-{"counter-value" : "<not counted>", "unit" : "", "event" : "branch-misses:u", "cgroup" : "a", "event-runtime" : 0, "pcnt-running" : 0.00}
-"""
+STAT_JSON = b"".join(
+    b'{"counter-value" : "%s", "unit" : "%s", "event" : "%s", "event-runtime" : 11862000, "pcnt-running" : 75.12%s}\n'
+    % row
+    for row in (
+        (b"11.862000", b"msec", b"task-clock:u", b""),
+        (
+            b"24017711.000000",
+            b"",
+            b"cycles:u",
+            b', "interval" : 1.0001, "cpu" : "0", "metric-value" : "2.025"',
+        ),
+        (b"<not counted>", b"", b"branch-misses:u", b', "cgroup" : "a"'),
+    )
+)
 TRACE = b"""Operator: aten.embedding.default
 cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
 cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})

@@ -18,8 +18,8 @@ from profkit.core.types import RUN, Fact, GpuToolLines, GpuTrace, Reading, RunDo
 def check_consistency(document: RunDocument) -> RunDocument:
     """The document with its readings marked (`doubt`) where they contradict each other.
 
-    Checked is within one kernel, function, region or run, and one artifact: comparing reports is another matter. Doing it twice
-    changes nothing.
+    Checked is within one kernel, function, region or run, and one artifact: comparing reports is another matter. Doing
+    it twice changes nothing.
     """
     doubt_by_kernel: dict[tuple[Scope, str | None], dict[str, Fact]] = {}
     counts = _kernel_counts(document)

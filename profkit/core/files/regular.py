@@ -97,7 +97,7 @@ class ForeignConnection(sqlite3.Connection):
     """A connection to a file that anybody may have written."""
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As of any connection. SQLite names what is wrong with a schema in the bytes that it has, whatever they are."""
+        """As of any connection. SQLite says what is wrong with a schema in the bytes that stand there."""
         try:
             return super().execute(*arguments)
         except UnicodeDecodeError:

@@ -31,7 +31,7 @@ from profkit.profilers.ncu.launches import (
     unit_of,
 )
 from profkit.profilers.ncu.report import ReportSession, report_of
-from profkit.profilers.numbers import NumberStyle
+from profkit.profilers.numbers import NumberStyle, whole_number
 
 # Prefixes are decimal: 102,400 bytes of shared memory are printed as 102.400000 Kbyte.
 _PREFIXES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -76,6 +76,10 @@ _COUNTED = frozenset(
         "thread",
         "warp",
     )
+)
+# What is printed without decimals in its base unit, so that every sign parts groups.
+_UNDIVIDED = frozenset(
+    ("ns", "nsecond", "byte", "inst", "sector", "request", "cycle", "thread", "byte/block")
 )
 _WHOLE = frozenset(("register/thread", "thread", "SM", "cluster", "block"))
 
@@ -215,6 +219,8 @@ def _cells(line: str) -> list[str]:
 
 def _value(cell: str, name: str, unit: str, style: NumberStyle) -> Value:
     value = _parse_number(cell, style)
+    if isinstance(value, Fact) and unit in _UNDIVIDED and (whole := whole_number(cell.strip())) is not None:
+        value = whole
     if value is None:
         return cell
     if isinstance(value, Fact):
@@ -222,7 +228,7 @@ def _value(cell: str, name: str, unit: str, style: NumberStyle) -> Value:
     if (fault := _unit_fault(name, unit)) is not None:
         return fault
     factor = unit_factor(unit)
-    if factor == 1.0 and unit in _WHOLE and value.is_integer() is False and math.isfinite(value):
+    if factor == 1.0 and unit in _WHOLE and math.isfinite(value) and not value.is_integer():
         return Fact.of("not-whole", value=value)
     return value if factor == 1.0 else value * factor
 

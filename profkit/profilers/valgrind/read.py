@@ -254,9 +254,7 @@ def read_callgrind_with_mix(path: Path) -> Report:
         return report
     doubt = report.profiles[0].doubt
     mixed = (replace(counter, doubt=doubt) for counter in mix.whole.counters())
-    return replace(
-        report, counters=(*report.counters, *mixed), warnings=(*report.warnings, *mix.notes)
-    )
+    return replace(report, counters=(*report.counters, *mixed), warnings=(*report.warnings, *mix.notes))
 
 
 COSTLIEST = 3  # functions by each event whose lines are read, and
