@@ -54,7 +54,7 @@ def test_an_unknown_chip_or_tool_has_no_table():
 def test_the_data_files_hold_no_key_that_nobody_reads():
     folder = Path(profkit.analysis.metrics.__file__).parent
     for row in load_yaml(folder / "catalogue.yaml").values():
-        assert row.keys() <= {"title", "unit", "better", "least", "most", "meaning"}, row
+        assert row.keys() <= {"title", "unit", "better", "least", "most", "inputs", "meaning"}, row
     for path in (folder / "formulas").glob("*.yaml"):
         content = load_yaml(path)
         if path.name == "metal.yaml":  # names of counters, and no formulas (metrics/metal_counters.py)
