@@ -25,6 +25,7 @@ from profkit.reporting.views.summaries.parts import (
     unknown_text,
 )
 
+_OPERATOR = 32  # characters of an operator's name
 _PSTATS_ROWS = 20  # as many as the guides to cProfile print
 _ROWS = 5  # of modules and lines: below these the rest is small change
 _LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
@@ -132,6 +133,38 @@ def _pstats_table(profile: Profile, *, cumulative: bool) -> DataTable:
     title = f"Python functions by {'cumulative' if cumulative else 'own'} time"
     columns = ("function", "calls", "cumulative", "each", "own")
     return named_table(title, columns, rows, f"of {format_quantity(profile.total, profile.unit)}")
+
+
+def operators_text(facts: ConcernFacts) -> SummaryText | None:
+    """Return torch's operators on the CPU, as `key_averages().table()` has them; None where no trace held any."""
+    profile = next((p for p in facts.document.profiles if p.kind == "operators"), None)
+    if profile is None or not profile.hotspots:
+        return None
+    rows = [
+        (
+            shorten(spot.function, _OPERATOR),
+            share_text(spot.own, profile.total),
+            format_quantity(spot.own, "s"),
+            format_quantity(spot.total or 0.0, "s"),
+            f"{spot.calls:,}",
+            _signed_bytes(spot.counters.get("own_bytes", 0.0)),
+            _signed_bytes(spot.counters.get("bytes", 0.0)),
+            spot.shapes or "",
+        )
+        for spot in profile.hotspots[:_PSTATS_ROWS]
+    ]
+    columns = ("operator", "own", "own time", "with callees", "calls", "own memory", "memory", "shapes")
+    note = f"of {format_quantity(profile.total, 's')}"
+    table = named_table("Operators by own time", columns, rows, note, words=("shapes",))
+    top = profile.hotspots[0]
+    headline = (
+        f"{top.function} takes {share_text(top.own, profile.total)} of {format_quantity(profile.total, 's')}."
+    )
+    return summary_text("operators", headline, (), (table,))
+
+
+def _signed_bytes(size: float) -> str:
+    return NOTHING if size == 0 else f"{'-' if size < 0 else ''}{format_quantity(abs(size), 'B')}"
 
 
 def _calls_text(spot: Hotspot) -> str:
