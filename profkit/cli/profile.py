@@ -161,7 +161,7 @@ def record(
     """Run a workload under one profiler, with profkit's own recipe for it."""
     typed = dict(locals())
     from profkit.cli.progress import progress_for
-    from profkit.profiling.record import RecordOptions, record_report
+    from profkit.profiling.record import RecordOptions, find_recorder, record_report
 
     asked = options.taken(RecordOptions, {**typed, "command": tuple(command), "what": what.value})
     elsewhere = where.places()
@@ -174,4 +174,7 @@ def record(
     if format is options.OutputFormat.json:
         options.print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})
     elif not quiet:
-        typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)
+        name = shlex.quote(str(left))
+        viewer = find_recorder(tool).viewer.format(name=name)
+        lines = [f"profkit summarize {name}", f"profkit check {name}", viewer]
+        typer.echo("\n".join([str(left), *(f"next: {line}" for line in lines if line)]), err=True)

@@ -50,12 +50,13 @@ from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
 from profkit.kernels.generation_document import FILE, generation_text
 from profkit.reporting.facts import fact_text, word_of
+from profkit.reporting.markdown import inline_code
 from profkit.reporting.views.kernels.cases import speedup_text
-from profkit.reporting.views.kernels.generation import asked_model, head_line
+from profkit.reporting.views.kernels.generation import asked_model, evaluate_line, head_line
 from profkit.reporting.views.kernels.generation import resume_line as resume_text
 from profkit.runtime.passes.secrets import mask_command
 
-OVERALL_SUMMARY = "OVERALL_SUMMARY.txt"
+OVERALL_SUMMARY, README = "OVERALL_SUMMARY.txt", "README.md"
 _UNLOADED: tuple[AttemptStatus, ...] = ("load-error", "no-code", "no-answer")
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on
 LOOK_SECONDS = 0.2
@@ -275,7 +276,12 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
 
     Raises MachineError where the disk takes no more.
     """
-    for name, text in {FILE: generation_text(document, folder), **field_files(document)}.items():
+    files = {
+        FILE: generation_text(document, folder),
+        README: _readme(document, folder),
+        **field_files(document),
+    }
+    for name, text in files.items():
         with writing(folder / name, f"make room, then: {resume_text(folder)}"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, (text,), sync=name == FILE)
@@ -339,6 +345,51 @@ def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str
         "stopped": operation.stopped or "not yet",
     }
     return "".join(f"{name}: {value}\n" for name, value in facts.items() if value not in ("", None))
+
+
+def _readme(document: GenerationDocument, folder: Path) -> str:
+    """Return what was asked for, what came of it, what each file is, and the lines that go on."""
+    asked = {
+        "Operations": ", ".join(operation.operation for operation in document.operations),
+        "Model": asked_model(document),
+        "Language": document.language,
+        "Suite": f"{document.suite}{', ' + document.dtype if document.dtype else ''}",
+        "Device": document.device,
+        "Attempts": f"at most {plural(document.limits.attempts, 'attempt')} for each operation",
+        "Started": document.started,
+    }
+    go_on = {
+        "Test and time the kernels that were kept": evaluate_line(document, folder),
+        "Continue where it stopped" if not document.complete else "Make the reports again": resume_text(
+            folder
+        ),
+    }
+    files = {
+        "OP/OP_attempt_N.py": "the kernels, as the model wrote them; metadata.txt names the one that is kept",
+        "OP/OP_kernel_gen_summary.json": "one row for each attempt: correct or not, and how fast",
+        OVERALL_SUMMARY: "the result in a few lines",
+        "index.html, report.md": "the same with feedback and sources, to read",
+        FILE: "everything, for programs",
+    }
+    return "\n".join(
+        [
+            f"# Kernels written by {inline_code(document.model or document.provider)}",
+            "",
+            f"{head_line(document, generation_scores(document))}.",
+            "",
+            "## What was asked",
+            "",
+            *(f"- {name}: {inline_code(value)}" for name, value in asked.items() if value),
+            "",
+            "## How to go on",
+            "",
+            *(f"{what}:\n\n    {line}\n" for what, line in go_on.items()),
+            "## Files",
+            "",
+            *(f"- `{name}`: {what}" for name, what in files.items()),
+            "",
+        ]
+    )
 
 
 def _overall_summary(document: GenerationDocument) -> str:

@@ -80,7 +80,7 @@ class Recorder:
     path and returns remarks; None where the step writes it there itself. `check_target` raises UsageError for a path
     that must not be replaced; None where a report is a file. `picks_kernel`: it can count one kernel alone.
     `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU, which nobody else should
-    use meanwhile.
+    use meanwhile. `viewer`: the line with which the tool itself shows the report `{name}`.
     """
 
     step: Callable[[RecordRequest], Step]
@@ -89,6 +89,7 @@ class Recorder:
     picks_kernel: bool = False
     follows_region: bool = True
     uses_gpu: bool = False
+    viewer: str = ""
 
 
 @dataclass(frozen=True)

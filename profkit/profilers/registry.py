@@ -75,7 +75,11 @@ NCU = Profiler(
         _format("ncu-csv", "ncu --csv", "ncu.csv_report.looks_like_ncu_csv", "ncu.csv_report.read_ncu_csv"),
     ),
     Recorder(
-        _lazy("ncu.probe.recording_step"), _lazy("ncu.probe.collect_report"), picks_kernel=True, uses_gpu=True
+        _lazy("ncu.probe.recording_step"),
+        _lazy("ncu.probe.collect_report"),
+        picks_kernel=True,
+        uses_gpu=True,
+        viewer="ncu --import {name}",
     ),
     _lazy("ncu.probe.explain"),
     _lazy("ncu.probe.judge_ncu"),
@@ -97,7 +101,10 @@ NSYS = Profiler(
         ),
         _format("nsys-stats-csv", "nsys stats", "nsys.stats.looks_like_stats", "nsys.stats.read_stats"),
     ),
-    Recorder(_lazy("nsys.probe.recording_step"), _lazy("nsys.probe.collect_report"), uses_gpu=True),
+    Recorder(
+        _lazy("nsys.probe.recording_step"), _lazy("nsys.probe.collect_report"), uses_gpu=True,
+        viewer="nsys stats {name}",
+    ),
     _lazy("nsys.command.explain"),
     _lazy("nsys.probe.judge_nsys"),
 )  # fmt: skip
@@ -119,7 +126,8 @@ PERF = Profiler(
             "perf-script", "perf script", "perf.script.looks_like_script", "perf.script.read_script", has_stacks=True
         ),
     ),
-    Recorder(_lazy("perf.probe.recording_step")),
+    # Without --no-inline perf starts addr2line for each sample: minutes for a program of a few seconds.
+    Recorder(_lazy("perf.probe.recording_step"), viewer="perf report --no-inline -i {name}"),
     _lazy("perf.command.explain"),
     _lazy("perf.probe.perf_checks"),
 )  # fmt: skip

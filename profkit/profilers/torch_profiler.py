@@ -15,6 +15,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import Fact, Gpu, Kernel, MemoryKind, Report
 from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
+from profkit.profilers.torch_operators import INSTANT, MOST_EVENTS, OPERATOR, TorchOperators
 
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
@@ -42,16 +43,28 @@ class TorchEvents:
     ranges: list[Range] = field(default_factory=list)
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
+    on_cpu: TorchOperators = field(default_factory=TorchOperators)
     amd: bool = False  # its calls have CUDA's categories, and names of HIP
     odd: int = 0
 
     def take(self, event: object) -> None:
         """Take note of an event, whatever it is."""
-        if not isinstance(event, dict) or event.get("ph") != "X":
+        if not isinstance(event, dict) or event.get("ph") not in ("X", "i"):
             return
         category = event.get("cat")
         kind = category if isinstance(category, str) else ""
-        self.operators += kind == "cpu_op"
+        if event["ph"] == "i":
+            at = _to_nanoseconds(event.get("ts")) if kind == INSTANT else None
+            if at is not None:
+                self.on_cpu.allocation(event, at)
+            return
+        self.operators += kind == OPERATOR
+        if kind in (OPERATOR, _RANGE):
+            start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
+            if start is not None and length is not None and length >= 0:
+                self.on_cpu.call(event, start, length)
+            else:
+                self.odd += kind == OPERATOR
         if kind in _TIMED:
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
             # a device whose times were lost has zeros, and no trace begins with one that takes no time
@@ -224,11 +237,13 @@ class _Reader:
         from profkit.analysis.timeline.trace import build_trace
 
         events, collected = self._events, self._events.collected
+        operators = events.on_cpu.profile() if events.operators else None
         if self._only_cpu():
             return Report(
                 "torch_profiler",
                 "torch-chrome-trace",
                 facts=dict(self._facts()),
+                profiles=(operators,) if operators is not None else (),
                 warnings=tuple(self._warnings()),
             )
         trace, notes = build_trace(
@@ -261,6 +276,8 @@ class _Reader:
         events = self._events
         if self._cut_short:
             yield Fact("trace-cut-short")
+        if events.on_cpu.cut:
+            yield Fact.of("operators-cut", count=MOST_EVENTS)
         if self._seen and not events.collected.kernels:
             only = self._only_cpu()
             yield Fact.of(

@@ -36,11 +36,31 @@ def _texts() -> Mapping[str, Any]:
 
 def fact_text(fact: Fact | None) -> str:
     """The sentence of a fact, nothing of None; a code that nobody knows, or without its values, as it is."""
-    if fact is None:
+    return "" if fact is None else _written(fact, _texts().get(fact.code, fact.code))
+
+
+# Verdicts that have their value in front: which part says why the value does not decide.
+_WHY = {"but": 1, "together": 1, "uncertain": 1, "not-known": 0, "limit-unknown": 1}
+
+
+def brief_reason(fact: Fact | None) -> str:
+    """Return why a verdict is neither met nor missed, in a few words; empty where its value and threshold say it."""
+    if fact is None or fact.code == "against":
         return ""
+    if fact.code in _texts()["brief"]:
+        return _written(fact, _texts()["brief"][fact.code])
+    if fact.code in _WHY:
+        return brief_reason(next(iter(fact.parts[_WHY[fact.code] :]), None))
+    # Of a kernel's verdict the reason is a part: its name in front of it takes three lines.
+    known = next((part for part in fact.parts if part.code in _texts()["brief"]), None)
+    return fact_text(fact) if known is None else brief_reason(known)
+
+
+def _written(fact: Fact, text: str) -> str:
+    """Fill the numbers and names of the fact into the text; its code where they are not what the text needs."""
     known = {"reason": "", "counters": "", **fact.names, **fact.numbers}
     try:
-        return _Words(fact).vformat(_texts().get(fact.code, fact.code), (), known)
+        return _Words(fact).vformat(text, (), known)
     except (LookupError, ValueError, TypeError):  # a document may say anything
         return fact.code
 

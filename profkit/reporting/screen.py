@@ -129,7 +129,8 @@ class Screen:
             for n in everything
         ]
         space = self.console.width - indent
-        if len(columns) < _BREAKABLE or sum(wide) - 2 <= space:
+        in_one_piece = len(columns) < _BREAKABLE or any(column.wraps for column in columns)
+        if in_one_piece or sum(wide) - 2 <= space:
             return [everything]
         parts: list[tuple[int, ...]] = []
         used = 0
@@ -149,13 +150,43 @@ class Screen:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False, pad_edge=False)
-        for column in columns:
+        widths = self._widths(columns, rows, indent)
+        for column, width in zip(columns, widths, strict=True):
             table.add_column(
-                _safe(column.title), justify="right" if column.numeric else "left", overflow="fold"
+                _safe(column.title),
+                justify="right" if column.numeric else "left",
+                overflow="fold",
+                width=width,
             )
         for row in rows:
             table.add_row(*map(_text, row))
         self.console.print(Padding(table, (0, 0, 0, indent)))
+
+    def _widths(
+        self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int
+    ) -> list[int]:
+        """Return the width of each column: no word is broken (`train.py:1204` stays whole) where that can be.
+
+        The widest columns give way first, down to their longest word; one that `wraps` gives way before all others.
+        """
+        from rich.cells import cell_len
+
+        texts = [[column.title, *(_plain(row[n]) for row in rows)] for n, column in enumerate(columns)]
+        whole = [max(map(cell_len, own)) for own in texts]
+        words = [max((cell_len(word) for text in own for word in text.split()), default=0) for own in texts]
+        wraps = [column.wraps for column in columns]
+        if any(wraps):
+            words = [word if wrap else most for word, most, wrap in zip(words, whole, wraps, strict=True)]
+        space = self.console.width - indent - 2 * (len(columns) - 1)
+        for most in range(max(whole), 0, -1):
+            widths = [max(word, min(full, most)) for word, full in zip(words, whole, strict=True)]
+            if sum(widths) <= space:
+                return widths
+        # Not even their longest words fit side by side: they are broken, in the widest columns first.
+        most = next(
+            cap for cap in range(max(whole), 0, -1) if sum(min(w, cap) for w in whole) <= space or cap == 1
+        )
+        return [min(full, most) for full in whole]
 
     @property
     def _prose(self) -> int:

@@ -185,12 +185,16 @@ class Facts(Block):
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column. `numeric` ones are aligned at the right; `kernel` ones hold C++ names, shortened by their parts."""
+    """A column. `numeric` ones are aligned at the right; `kernel` ones hold C++ names, shortened by their parts.
+
+    `wraps`: its texts go on below in their own column where a screen is too narrow, and the table stays in one piece.
+    """
 
     title: str
     numeric: bool = False
     kernel: bool = False
     meaning: str = ""
+    wraps: bool = False
 
 
 @dataclass(frozen=True)

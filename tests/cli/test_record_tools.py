@@ -30,7 +30,7 @@ def test_the_line_that_makes_the_missing_folder_and_the_line_for_afterwards_are_
 
     done = record_with_perf("my runs/it's.data", tmp_path)
     assert done.returncode == 0, done.stderr
-    following = done.stderr.partition("next: profkit ")[2].strip()
+    following = done.stderr.partition("next: profkit ")[2].partition("\n")[0]
     read = subprocess.run(
         ["sh", "-c", f"'{sys.executable}' -m profkit {following}"],
         cwd=tmp_path,
@@ -38,6 +38,21 @@ def test_the_line_that_makes_the_missing_folder_and_the_line_for_afterwards_are_
         text=True,
     )
     assert "does not exist" not in read.stderr
+
+
+@pytest.mark.perf
+def test_the_line_for_perfs_own_view_starts_no_addr2line(tmp_path: Path) -> None:
+    done = record_with_perf("my out.data", tmp_path)
+    line = next(line for line in done.stderr.splitlines() if line.startswith("next: perf"))
+    assert line == "next: perf report --no-inline -i 'my out.data'"
+    shown = subprocess.run(
+        ["sh", "-c", f"{line.removeprefix('next: ')} --stdio"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert shown.returncode == 0, shown.stderr
 
 
 @pytest.mark.perf

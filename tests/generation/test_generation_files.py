@@ -69,6 +69,21 @@ def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Pa
     assert rows[2]["correctness_score"] == 0.5
 
 
+def test_the_readme_says_what_was_asked_what_came_of_it_and_how_to_go_on(tmp_path: Path) -> None:
+    write_generation(tmp_path, every_way())
+    text = (tmp_path / "README.md").read_text()
+    assert "1 faster than PyTorch; 14 attempts" in text
+    asked = text[text.index("## What was asked") : text.index("## How to go on")]
+    for each in every_way().operations:
+        assert each.operation in asked
+    assert "    profkit evaluate --suite smoke " in text
+    assert f"--backend directory --kernels {tmp_path}" in text
+    assert f"    profkit generate --resume {tmp_path}" in text
+    for line in text[text.index("## Files") :].splitlines()[2:]:
+        for name in line.partition("`: ")[0].removeprefix("- `").split(", "):
+            assert name.startswith("OP/") or (tmp_path / name).is_file(), name
+
+
 def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Path) -> None:
     write_generation(tmp_path, every_way())
     summary = (tmp_path / "OVERALL_SUMMARY.txt").read_text()

@@ -81,6 +81,7 @@ def test_time_and_gpu_then_what_to_do_then_kernels_then_timeline_then_verdicts_t
         "  Kernels by GPU time",
         "\nGPU\n",
         "  Timeline",
+        "\nTargets\n",
         "\nVerdicts\n",
         "\nWhat is not known\n",
         "\nPasses\n",
@@ -129,7 +130,7 @@ def test_failures_stand_by_their_share_of_the_time() -> None:
 def test_without_details_a_run_is_what_to_do_where_the_time_goes_and_memory() -> None:
     text = run_text(DOCUMENTS["run"], FOLDER, color=False, details=False)
     sections = re.findall(r"^([A-Z][\w ]+)$", text[text.index("What to do") :], re.M)
-    assert sections == ["What to do first", "Kernels", "All numbers", "Files", "Next"]
+    assert sections == ["What to do first", "Kernels", "Targets", "All numbers", "Files", "Next"]
     assert "Marked ranges" not in text
 
 

@@ -37,6 +37,7 @@ Bound = Literal[
 ProfileKind = Literal[
     "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines", "raises",
     "own-time", "imports",
+    "operators",  # of torch, on a CPU: time in s, and `own_bytes` and `bytes` that they allocated less what they freed
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
     "held-lines",  # lines that held the device's memory when it was full: bytes
@@ -197,6 +198,7 @@ class Hotspot:
     lines: tuple[CodeLine, ...] = ()  # of the function itself where most of its own is spent
     callers: tuple[CodeLine, ...] = ()  # the lines that called it
     callee: Frame | None = None  # where calls are told apart: what is called there, for `total` in all
+    shapes: str | None = None  # of an operator's tensors, where most of its own time went
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.backends import backend_named
 from profkit.core.formatting import format_utc_time, plural
-from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
+from profkit.core.types import RunDocument, Verdict
 from profkit.reporting.facts import fact_text
-from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
+from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import (
     Block,
     Detail,
     Fold,
     Items,
     Label,
-    Paragraph,
     Section,
     Status,
-    Statuses,
-    StatusRow,
     Style,
     Text,
     View,
@@ -30,25 +26,22 @@ from profkit.reporting.view import (
     code,
     command,
     joined,
-    soft,
     strong,
 )
 from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import Extras, flame_section, kernel_table, kernels_of
 from profkit.reporting.views.run_insights import more_on_screen, spots_section, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
+    OUTCOMES,
     VERDICTS,
     command_line,
-    common_causes,
-    count_verdicts,
     gpu_lines,
     machine_line,
-    scope_name,
     time_line,
     title_of,
     unfinished_passes,
-    worst_first,
 )
+from profkit.reporting.views.run_verdicts import targets_section, verdict_sections
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
 
@@ -64,7 +57,6 @@ _ABOVE = ("kernels", "gpu", "encoders")  # concerns with a section of their own
 _WIDE = frozenset({"Time", "Passes", "Machine", "Started", "Commit"})
 _NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
-_MOST_VERDICTS = 300  # on single functions or kernels, in a document
 
 
 def view(
@@ -141,14 +133,6 @@ def _commit(document: RunDocument) -> str | None:
     return revision.commit[:12] + (", with changes that are not committed" if revision.dirty else "")
 
 
-_OUTCOME_WORDS: dict[VerdictWord, str] = {
-    "fail": "missed",
-    "unknown": "not known",
-    "pass": "met",
-    "not-applicable": "not applicable",
-}
-
-
 def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     """`✗ 2 targets missed` of the run, and behind it which, how many others there are, and misses in its parts."""
     whole = [v for v in verdicts if v.scope.kind in ("run", "region")]
@@ -163,18 +147,14 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     elif worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
-    rest = [
-        f"{len(group)} {_OUTCOME_WORDS[word]}" for word, group in by_word.items() if group and word != worst
-    ]
+    rest = [f"{len(group)} {OUTCOMES[word]}" for word, group in by_word.items() if group and word != worst]
     parts += [", ".join(rest)] if rest else []
     if inner:
         parts.append(f"{plural(len(inner), 'miss', 'misses')} in single kernels or functions alone")
     reason = joined(*between("; ", (part for part in parts)))
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")
-    return Label(
-        VERDICTS[worst].status, f"{plural(len(by_word[worst]), 'target')} {_OUTCOME_WORDS[worst]}"
-    ), reason
+    return Label(VERDICTS[worst].status, f"{plural(len(by_word[worst]), 'target')} {OUTCOMES[worst]}"), reason
 
 
 def _blocks(
@@ -184,7 +164,8 @@ def _blocks(
     yield to_do_section(document)
     yield spots_section(document)
     yield from _gpu_sections(document, texts, kernels)
-    yield from (part if verdicts else Detail((part,)) for part in _verdicts(document))
+    yield targets_section(document)
+    yield from (part if verdicts else Detail((part,)) for part in verdict_sections(document))
     yield from flame_section(extras)
     yield _all_numbers(texts, placed=bool(document.hot_spots))
     if (unknown := texts.get("unknown")) is not None:
@@ -198,81 +179,6 @@ def _blocks(
     if not document.hot_spots:
         yield more_on_screen(document)
     yield run_about.cases_of(document)
-
-
-# ---------------------------------------------------------------- verdicts
-
-
-def _verdicts(document: RunDocument) -> Iterator[Section]:
-    """Verdicts on the run, then on its functions or kernels."""
-    whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
-    inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
-    readings = _by_place(document)
-    blocks: list[Block] = []
-    if whole:
-        blocks.append(Statuses(tuple(_rows(whole, readings))))
-    if inner:
-        above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
-        told = [
-            replace(row, below=()) if verdict.target in above else row
-            for verdict in worst_first(inner)[:_MOST_VERDICTS]
-            for row in (_row(verdict, readings),)
-        ]
-        left = len(inner) - len(told)
-        more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
-        title = f"In single {backend_named(document.backend).work}s"
-        body = (Statuses(tuple(told)), *more)
-        blocks.append(Section(title, body, count_verdicts(inner), Fold.FOLDED))
-    if blocks:
-        yield Section("Verdicts", tuple(blocks))
-
-
-def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
-    """Readings by metric and scope: those of summaries too, which were made of the others."""
-    by_place: dict[tuple[str, Scope], Reading] = {}
-    for reading in (*document.readings, *(r for s in document.summaries for r in s.readings)):
-        key = (reading.metric, reading.scope)
-        if key not in by_place or by_place[key].value is None:
-            by_place[key] = reading
-    return by_place
-
-
-def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Reading]) -> Iterator[StatusRow]:
-    """A row for each verdict, worst first; those that one cause left unknown share one."""
-    several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
-    causes = common_causes(verdicts)
-    for verdict in worst_first(verdicts):
-        same = causes.get(verdict.cause, []) if verdict.cause and verdict.verdict == "unknown" else []
-        if not same:
-            row = _row(verdict, readings)
-            yield replace(row, place=verdict.scope.name or "") if several else row
-        elif same[0] is verdict:
-            names = tuple(dict.fromkeys(one.target for one in same))
-            advice = tuple(dict.fromkeys(one.advice[0] for one in same if one.advice))
-            yield StatusRow(
-                Status.UNKNOWN, VERDICTS["unknown"].word, names, fact_text(verdict.cause), below=advice
-            )
-
-
-def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
-    """With its threshold, and its number with its source: the reading that it was judged by, where one holds it."""
-    word = verdict.verdict
-    reading = readings.get((verdict.metric, verdict.scope))
-    value: Text = ""
-    if reading is not None and (verdict.value is None or reading.value == verdict.value):
-        value = reading_span(reading)
-    elif verdict.value is not None:
-        value = verdict_span(verdict)
-    return StatusRow(
-        VERDICTS[word].status,
-        VERDICTS[word].word,
-        (verdict.target,),
-        fact_text(verdict.reason),
-        value,
-        threshold_text(verdict),
-        scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else "",
-        verdict.advice if word in ("fail", "unknown") else (),
-    )
 
 
 # ---------------------------------------------------------------- concerns

@@ -120,9 +120,12 @@ def next_sections(document: RunDocument, folder: Path) -> Iterator[Section]:
     if flame is not None:
         lines.append(Detail((Paragraph(soft(f"{flame}: a flame graph, opens at speedscope.app")),)))
     yield Section("Files", tuple(lines))
-    commands = [f"profkit summarize {shlex.quote(str(folder))}"]
+    name = shlex.quote(str(folder))
+    commands = [f"profkit summarize {name}"]
+    if document.verdicts:
+        commands.append(f"profkit check {name}")
     if document.state == "complete":
-        commands.append(f"profkit compare {shlex.quote(str(folder))} LATER_RUN")
+        commands.append(f"profkit compare {name} LATER_RUN")
     if document.state in ("interrupted", "failed"):
         commands.append("profkit doctor")
     yield Section("Next", (Commands(tuple(commands)),))

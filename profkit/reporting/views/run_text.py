@@ -26,6 +26,12 @@ VERDICTS: dict[VerdictWord, Label] = {
     "pass": Label(Status.PASS, "PASS"),
     "not-applicable": Label(Status.NONE, "N/A"),
 }
+OUTCOMES: dict[VerdictWord, str] = {
+    "fail": "missed",
+    "unknown": "not known",
+    "pass": "met",
+    "not-applicable": "not applicable",
+}
 NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak of
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from profkit.core.types import (
     MemoryGrowth,
     Profile,
 )
+from profkit.profilers.cprofile import read_cprofile
 from profkit.profilers.stacks import read_stacks
 from tests import documents
 from tests.conftest import ROOT
@@ -65,12 +69,54 @@ def test_import_time_stands_apart_from_python_time() -> None:
     assert summary.headline == "work bench.py:7 takes 50.0 % of 4.00 s; imports take 1.50 s."
     assert rows_of(summary, "Python functions by own time")[0] == (
         "work bench.py:7",
-        "50.0 %",
-        "62.5 %",
         "10",
+        "2.50 s",
+        "250 ms",
+        "2.00 s",
     )
     imports = "Imports, each with what it imports in turn"
     assert rows_of(summary, imports) == [("torch/__init__.py", "6.7 %", "66.7 %", "1")]
+
+
+NESTED = """
+def leaf(n): return sorted(range(n, 0, -1))
+def fall(n): return leaf(n) if n < 3 else fall(n - 1)
+def middle():
+    for n in range(60): leaf(200); fall(n % 9)
+def main():
+    for _ in range(5): middle()
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("title", "key"), [("cumulative", pstats.SortKey.CUMULATIVE), ("own", pstats.SortKey.TIME)]
+)
+def test_a_cprofile_file_has_the_twenty_functions_that_pstats_prints_in_its_order(
+    tmp_path: Path, title: str, key: pstats.SortKey
+) -> None:
+    file = tmp_path / "output.prof"
+    profiler = cProfile.Profile()
+    profiler.run(NESTED)
+    profiler.dump_stats(file)
+    stats = pstats.Stats(str(file)).sort_stats(key)
+    report = read_cprofile(file)
+    summary = concern_text("python", *python_readings(report.profiles), profiles=report.profiles)
+    rows = rows_of(summary, f"Python functions by {title} time")
+    listed = stats.fcn_list[:20]  # type: ignore[attr-defined]
+    assert len(rows) == min(20, len(stats.stats))  # type: ignore[attr-defined]
+    # The last ones take no measurable time, in any order.
+    assert (
+        [float(row[1].partition("/")[0].replace(",", "")) for row in rows[:4]]
+        == [
+            stats.stats[function][1]  # type: ignore[attr-defined]
+            for function in listed[:4]
+        ]
+    )
+    if title == "cumulative":
+        assert any(row[0].startswith("main ") for row in rows)
+        fall = next(row for row in rows if row[0].startswith("fall "))
+        assert "/300" in fall[1]  # all calls, and those that fall does not make itself
 
 
 def test_a_sampled_function_stands_at_its_hottest_line() -> None:

@@ -65,6 +65,7 @@ _FUNCTIONS: Mapping[str, _TextOf] = {
     "functions": host.functions_text,
     **_HOST,
     "trace": host.trace_text,
+    "operators": host.operators_text,
 }
 _COUNTED = ("occupancy", "bandwidth", "cache", "access", "execution", "arithmetic", "stalls")
 _KERNELS: Mapping[str, _TextOf] = {

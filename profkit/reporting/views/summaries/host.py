@@ -25,6 +25,8 @@ from profkit.reporting.views.summaries.parts import (
     unknown_text,
 )
 
+_OPERATOR = 32  # characters of an operator's name
+_PSTATS_ROWS = 20  # as many as the guides to cProfile print
 _ROWS = 5  # of modules and lines: below these the rest is small change
 _LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth
 # A share of n samples is known to about sqrt(p * (1 - p) / n): with fewer than these, 10 % may be 4 or 16.
@@ -76,7 +78,7 @@ def _profiles_text(
     known = [by_kind[kind] for kind in kinds if kind in by_kind]
     if not known:
         return unknown_text(concern, f"{what} is", facts.readings) if facts.readings else None
-    tables = [_profile_table(profile) for profile in known]
+    tables = [table for profile in known for table in _profile_tables(profile)]
     first = known[0]
     headline = f"{word_of('profile', first.kind or '')}: none ran for as long as a sample."
     if first.hotspots and first.total > 0:
@@ -100,6 +102,77 @@ def _place(spot: Hotspot, profile: Profile) -> str:
 def _last_parts(file: str) -> str:
     """The last two parts of a file's name: `torch/__init__.py`."""
     return "/".join(file.replace("\\", "/").split("/")[-2:])
+
+
+def _profile_tables(profile: Profile) -> list[DataTable]:
+    """Return its table; of cProfile first one by cumulative time, since `main` itself does next to nothing."""
+    if profile.kind != "own-time":
+        return [_profile_table(profile)]
+    return [_pstats_table(profile, cumulative=True), _pstats_table(profile, cumulative=False)]
+
+
+def _pstats_table(profile: Profile, *, cumulative: bool) -> DataTable:
+    """Return what `pstats.Stats.sort_stats("cumulative").print_stats(20)` prints, or by `tottime`; times in seconds."""
+
+    def whole(spot: Hotspot) -> float:
+        return spot.total if spot.total is not None else spot.own
+
+    def size(spot: Hotspot) -> tuple[float, float]:
+        return (whole(spot), spot.own) if cumulative else (spot.own, whole(spot))
+
+    rows = [
+        (
+            _place(spot, profile),
+            _calls_text(spot),
+            format_quantity(whole(spot), "s"),
+            format_quantity(whole(spot) / spot.calls, "s") if spot.calls else NOTHING,
+            format_quantity(spot.own, "s"),
+        )
+        for spot in sorted(profile.hotspots, key=size, reverse=True)[:_PSTATS_ROWS]
+    ]
+    title = f"Python functions by {'cumulative' if cumulative else 'own'} time"
+    columns = ("function", "calls", "cumulative", "each", "own")
+    return named_table(title, columns, rows, f"of {format_quantity(profile.total, profile.unit)}")
+
+
+def operators_text(facts: ConcernFacts) -> SummaryText | None:
+    """Return torch's operators on the CPU, as `key_averages().table()` has them; None where no trace held any."""
+    profile = next((p for p in facts.document.profiles if p.kind == "operators"), None)
+    if profile is None or not profile.hotspots:
+        return None
+    rows = [
+        (
+            shorten(spot.function, _OPERATOR),
+            share_text(spot.own, profile.total),
+            format_quantity(spot.own, "s"),
+            format_quantity(spot.total or 0.0, "s"),
+            f"{spot.calls:,}",
+            _signed_bytes(spot.counters.get("own_bytes", 0.0)),
+            _signed_bytes(spot.counters.get("bytes", 0.0)),
+            spot.shapes or "",
+        )
+        for spot in profile.hotspots[:_PSTATS_ROWS]
+    ]
+    columns = ("operator", "own", "own time", "with callees", "calls", "own memory", "memory", "shapes")
+    note = f"of {format_quantity(profile.total, 's')}"
+    table = named_table("Operators by own time", columns, rows, note, words=("shapes",))
+    top = profile.hotspots[0]
+    headline = (
+        f"{top.function} takes {share_text(top.own, profile.total)} of {format_quantity(profile.total, 's')}."
+    )
+    return summary_text("operators", headline, (), (table,))
+
+
+def _signed_bytes(size: float) -> str:
+    return NOTHING if size == 0 else f"{'-' if size < 0 else ''}{format_quantity(abs(size), 'B')}"
+
+
+def _calls_text(spot: Hotspot) -> str:
+    """Return `12`, or `12/4` of a recursive function: all calls, and those that are not made by itself."""
+    primitive = spot.counters.get("primitive_calls")
+    if primitive is None or spot.calls is None or primitive == spot.calls:
+        return f"{spot.calls:,}" if spot.calls is not None else NOTHING
+    return f"{spot.calls:,}/{primitive:,.0f}"
 
 
 def _profile_table(profile: Profile) -> DataTable:

@@ -1,0 +1,138 @@
+"""Operators of a CPU in a trace of torch.profiler: what `key_averages().table()` prints, made of the trace's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from profkit.core.types import Hotspot, Profile
+
+MOST_EVENTS = 1 << 21  # 2 M operators and allocations: some 300 MB of a trace
+_LONGEST_SHAPES = 200  # characters
+OPERATOR, ANNOTATION, INSTANT = "cpu_op", "user_annotation", "cpu_instant_event"
+
+
+@dataclass
+class _Sum:
+    """What all calls of one operator add up to: ns, bytes."""
+
+    calls: int = 0
+    own: int = 0
+    total: int = 0
+    own_bytes: int = 0
+    total_bytes: int = 0
+    by_shapes: dict[str, int] = field(
+        default_factory=dict
+    )  # own ns by the shapes of the tensors that went in
+
+
+@dataclass
+class _Open:
+    """A call on the stack of its thread."""
+
+    name: str
+    end: int
+    inside: int = 0  # ns of the calls directly in it
+    size: int = 0  # bytes allocated less bytes freed, its callees' included
+
+
+class TorchOperators:
+    """Collects operators, annotations and allocations by thread."""
+
+    def __init__(self) -> None:
+        # start, order (a caller before its callee, an allocation after both), length in ns or bytes, name, shapes
+        self._events: dict[tuple[str, str], list[tuple[int, int, int, str | None, str]]] = {}
+        self._count = 0
+        self.cut = False  # there were more than are kept
+
+    def call(self, event: Mapping[str, Any], start: int, length: int) -> None:
+        """Take a call of an operator or a `record_function`, in ns."""
+        args = event.get("args")
+        shapes = _shapes(args.get("Input Dims")) if isinstance(args, dict) else ""
+        self._add(event, (start, -length, length, str(event.get("name"))[:1000], shapes))
+
+    def allocation(self, event: Mapping[str, Any], at: int) -> None:
+        """Take `[memory]`: bytes that a CPU's allocator gave, or took back."""
+        args = event.get("args")
+        if event.get("name") != "[memory]" or not isinstance(args, dict) or args.get("Device Type") != 0:
+            return
+        size = args.get("Bytes")
+        if isinstance(size, int) and not isinstance(size, bool) and abs(size) < 1 << 50:
+            self._add(event, (at, 1, size, None, ""))
+
+    def _add(self, event: Mapping[str, Any], row: tuple[int, int, int, str | None, str]) -> None:
+        if self._count >= MOST_EVENTS:
+            self.cut = True
+            return
+        self._count += 1
+        self._events.setdefault((str(event.get("pid")), str(event.get("tid"))), []).append(row)
+
+    def profile(self) -> Profile | None:
+        """Return the operators by own time in s; None without any.
+
+        The total is the sum of their own times. Of one that calls itself the outermost calls alone count in its total.
+        """
+        sums: dict[str, _Sum] = {}
+        for rows in self._events.values():
+            _add_thread(sums, sorted(rows, key=lambda row: row[:2]))
+        if not sums:
+            return None
+        spots = sorted((_spot(name, one) for name, one in sums.items()), key=lambda spot: -spot.own)
+        return Profile("operators", "s", sum(spot.own for spot in spots), tuple(spots), "operators")
+
+
+def _add_thread(sums: dict[str, _Sum], rows: Sequence[tuple[int, int, int, str | None, str]]) -> None:
+    """Add what one thread did: its calls lie within each other, by their times."""
+    stack: list[tuple[_Open, int, str]] = []  # with its length and shapes
+    for start, _, length, name, shapes in rows:
+        while stack and stack[-1][0].end <= start and not (name is None and stack[-1][0].end == start):
+            _close(sums, stack)
+        if name is None:
+            if stack:
+                stack[-1][0].size += length
+                sums.setdefault(stack[-1][0].name, _Sum()).own_bytes += length
+            continue
+        # A clock's grain can let a callee end after its caller: it ends with it.
+        end = min(start + length, stack[-1][0].end) if stack else start + length
+        stack.append((_Open(name, end), end - start, shapes))
+    while stack:
+        _close(sums, stack)
+
+
+def _close(sums: dict[str, _Sum], stack: list[tuple[_Open, int, str]]) -> None:
+    call, length, shapes = stack.pop()
+    own = max(0, length - call.inside)
+    one = sums.setdefault(call.name, _Sum())
+    # Some operators dispatch to themselves; torch counts that as one call, too.
+    one.calls += not (stack and stack[-1][0].name == call.name)
+    one.own += own
+    if shapes:
+        one.by_shapes[shapes] = one.by_shapes.get(shapes, 0) + own
+    if not any(outer.name == call.name for outer, _, _ in stack):
+        one.total += length
+        one.total_bytes += call.size
+    if stack:
+        stack[-1][0].inside += length
+        stack[-1][0].size += call.size
+
+
+def _spot(name: str, one: _Sum) -> Hotspot:
+    memory = {"own_bytes": float(one.own_bytes), "bytes": float(one.total_bytes)}
+    most = max(one.by_shapes, key=lambda shapes: one.by_shapes[shapes], default="")
+    more = len(one.by_shapes) - 1
+    shapes = f"{most} and {more} other{'s' if more > 1 else ''}" if more > 0 else most
+    return Hotspot(name, one.own / 1e9, one.total / 1e9, one.calls, counters=memory, shapes=shapes or None)
+
+
+def _shapes(dims: object) -> str:
+    """Return `[64, 256] [256, 512]`: the shapes of the arguments that are tensors."""
+    if not isinstance(dims, list):
+        return ""
+    return " ".join(_known(dims))[:_LONGEST_SHAPES]
+
+
+def _known(dims: Sequence[object]) -> Iterator[str]:
+    for shape in dims[:16]:
+        if isinstance(shape, list) and shape and all(isinstance(n, int) for n in shape):
+            yield f"[{', '.join(map(str, shape[:16]))}]"

@@ -1,0 +1,78 @@
+"""A run's screen has each target in a line: its value, its threshold, and met, missed or why it is not judged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from profkit.core.tables import load_yaml
+from profkit.core.types import RunDocument
+from profkit.reporting.screen import Screen
+from profkit.reporting.view import TableColumn
+from tests.conftest import ROOT
+from tests.reporting.shown import run_text
+from tests.reporting.test_renderers import FOLDER, judged
+
+
+def lines_of_targets(document: RunDocument, width: int = 80, *, details: bool = False) -> list[str]:
+    text = run_text(document, FOLDER, color=False, details=details, width=width)
+    section = text[text.index("\nTargets\n") :].split("\n\n")[0]
+    return section.strip("\n").split("\n")[2:]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_target_on_the_run_has_a_line_with_its_value_threshold_and_word(width: int) -> None:
+    lines = lines_of_targets(judged(), width)
+    assert "  ✗ l1-miss-rate       9.0 % (sim)  < 5 %      missed" in lines
+    assert "  ✓ l3-miss-rate      0.09 % (sim)  < 20 %     met" in lines
+    starts = [line for line in lines if line[2] in "✗✓?-"]
+    names = [verdict.target for verdict in judged().verdicts if verdict.scope.kind in ("run", "region")]
+    assert [line.split()[1] for line in starts] == names
+    assert all(re.search(r" (<|>|<=|>=) [\d.]+( %)? ", line) for line in starts)
+
+
+def test_what_is_not_judged_has_its_threshold_and_says_why_in_a_few_words() -> None:
+    (line,) = [line for line in lines_of_targets(judged(), 120) if "memory-bandwidth" in line]
+    assert re.fullmatch(r"  - memory-bandwidth +\S.* > 60 % +not judged: \S.{3,40}", line)
+
+
+def test_check_has_the_same_lines_above_its_sentences() -> None:
+    text = run_text(judged(), FOLDER, color=False)
+    assert text.index("\nTargets\n") < text.index("\nVerdicts\n")
+    assert lines_of_targets(judged(), details=True) == lines_of_targets(judged())
+
+
+def test_a_run_without_verdicts_has_no_such_section() -> None:
+    assert "Targets" not in run_text(replace(judged(), verdicts=()), FOLDER, color=False)
+
+
+def test_each_reason_for_not_judging_has_a_short_form() -> None:
+    """The texts beside the numbers are made of `brief`, for each condition of each backend's targets."""
+    brief = load_yaml(ROOT / "profkit" / "reporting" / "facts.yaml")["brief"]
+    for file in sorted((ROOT / "profkit" / "backends").glob("*/targets.yaml")):
+        for code in re.findall(r"otherwise: ([a-z0-9-]+)", file.read_text(encoding="utf-8")):
+            assert code in brief, f"{file.parent.name}: {code} has no short form"
+            assert len(brief[code]) <= 32
+
+
+def test_no_word_of_a_table_is_broken_where_the_screen_has_room_for_it() -> None:
+    place = "models/attention_block.py:1204"
+    screen = Screen(color=False, width=80)
+    columns = (TableColumn("share"), TableColumn("place"), TableColumn("what it does"))
+    does = "computes: 12,000 x sqlite3.Connection.execute, 0.21 ms each, in 4 threads"
+    screen.grid(columns, [[["████████ 100 %  2.08 s"], [f"AttentionBlock.forward {place}"], [does]]])
+    text = screen.text()
+    assert place in text
+    assert "sqlite3.Connection.execute," in text
+    assert max(map(len, text.split("\n"))) <= 80
+
+
+def test_words_longer_than_the_screen_are_broken_and_nothing_is_lost() -> None:
+    screen = Screen(color=False, width=40)
+    long = "x" * 90
+    screen.grid((TableColumn("a"), TableColumn("b")), [[[long], ["y" * 5]]])
+    text = screen.text()
+    assert text.count("x") == 90
+    assert max(map(len, text.split("\n"))) <= 40
