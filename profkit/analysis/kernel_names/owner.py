@@ -70,8 +70,8 @@ def kernel_owner(name: str) -> KernelOwner:
     return next((owner for owner, pattern in _OWNERS if pattern.search(plain)), "user")
 
 
-# Kernels that only choose or time others. XLA's autotuner holds the device back until all candidates are queued, repeats
-# their inputs, writes zones around their results, and compares these; older versions have names without namespaces.
+# Kernels that only choose or time others. XLA's autotuner holds the device back until all candidates are queued,
+# repeats their inputs, writes zones around their results, and compares these; older versions use no namespaces.
 _OF_TUNERS = re.compile(
     r"^(?:void )?(?:(?:stream_executor|xla)::gpu::(?:<unnamed>::|\(anonymous namespace\)::)?)?"
     r"(?:DelayKernel|RepeatBufferKernel\w*|RedzoneAllocatorKernel\w*|redzone_checker|(?:__)?xla_\w+_comparison)\b"

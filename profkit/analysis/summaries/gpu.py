@@ -130,7 +130,11 @@ def leave_out_tuning(document: RunDocument) -> RunDocument:
     scopes = left_out.keys() | {scope for scope in counted if is_tuning_kernel(scope.name or "")}
     if not scopes:
         return document
-    out = [one for one in (*trace.kernels, *trace.setup) if one.kernel.scope in scopes] if trace is not None else []
+    out = (
+        [one for one in (*trace.kernels, *trace.setup) if one.kernel.scope in scopes]
+        if trace is not None
+        else []
+    )
     names = dict.fromkeys(narrower(short_name(scope.name or "?"), BRIEF) for scope in sorted(scopes, key=str))
     note = Fact.of(
         "tuning-left-out",

@@ -61,7 +61,9 @@ def evaluate_kernel_targets(
     shares = _shares(document.kernels)
     metrics = {r.metric for r in document.readings if r.scope.kind == "kernel"}
     set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
-    alone = counted_alone(document)  # some kernels miss a target: how much of the time these take, nobody knows
+    alone = counted_alone(
+        document
+    )  # some kernels miss a target: how much of the time these take, nobody knows
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -92,7 +94,9 @@ def evaluate_kernel_targets(
             judged.append(_KernelVerdict(verdict, share, bool(own)))
         verdict = _verdict_on_run(target, judged, rest, uncounted)
         if alone and verdict.verdict == "fail" and any(one.verdict.verdict != "fail" for one in judged):
-            verdict = replace(verdict, verdict="unknown", reason=_NO_SHARES, value=None, weight=None, advice=())
+            verdict = replace(
+                verdict, verdict="unknown", reason=_NO_SHARES, value=None, weight=None, advice=()
+            )
         on_run.append(verdict)
         for result in judged[:LISTED]:
             if result.counted:

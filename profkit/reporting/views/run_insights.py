@@ -13,9 +13,9 @@ from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.insights.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
+from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.analysis.summaries.kernels import counted_alone
 from profkit.core.types import Fact, Gain, HotSpot, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import note_text

@@ -48,6 +48,7 @@ MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_CALLS = 20
 MOST_WAITERS = 9  # threads that are asked what they wait for
+MOST_COLLECTING = 500  # lines at which the garbage collector ran
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
 # numbers of frames: the import system, and what came after the bounds; REST is a node, too
@@ -122,6 +123,8 @@ class StackSampler:
         self._awaited: dict[tuple[int, bool], float] = {}
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
+        self._collected_at: dict[tuple[str, int], float] = {}  # seconds of it by file and line of the program
+        self._foreign: dict[str, bool] = {}  # file -> whether it is none of the program
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
         self._deep = False  # the stacks of the last sample
@@ -160,6 +163,7 @@ class StackSampler:
         """What is sampled from here is inside a region."""
         if not self._entries:  # what was collected before it is no part of it
             self._collecting = 0.0
+            self._collected_at.clear()
         self._depth += 1
         self._entries += 1
 
@@ -172,7 +176,23 @@ class StackSampler:
         if phase == "start":
             self._collector_begun = perf_counter()
         elif self._collector_begun and (self._depth > 0 or not self._entries):
-            self._collecting += perf_counter() - self._collector_begun
+            spent = perf_counter() - self._collector_begun
+            self._collecting += spent
+            place = self._place_of_program(sys._getframe(1))
+            if place in self._collected_at or len(self._collected_at) < MOST_COLLECTING:
+                self._collected_at[place] = self._collected_at.get(place, 0.0) + spent
+
+    def _place_of_program(self, frame: FrameType | None) -> tuple[str, int]:
+        """File and line of the innermost frame that is the program's own; no file where none is."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            foreign = self._foreign.get(file)
+            if foreign is None:
+                foreign = self._foreign[file] = _is_installed(file) or is_own(file)
+            if not foreign:
+                return file, frame.f_lineno or 0
+            frame = frame.f_back
+        return "", 0
 
     # ------------------------------------------------------------ the thread
 
@@ -428,6 +448,8 @@ class StackSampler:
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
         line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
+        places = [[*place, round(spent * 1e6)] for place, spent in list(self._collected_at.items())]
+        line |= {"collected": places} if places else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
