@@ -344,3 +344,48 @@ def test_a_comparison_as_an_index_is_a_mask_only_of_an_array(kind: str, rule: st
     spot = line(3, 0.9, code=code, variables={"amounts": Variable(kind, None)})
     counted = Hotspot("work", 0.9, 0.9, 5000, "/app/work.py", 1)
     assert first(run(spot, profiles=(Profile("", "s", 0.9, (counted,), "own-time"),))).rule == rule
+
+
+# ------------------------------------------------------------ texts that grow, and tasks of a pool
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "kind", "rule"),
+    [
+        ("text", "+=", "str", "hot-spot"),  # CPython adds to it in place: a local name alone holds it
+        ("text", "text", "str", "hot-spot"),  # text = text + "..."
+        ("text", "texts", "str", "growing-copy"),  # text = text + line + "\n": the first sum is a copy
+        ("self.text", "+=", "str", "growing-copy"),  # the object holds it, too
+        ("data", "+=", "bytes", "growing-copy"),
+        ("rows", "+", "list", "growing-copy"),
+    ],
+)
+def test_a_text_is_copied_where_its_name_is_not_all_that_holds_it(
+    name: str, how: str, kind: str, rule: str
+) -> None:
+    grows = line(3, 0.9, Construct("grow", name, how), variables={name: Variable(kind, 200_000)})
+    assert first(run(grows)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("function", "tasks", "change"),
+    [
+        ("next", 40_000, "chunksize=5000 "),
+        ("submit", 1600, "chunksize=200 "),
+        ("next", 60, ""),
+        ("get", 40_000, ""),
+    ],
+)
+def test_pieces_of_a_pool_are_advised_of_many_tasks_that_were_counted(
+    function: str, tasks: int, change: str
+) -> None:
+    pool = "/usr/lib/python3.11/multiprocessing/pool.py"
+    profiles = (
+        Profile("", "s", 1.0, (Hotspot("worker", 0.9, file=pool), Hotspot("square", 0.1, file="/app/work.py")),
+                "sampled-functions"),
+        Profile("", "s", 1.0, (Hotspot(function, 0.1, 0.2, tasks, pool, 9),), "own-time"),
+    )  # fmt: skip
+    handing = line(3, 0.9, main_cpu=0.9, own=0.0)
+    found = first(run(handing, profiles=profiles, machine=documents.machine()))  # two processors
+    assert found.rule == ("small-tasks" if change else "hot-spot")
+    assert change in found.change

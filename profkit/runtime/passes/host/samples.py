@@ -178,7 +178,7 @@ class StackSampler:
         elif self._collector_begun and (self._depth > 0 or not self._entries):
             spent = perf_counter() - self._collector_begun
             self._collecting += spent
-            place = self._place_of_program(sys._getframe(1))
+            place = self._place_of_program(sys._getframe().f_back)  # none at the end of the interpreter
             if place in self._collected_at or len(self._collected_at) < MOST_COLLECTING:
                 self._collected_at[place] = self._collected_at.get(place, 0.0) + spent
 
