@@ -212,6 +212,12 @@ def test_the_collectors_time_belongs_to_no_place_that_only_has_the_most_time() -
     works = replace(line(9, 0.7), function="sums")
     found = find_insights(run(works, loads, collecting=0.2))
     assert [(one.rule, one.where.line) for one in found] == [("hot-spot", 9), ("garbage-collection", 3)]
+    calls = first(run(line(3, 0.9, Construct("call", "gc.collect"), collecting=0.8)))
+    assert (calls.rule, "gc.collect()" in calls.change, "freeze" in calls.change) == (
+        "garbage-collection",
+        True,
+        False,
+    )
     elsewhere = find_insights(run(works, line(3, 0.25), collecting=0.9))  # in imports, say
     assert "garbage-collection" not in {one.rule for one in elsewhere}
 

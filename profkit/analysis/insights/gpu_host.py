@@ -66,7 +66,9 @@ def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
             text = one.code.text if one.code is not None else ""
             loaders = (name for name, held in one.variables.items() if held.type.endswith("DataLoader"))
             below = any(_LOADER in (called.file or "").replace("\\", "/") for called in one.callees)
-            if below or (any(name in text for name in loaders) and (text.startswith("for ") or "next(" in text)):
+            if below or (
+                any(name in text for name in loaders) and (text.startswith("for ") or "next(" in text)
+            ):
                 return True
     return False
 

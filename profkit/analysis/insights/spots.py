@@ -363,13 +363,16 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
     if share < COLLECTING:
         return None
     line = max(here, key=lambda one: one.collecting)
+    asked = line.code is not None and any(one.name == "gc.collect" for one in line.code.find("call"))
     return say(
         spot,
         "garbage-collection",
         "The garbage collector looks through all objects again and again",
-        f"it took {percent_text(100 * share)} of the run's time while this place made objects",
+        f"it took {percent_text(100 * share)} of the run's time while this place "
+        f"{'called gc.collect' if asked else 'made objects'}",
         min(spot.share, share),
         replace(place, line=line.line),
+        words(f"garbage-collection{'.asked' if asked else ''}", "host"),
     )
 
 
