@@ -171,7 +171,8 @@ def test_a_report_of_counters_that_somebody_made_is_judged_as_before() -> None:
 
 ADAM = (
     "void at::native::<unnamed>::multi_tensor_apply_kernel<"
-    "at::native::<unnamed>::FusedOptimizerTensorListMetadata<(int)4>, at::native::<unnamed>::FusedAdamMathFunctor<float, (int)4, (at::native::ADAM_MODE)0, (bool)0>, const float *,"
+    "at::native::<unnamed>::FusedOptimizerTensorListMetadata<(int)4>,"
+    " at::native::<unnamed>::FusedAdamMathFunctor<float, (int)4, (at::native::ADAM_MODE)0, (bool)0>, const float *,"
     " double, double, double, double, double, bool, const float *, const float *>(T1, T2, T3...)"
 )
 DIVIDED = (
@@ -273,19 +274,28 @@ RMS_PARTS = ("aten::pow [8,64]", "aten::rsqrt [8,1]", "aten::mul [8,64], [8,1]")
 LOSS_PARTS = ("aten::_log_softmax [64,1000]", "aten::gather [64,1000], [64,1]")
 
 
+def in_lines(*operations: str) -> list[KernelTime]:
+    """Each operation in a line of its own."""
+    return [launched(one, 3 + at) for at, one in enumerate(operations)]
+
+
+def in_one_line(*operations: str) -> list[KernelTime]:
+    """All of them launched by line 3."""
+    return [launched(one, 3, number=at) for at, one in enumerate(operations)]
+
+
 @pytest.mark.parametrize(
     ("kernels", "text", "known"),
     [
-        ([launched(one, 3 + at) for at, one in enumerate(RMS_PARTS)], "", "rms_norm"),
-        ([launched(one, 3, number=at) for at, one in enumerate(RMS_PARTS)], "x * (x ** 2).mean(-1).rsqrt()", "rms_norm"),
-        # nn.RMSNorm where it is made of these operations, and a function with the library's own kernel
-        ([launched(one, 3, number=at) for at, one in enumerate(RMS_PARTS)], "x = self.norm(x)", None),
-        ([launched(one, 3, number=at) for at, one in enumerate(RMS_PARTS)], "", None),
-        ([*(launched(one, 3 + at) for at, one in enumerate(RMS_PARTS)), launched("aten::_fused_rms_norm [8,64]", 9)], "", None),
-        ([launched(one, 3 + at) for at, one in enumerate(LOSS_PARTS)], "", "cross_entropy"),
-        ([*(launched(one, 3 + at) for at, one in enumerate(LOSS_PARTS)), launched("aten::nll_loss_forward [64,1000], [64]", 3)], "", None),
+        (in_lines(*RMS_PARTS), "", "rms_norm"),
+        (in_one_line(*RMS_PARTS), "x * (x ** 2).mean(-1).rsqrt()", "rms_norm"),
+        (in_one_line(*RMS_PARTS), "x = self.norm(x)", None),  # nn.RMSNorm, where it is made of these
+        (in_one_line(*RMS_PARTS), "", None),
+        (in_lines(*RMS_PARTS, "aten::_fused_rms_norm [8,64]"), "", None),
+        (in_lines(*LOSS_PARTS), "", "cross_entropy"),
+        (in_lines(*LOSS_PARTS, "aten::nll_loss_forward [64,1000], [64]"), "", None),
     ],
-)  # fmt: skip
+)
 def test_lines_write_a_function_out_only_where_the_librarys_own_did_not_run(
     kernels: list[KernelTime], text: str, known: str | None
 ) -> None:
@@ -308,13 +318,12 @@ SCORES = (
 @pytest.mark.parametrize(
     ("kernels", "text", "said"),
     [
-        ([launched(one, 3 + at) for at, one in enumerate(SCORES)], "", True),
-        ([launched(one, 3, number=at) for at, one in enumerate(SCORES)], "(q @ k).softmax(-1) @ v", True),
-        ([launched(one, 3, number=at) for at, one in enumerate(SCORES)], "F.scaled_dot_product_attention(q, k, v)", False),
-        ([*(launched(one, 3 + at) for at, one in enumerate(SCORES)),
-          launched("aten::_scaled_dot_product_flash_attention [8,12,512,64]", 9)], "", False),
+        (in_lines(*SCORES), "", True),
+        (in_one_line(*SCORES), "(q @ k).softmax(-1) @ v", True),
+        (in_one_line(*SCORES), "F.scaled_dot_product_attention(q, k, v)", False),
+        (in_lines(*SCORES, "aten::_scaled_dot_product_flash_attention [8,12,512,64]"), "", False),
     ],
-)  # fmt: skip
+)
 def test_attention_is_written_out_only_where_the_librarys_own_did_not_run(
     kernels: list[KernelTime], text: str, said: bool
 ) -> None:
