@@ -19,7 +19,7 @@ from time import perf_counter, sleep, thread_time
 from .own_library import is_own
 from .shared_file import append, json_text
 from .values import FunctionValues, awaited_frames, cache_uses
-from .waits import block_signals, name_thread, thread_clock, waits_for
+from .waits import CollectedLines, block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_CALLS = 20
 MOST_WAITERS = 9  # threads that are asked what they wait for
-MOST_COLLECTING = 500  # lines at which the garbage collector ran
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
 # numbers of frames: the import system, and what came after the bounds; REST is a node, too
@@ -123,8 +122,7 @@ class StackSampler:
         self._awaited: dict[tuple[int, bool], float] = {}
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
-        self._collected_at: dict[tuple[str, int], float] = {}  # seconds of it by file and line of the program
-        self._foreign: dict[str, bool] = {}  # file -> whether it is none of the program
+        self._collected_lines = CollectedLines()
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
         self._deep = False  # the stacks of the last sample
@@ -163,7 +161,7 @@ class StackSampler:
         """What is sampled from here is inside a region."""
         if not self._entries:  # what was collected before it is no part of it
             self._collecting = 0.0
-            self._collected_at.clear()
+            self._collected_lines.clear()
         self._depth += 1
         self._entries += 1
 
@@ -178,21 +176,7 @@ class StackSampler:
         elif self._collector_begun and (self._depth > 0 or not self._entries):
             spent = perf_counter() - self._collector_begun
             self._collecting += spent
-            place = self._place_of_program(sys._getframe().f_back)  # none at the end of the interpreter
-            if place in self._collected_at or len(self._collected_at) < MOST_COLLECTING:
-                self._collected_at[place] = self._collected_at.get(place, 0.0) + spent
-
-    def _place_of_program(self, frame: FrameType | None) -> tuple[str, int]:
-        """File and line of the innermost frame that is the program's own; no file where none is."""
-        while frame is not None:
-            file = frame.f_code.co_filename
-            foreign = self._foreign.get(file)
-            if foreign is None:
-                foreign = self._foreign[file] = _is_installed(file) or is_own(file)
-            if not foreign:
-                return file, frame.f_lineno or 0
-            frame = frame.f_back
-        return "", 0
+            self._collected_lines.add(sys._getframe().f_back, spent)  # None at the end of the interpreter
 
     # ------------------------------------------------------------ the thread
 
@@ -448,8 +432,8 @@ class StackSampler:
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
         line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
-        places = [[*place, round(spent * 1e6)] for place, spent in list(self._collected_at.items())]
-        line |= {"collected": places} if places else {}
+        collected = self._collected_lines.rows()
+        line |= {"collected": collected} if collected else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
