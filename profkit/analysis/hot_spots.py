@@ -83,6 +83,8 @@ def _device_spots(document: RunDocument) -> tuple[list[HotSpot], float]:
     trace, split = document.trace, document.time_split
     if trace is None or split is None or document.metal is not None or split.wall <= 0:
         return [], 0.0
+    if trace.span is None and trace.busy is None:  # kernels that were replayed one by one
+        return [], 0.0
     seconds: dict[Place, float] = {}
     for time in trace.kernels:
         name = None if time.file is not None else time.kernel.name

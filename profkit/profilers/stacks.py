@@ -61,6 +61,7 @@ class _Process:
     values: dict[int, SeenValues] = field(default_factory=dict)  # by function
     rank: str = ""
     collecting: float = 0.0
+    collected: dict[tuple[str, int], float] = field(default_factory=dict)  # the same by file and line
     count: int = 0
 
 
@@ -147,6 +148,8 @@ def _add_lines(
             lines.add_wait(bare, role, kind, seconds)
         for (node, alone), seconds in process.awaited.items() if process is first else ():
             lines.move_wait(_bare_sample(process, first, node, main)[0], seconds, alone=alone)
+    for (path, number), seconds in first.collected.items():
+        lines.note_collecting(path, number, seconds)
     return first.collecting, children
 
 
@@ -267,6 +270,8 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         )
     process.rank = str(line.get("rank", process.rank))[:20]
     process.collecting = max(0.0, float(line.get("collecting", process.collecting)))
+    for file, number, spent in line.get("collected", ()):  # sums since the beginning
+        process.collected[str(file), int(number)] = max(0.0, float(spent)) * 1e-6
 
 
 def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:

@@ -28,6 +28,7 @@ from profkit.core.types import (
     TimeSplit,
     Variable,
 )
+from profkit.profiling.summarize import judge_document, targets_for
 from tests import documents
 
 
@@ -202,8 +203,23 @@ def test_a_rank_that_others_wait_for_is_named() -> None:
 
 
 def test_the_collector_is_told_where_it_takes_the_time() -> None:
-    assert first(run(line(3, 0.9), collecting=0.4)).rule == "garbage-collection"
-    assert first(run(line(3, 0.9), collecting=0.05)).rule == "hot-spot"
+    assert first(run(line(3, 0.9, collecting=0.4), collecting=0.4)).rule == "garbage-collection"
+    assert first(run(line(3, 0.9, collecting=0.05), collecting=0.05)).rule == "hot-spot"
+
+
+def test_the_collectors_time_belongs_to_no_place_that_only_has_the_most_time() -> None:
+    loads = line(3, 0.25, collecting=0.2)
+    works = replace(line(9, 0.7), function="sums")
+    found = find_insights(run(works, loads, collecting=0.2))
+    assert [(one.rule, one.where.line) for one in found] == [("hot-spot", 9), ("garbage-collection", 3)]
+    calls = first(run(line(3, 0.9, Construct("call", "gc.collect"), collecting=0.8)))
+    assert (calls.rule, "gc.collect()" in calls.change, "freeze" in calls.change) == (
+        "garbage-collection",
+        True,
+        False,
+    )
+    elsewhere = find_insights(run(works, line(3, 0.25), collecting=0.9))  # in imports, say
+    assert "garbage-collection" not in {one.rule for one in elsewhere}
 
 
 def native(*lines: LineSamples, waiting: float = 0.0) -> RunDocument:
@@ -272,6 +288,28 @@ PART = Reading(
 )
 
 
+def simulated_part(counts: dict[str, float], chained: float, seconds: float) -> RunDocument:
+    """A run of so many seconds, of which a part with these counts was simulated."""
+    here = LineSamples("walk", "/app/work.c", 7, 0.9, 0.9, own=0.9)
+    document = replace(
+        documents.empty(),
+        sampled=(SampledTime(1.0, 1.0, 0.1, 0.1, native=True, lines=(here,)),),
+        readings=(PART,),
+        counters=(
+            Counter("chained", chained, "measured"),
+            *(Counter(name, value, "measured") for name, value in counts.items()),
+        ),
+        time_split=TimeSplit(seconds, cpu=seconds),
+        profiles=(
+            Profile(
+                "", "instructions", counts["Ir"],
+                (Hotspot("main", counts["Ir"], file="/app/work.c", line=7, counters=counts),), "counted-lines",
+            ),
+        ),
+    )  # fmt: skip
+    return replace(document, hot_spots=hot_spots(document))
+
+
 @pytest.mark.parametrize(
     ("counts", "chained", "rule"),
     [
@@ -285,23 +323,25 @@ PART = Reading(
 def test_counts_of_a_simulated_part_say_what_its_time_goes_to(
     counts: dict[str, float], chained: float, rule: str
 ) -> None:
-    here = LineSamples("walk", "/app/work.c", 7, 0.9, 0.9, own=0.9)
-    document = replace(
-        documents.empty(),
-        sampled=(SampledTime(1.0, 1.0, 0.1, 0.1, native=True, lines=(here,)),),
-        readings=(PART,),
-        counters=(Counter("chained", chained, "measured"),),
-        profiles=(
-            Profile(
-                "", "instructions", counts["Ir"],
-                (Hotspot("main", counts["Ir"], file="/app/work.c", line=7, counters=counts),), "counted-lines",
-            ),
-        ),
-    )  # fmt: skip
-    found = first(replace(document, hot_spots=hot_spots(document)))
+    found = first(simulated_part(counts, chained, 0.2))
     assert (found.rule, found.where.line) == (rule, 7)
     assert found.gain is not None
     assert found.gain.at_most <= 0.91
+
+
+def test_of_a_simulation_that_saw_less_than_a_tenth_of_the_run_nothing_is_concluded() -> None:
+    """156 million instructions with their misses are about 0.37 s of work."""
+    counts = {"Ir": 156e6, "Dr": 39e6, "DLmr": 39e6, "Bc": 39e6, "Bcm": 9e3}
+    assert first(simulated_part(counts, 0.0, 3.6)).rule == "strided-access"
+    long = simulated_part(counts, 0.0, 3.8)
+    assert first(long).rule == "hot-spot"
+    judged = judge_document(long, targets_for("cpu"))
+    (rate,) = (one for one in judged.readings if one.metric == "cache.l1.miss_rate")
+    assert (rate.value, rate.doubt and rate.doubt.code) == (50.0, "little-simulated")
+    verdicts = {one.target: one.verdict for one in judged.verdicts if one.metric == "cache.l1.miss_rate"}
+    assert set(verdicts.values()) == {"unknown"}
+    judged = judge_document(simulated_part(counts, 0.0, 3.6), targets_for("cpu"))
+    assert "fail" in {one.verdict for one in judged.verdicts if one.metric == "cache.l1.miss_rate"}
 
 
 @pytest.mark.parametrize(("kind", "rule"), [("numpy.ndarray", "mask-for-each"), ("tuple", "hot-spot")])
@@ -310,3 +350,48 @@ def test_a_comparison_as_an_index_is_a_mask_only_of_an_array(kind: str, rule: st
     spot = line(3, 0.9, code=code, variables={"amounts": Variable(kind, None)})
     counted = Hotspot("work", 0.9, 0.9, 5000, "/app/work.py", 1)
     assert first(run(spot, profiles=(Profile("", "s", 0.9, (counted,), "own-time"),))).rule == rule
+
+
+# ------------------------------------------------------------ texts that grow, and tasks of a pool
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "kind", "rule"),
+    [
+        ("text", "+=", "str", "hot-spot"),  # CPython adds to it in place: a local name alone holds it
+        ("text", "text", "str", "hot-spot"),  # text = text + "..."
+        ("text", "texts", "str", "growing-copy"),  # text = text + line + "\n": the first sum is a copy
+        ("self.text", "+=", "str", "growing-copy"),  # the object holds it, too
+        ("data", "+=", "bytes", "growing-copy"),
+        ("rows", "+", "list", "growing-copy"),
+    ],
+)
+def test_a_text_is_copied_where_its_name_is_not_all_that_holds_it(
+    name: str, how: str, kind: str, rule: str
+) -> None:
+    grows = line(3, 0.9, Construct("grow", name, how), variables={name: Variable(kind, 200_000)})
+    assert first(run(grows)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("function", "tasks", "change"),
+    [
+        ("next", 40_000, "chunksize=5000 "),
+        ("submit", 1600, "chunksize=200 "),
+        ("next", 60, ""),
+        ("get", 40_000, ""),
+    ],
+)
+def test_pieces_of_a_pool_are_advised_of_many_tasks_that_were_counted(
+    function: str, tasks: int, change: str
+) -> None:
+    pool = "/usr/lib/python3.11/multiprocessing/pool.py"
+    profiles = (
+        Profile("", "s", 1.0, (Hotspot("worker", 0.9, file=pool), Hotspot("square", 0.1, file="/app/work.py")),
+                "sampled-functions"),
+        Profile("", "s", 1.0, (Hotspot(function, 0.1, 0.2, tasks, pool, 9),), "own-time"),
+    )  # fmt: skip
+    handing = line(3, 0.9, main_cpu=0.9, own=0.0)
+    found = first(run(handing, profiles=profiles, machine=documents.machine()))  # two processors
+    assert found.rule == ("small-tasks" if change else "hot-spot")
+    assert change in found.change

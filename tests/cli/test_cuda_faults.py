@@ -205,7 +205,8 @@ def test_where_nsys_fails_the_reason_is_told_and_every_kernel_is_counted(bench: 
     assert {done["state"] for done in traces} == {"failed"}
     assert reason in str(traces[0]["reason"])
     assert _of(run, "counters")["state"] == "finished"
-    assert any("one launch each" in note for note in spoken_notes(run))
+    assert any("each was counted at one launch" in note for note in spoken_notes(run))
+    assert run["insights"] == []
 
 
 # ---------------------------------------------------------------- driver and devices

@@ -25,10 +25,10 @@ from profkit.analysis.insights import (
     spots,
 )
 from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence, evidence_of
+from profkit.analysis.summaries.kernels import counted_alone
 from profkit.core.types import HotSpot, Insight, Place, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
-    Rule("spinning-threads", host_native.spinning_threads, of_host=True),
     Rule("lock-contention", host_native.native_locks, of_host=True),
     Rule("unoptimised-build", host_memory.unoptimised_build, of_host=True),
     Rule("memory-latency", host_memory.memory_latency, of_host=True),
@@ -111,7 +111,9 @@ _PARTS = {
 }  # fmt: skip
 _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
 # What a whole program has, and not one place; said of its first place, before what that place looks like.
-_OF_THE_PROGRAM = ("unoptimised-build", "spinning-threads", "lock-contention")
+_OF_THE_PROGRAM = ("unoptimised-build", "lock-contention")
+# What is told by the program's own stacks and its compilers: that needs no timeline of the device.
+_WITHOUT_TRACE = ("recompilations", "autotuned-again", "growing-memory")
 _PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *spot_waits.TRANSFERS, *host_native.PATTERNS)
 
 
@@ -145,6 +147,11 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
         one.rule == "out-of-memory" for one in ranked
     ):  # the program ended there: nothing else is to be said
         return tuple(one for one in ranked if one.rule == "out-of-memory")
+    if counted_alone(
+        document
+    ):  # what the program itself proves stands; which kernels take the time is not known
+        proved = [one for one in on_spots if one.rule != "hot-spot"]
+        return (*proved, *(one for one in ranked if one.rule in _WITHOUT_TRACE))
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
     return (*_beside_device(evidence, ranked), *_of_nsight(evidence))

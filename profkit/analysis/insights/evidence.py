@@ -153,6 +153,13 @@ def kernels_at(run: RunEvidence, place: Place) -> list[KernelTime]:
     return [one for one in run.times if at in ((line.file, line.line) for line in launching_lines([one]))]
 
 
+def text_at(run: RunEvidence, place: Place) -> str:
+    """The source of a line, where it was sampled."""
+    lines = (line for sampled in run.document.sampled for line in sampled.lines if line.code is not None)
+    texts = (one.code.text for one in lines if one.code and (one.file, one.line) == (place.file, place.line))
+    return next(texts, "")
+
+
 def main_operation(time: KernelTime) -> str | None:
     """The operation that launched a kernel, where it is the only one that did, or launched most of it."""
     most = 2 * time.operation_launches > time.launches

@@ -16,6 +16,7 @@ from profkit.analysis.insights.evidence import (
     main_line,
     part_text,
     percent_text,
+    text_at,
     words,
 )
 from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
@@ -253,13 +254,6 @@ def _copying_lines(trace: GpuTrace, kernels: Sequence[KernelTime]) -> dict[Place
         if copied:
             seconds[place_of_line(line)] = seconds.get(place_of_line(line), 0.0) + copied
     return seconds
-
-
-def text_at(run: RunEvidence, place: Place) -> str:
-    """The source of a line, where it was sampled."""
-    lines = (line for sampled in run.document.sampled for line in sampled.lines if line.code is not None)
-    texts = (one.code.text for one in lines if one.code and (one.file, one.line) == (place.file, place.line))
-    return next(texts, "")
 
 
 def by_operation(

@@ -41,7 +41,7 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
     for line in trace.lines:
         made = line.on_host
         share = min(idle, made.seconds / trace.line_span) if made is not None else 0.0
-        if made is None or share < OTHER or made.calls < least:
+        if made is None or share < OTHER or made.calls < least or _is_loading(run, line):
             continue
         name, _, shape = made.name.removeprefix("aten::").partition(" ")
         sent = any("to device" in one.kind for one in line.transfers)
@@ -55,6 +55,22 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
             place_of_line(line),
             run.gain(share, "as if the host did not compute this"),
         )
+
+
+def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
+    """Whether a loader of torch works below a line: what it joins to a batch belongs on the host."""
+    for sampled in run.document.sampled:
+        for one in sampled.lines if not sampled.native else ():
+            if (one.file, one.line) != (line.file, line.line):
+                continue
+            text = one.code.text if one.code is not None else ""
+            loaders = (name for name, held in one.variables.items() if held.type.endswith("DataLoader"))
+            below = any(_LOADER in (called.file or "").replace("\\", "/") for called in one.callees)
+            if below or (
+                any(name in text for name in loaders) and (text.startswith("for ") or "next(" in text)
+            ):
+                return True
+    return False
 
 
 def preparing_line(run: RunEvidence) -> GpuLine | None:

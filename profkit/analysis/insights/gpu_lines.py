@@ -3,24 +3,29 @@ operations that together are a known one."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from profkit.analysis.insights.evidence import (
+    KernelEvidence,
     RunEvidence,
     idle_share,
     insight_at,
     insight_on,
     kernels_at,
+    launching_lines,
     percent_text,
+    text_at,
     unit_utilization,
     words,
 )
 from profkit.analysis.kernel_names.owner import owner_title
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
+from profkit.analysis.timeline.products import product_share
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Hotspot, Insight, KernelTime, Place
 
@@ -336,6 +341,9 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
         if scores is None or not _is_attention(run.times, *scores):
             continue
         own = [one for one in run.times if _works_on(one, *scores)]
+        complete = functools.partial(_has_attention, scores=scores)
+        if not is_written_out(run, own, _FUSED_ATTENTION, ("softmax(", "exp("), complete):
+            continue
         share = run.share_of(one for one in own if product_dims(one) is None)
         if share < LEAST:
             continue
@@ -354,6 +362,37 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
             run.gain(share, "all that is done to the scores beside the products"),
         )
         return
+
+
+_FUSED_ATTENTION = re.compile(
+    r"_?(scaled_dot_product\w*|(flash|efficient|cudnn|fmha)\w*_attention\w*|native_multi_head_attention)"
+)
+
+
+def is_written_out(
+    run: RunEvidence,
+    kernels: Sequence[KernelTime],
+    fused: re.Pattern[str],
+    words_of: Sequence[str],
+    complete: Callable[[Sequence[KernelTime]], bool],
+) -> bool:
+    """Whether lines of the program write a function out that a library has, by the kernels of its parts.
+
+    They do not where the library's own operation (`fused`) ran in the same function, or where one line launches all
+    parts (`complete`) and its text, as far as it is known, says none of `words_of`: it calls a function of the library
+    that is itself made of these.
+    """
+    forward = [one for one in kernels if one.backward_of is None]
+    places = {(one.file, one.function) for one in forward}
+    for one in run.times:
+        called = (one.backward_of or one.operation or "").split(" ")[0].removeprefix("aten::")
+        if fused.fullmatch(called) and (one.file is None or (one.file, one.function) in places):
+            return False
+    for line in launching_lines(forward):
+        here = [one for one in kernels_at(run, line) if one.backward_of is None]
+        if complete(here) and not any(word in text_at(run, line) for word in words_of):
+            return False
+    return True
 
 
 def _scores(kernel: KernelTime) -> tuple[int, int] | None:
@@ -381,6 +420,11 @@ def _is_attention(kernels: Sequence[KernelTime], rows: int, columns: int) -> boo
         made = made or ((a, d) == (rows, columns) and b <= min(rows, columns))
         taken = taken or ((a, b) == (rows, columns) and d < columns)
     return made and taken
+
+
+def _has_attention(kernels: Sequence[KernelTime], scores: tuple[int, int]) -> bool:
+    """Whether all parts of attention are among these kernels."""
+    return _is_attention(kernels, *scores) and any(_scores(one) == scores for one in kernels)
 
 
 def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
@@ -415,13 +459,21 @@ def is_elementwise(kernel: KernelTime) -> bool:
 # ------------------------------------------------------------ nothing to change
 
 
+def _does_what_it_can(kernel: KernelEvidence) -> bool:
+    """Whether a kernel that nobody here can change is near the limit of what it uses most."""
+    time = kernel.row.time
+    reached = product_share(time, kernel.gpu) if time is not None else None
+    near = max(kernel.busiest or 0.0, 100 * (reached or 0.0))
+    return kernel.owner != "user" and near >= SATURATED
+
+
 def largest_kernel(run: RunEvidence) -> Insight | None:
     """The kernel that takes most of the time, where its line is known or a compiler made it: no rule has an answer."""
     known = (one for one in run.kernels if one.owner in ("xla", "inductor") or one.place.file is not None)
     first = max(known, key=lambda kernel: kernel.share, default=None)
     if first is None or run.trace is None or first.share * run.gpu_share < LEAST:
         return None
-    if first.above("bandwidth.dram.share", SATURATED):
+    if first.above("bandwidth.dram.share", SATURATED) or _does_what_it_can(first):
         return None
     busiest, place, other = first.busiest, first.place, looping_place(run)
     if place.file is None and other.file is not None:

@@ -3,8 +3,10 @@ of several devices what nothing hides, and who waits for whom."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from profkit.analysis.insights.evidence import (
@@ -15,14 +17,16 @@ from profkit.analysis.insights.evidence import (
     main_line,
     part_text,
     percent_text,
+    text_at,
     words,
 )
-from profkit.analysis.insights.gpu_calls import SMALL, is_copy, text_at
+from profkit.analysis.insights.gpu_calls import SMALL, is_copy
 from profkit.analysis.insights.gpu_host import calls_framework, preparing_line
 from profkit.analysis.insights.gpu_lines import (
     LARGE,
     device_sync,
     is_elementwise,
+    is_written_out,
     looping_place,
     place_of_line,
     repeated_spot,
@@ -47,18 +51,33 @@ MANY_LAUNCHES = 20  # fewer are no loop
 _CONVERTING = re.compile(r"(bfloat16|float16|half|float8_\w+)_copy_kernel")  # of ATen, from another type
 # Functions of torch, and the operations that show that one is written out, one of each set; `/row`: with
 # one number for each row, `/outer`: of each row of one with each of the other.
+# `fused` are the operations of the function itself, `words` those of which a line that writes it out has one.
 _WRITTEN_OUT = (
     (
         "torch.nn.functional.cross_entropy",
         ({"exp", "_softmax", "_log_softmax"}, {"log", "_log_softmax"}, {"scatter_", "gather"}),
+        re.compile(r"nll_loss\w*|cross_entropy\w*"),
+        ("log(", "exp(", "softmax("),
     ),
-    ("torch.nn.functional.softmax", ({"exp"}, {"div/row"})),
+    ("torch.nn.functional.softmax", ({"exp"}, {"div/row"}), re.compile(r"_?(log_)?softmax\w*"), ("exp(",)),
     (
         "torch.nn.functional.layer_norm",
         ({"sub/row", "sub"}, {"pow", "var"}, {"rsqrt", "mul/row", "div/row"}, {"rsqrt", "sqrt"}),
+        re.compile(r"(native_)?layer_norm\w*"),
+        ("sqrt(", "var(", "std(", "**", "pow("),
     ),
-    ("torch.cdist", ({"sub/outer"}, {"pow", "mul"}, {"sum"})),
-    ("torch.nn.functional.rms_norm", ({"pow"}, {"rsqrt"}, {"mul/row", "mul"})),
+    (
+        "torch.cdist",
+        ({"sub/outer"}, {"pow", "mul"}, {"sum"}),
+        re.compile(r"_?cdist\w*|_euclidean_dist"),
+        ("**", "pow(", "square(", "norm(", "sum("),
+    ),
+    (
+        "torch.nn.functional.rms_norm",
+        ({"pow"}, {"rsqrt"}, {"mul/row", "mul"}),
+        re.compile(r"_?(fused_)?rms_norm\w*"),
+        ("sqrt(", "**", "pow("),
+    ),
 )
 _WITH_ROWS = re.compile(r"\[(?:\d+,)*\d+\], \[(?:\d+,)*1\]")
 _OUTER = re.compile(r"\[(?:\d+,)*(?!1,)\d+,1,(\d+)\], \[(?:\d+,)*1,(?!1,)\d+,\1\]")
@@ -278,7 +297,9 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     alone = share >= NEARLY * run.gpu_share and not small
     left = min(1.0, shortest * (trace.repeats or 0) / total) if alone else 0.0
     by_line, place = launching_lines(own), main_line(own)
-    known = _known_function([one for one in trace.kernels if one.file and one.function == place.function])
+    known = _known_function(
+        run, [one for one in trace.kernels if one.file and one.function == place.function]
+    )
     here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
     numbers = sorted(one.line for one in here if one.line is not None)
     part = f"; {part_text(by_line, place)} of that in this line" if by_line else ""
@@ -296,14 +317,26 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def _known_function(kernels: Sequence[KernelTime]) -> str | None:
+def _known_function(run: RunEvidence, kernels: Sequence[KernelTime]) -> str | None:
     """The function of torch that these kernels, of one function, write out; None: none of those known."""
-    names = set()
-    for one in (forward for forward in kernels if forward.backward_of is None):
-        name = (one.operation or "").split(" ")[0].removeprefix("aten::")
-        names |= {name, f"{name}/row"} if _WITH_ROWS.search(one.operation or "") else {name}
-        names |= {f"{name}/outer"} if _OUTER.search(one.operation or "") else set()
-    return next((known for known, parts in _WRITTEN_OUT if all(part & names for part in parts)), None)
+
+    def has(here: Sequence[KernelTime], parts: Sequence[AbstractSet[str]]) -> bool:
+        names = set().union(*map(_operation_names, here))
+        return all(part & names for part in parts)
+
+    forward = [one for one in kernels if one.backward_of is None]
+    for known, parts, fused, words_of in _WRITTEN_OUT:
+        complete = functools.partial(has, parts=parts)
+        if complete(forward) and is_written_out(run, forward, fused, words_of, complete):
+            return known
+    return None
+
+
+def _operation_names(kernel: KernelTime) -> set[str]:
+    """Its operation, also with `/row` and `/outer` where its shapes are such."""
+    name = (kernel.operation or "").split(" ")[0].removeprefix("aten::")
+    names = {name, f"{name}/row"} if _WITH_ROWS.search(kernel.operation or "") else {name}
+    return names | ({f"{name}/outer"} if _OUTER.search(kernel.operation or "") else set())
 
 
 def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:

@@ -40,11 +40,18 @@ _OF_FP32 = re.compile(
     r"|convolve_sgemm|scudnn|_fprop_sgemm|conv\w*_fp32",
     re.IGNORECASE,
 )
-_OF_DOUBLE = re.compile(r"<double\b|\bdouble[,>]|dgemm|_f64|d884gemm|DMMA", re.IGNORECASE)
+_DOUBLE_PRODUCT = re.compile(r"<double\b|\bdouble[,>]|dgemm|_f64|d884gemm|DMMA", re.IGNORECASE)
+# The first type that a kernel of PyTorch names is that of its elements. What comes behind it may be its scalars: those
+# of an optimizer are doubles beside any tensors.
+_ELEMENT = re.compile(
+    r"[<(](?:const )?(double|float|c10::(?:BFloat16|Half|complex<double>|complex<float>))\b"
+)
 OF_DOUBLES = 0.5  # of the GPU time: with less, single results are summed in it
 _INSIDE = re.compile(r"aten::_?(?:linalg_(?!matmul|multi_dot)|lu_|cholesky|triangular_|ormqr|geqrf|lstsq)")
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
+_SHAPES = re.compile(r"\[([\d,]*)\]")
+_ONE_BLOCK = tuple(f"1x1x1 of {threads}x1x1" for threads in (32, 64, 128, 256, 512, 1024))
 _MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: the others are batches
 _FLASH_2 = re.compile(r"flash::flash_(fwd|bwd)\w*kernel|Flash_(fwd|bwd)_kernel_traits")
 _RECENT = re.compile(r"(^|\W)nvjet_|sm90")
@@ -90,12 +97,7 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
 
 def double_precision(run: RunEvidence) -> Iterator[Insight]:
     """PyTorch's operations in float64, which is there mostly because numpy made it."""
-    kernels = [
-        kernel
-        for kernel in run.kernels
-        if kernel.owner in ("aten", "cublas", "cutlass", "cudnn")
-        and _OF_DOUBLE.search(kernel.row.scope.name or "")
-    ]
+    kernels = [kernel for kernel in run.kernels if _has_double_elements(kernel)]
     share = sum(kernel.share for kernel in kernels)
     if share < OF_DOUBLES:
         return
@@ -113,6 +115,18 @@ def double_precision(run: RunEvidence) -> Iterator[Insight]:
         ),
         change=words("double-precision", "torch"),
     )
+
+
+def _has_double_elements(kernel: KernelEvidence) -> bool:
+    """Whether it is a library's kernel that works on many elements of FP64, as far as its name tells."""
+    name = kernel.row.scope.name or ""
+    if kernel.owner != "aten":
+        return kernel.owner in ("cublas", "cutlass", "cudnn") and _DOUBLE_PRODUCT.search(name) is not None
+    element, shapes = _ELEMENT.search(name), _SHAPES.findall(kernel.operation or "")
+    # Of a single element next to nothing is moved; where no shape is known, one block may be for it.
+    sizes = [size for shape in shapes for size in shape.split(",") if size]
+    alone = all(size == "1" for size in sizes) if sizes else kernel.row.scope.id in _ONE_BLOCK
+    return element is not None and element[1].endswith(("double", "double>")) and not alone
 
 
 def fp64_rate(kernel: KernelEvidence) -> float | None:

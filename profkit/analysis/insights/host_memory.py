@@ -10,22 +10,23 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text
+from profkit.analysis.summaries.host import (
+    EACH_MISSES,
+    LEAST_SIMULATED,
+    MEMORY_SECONDS,
+    MISPREDICTION_CYCLES,
+    UNDER_WAY,
+    clock_of,
+    simulated_share,
+)
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, Hotspot, Insight, Place
+from profkit.core.types import Gain, Hotspot, Insight, Place, RunDocument
 
 LINE_BYTES = 64
-# From the load to the value, of servers and desktops alike 80 to 120 ns (Intel's Memory Latency Checker).
-MEMORY_SECONDS = 90e-9
-UNDER_WAY = 10  # lines that one core waits for at a time: its line fill buffers, 10 to 16 of big cores
-EACH_MISSES = 0.5  # of the loads of a line of source; in order, at most one of 8 does
 ELEMENT_BYTES = 8
 # accesses under way: within it they follow each other, as far as the latency is known
 ONE_BY_ONE = (0.4, 2.5)
 STREAMS = 60.0  # % of the measured bandwidth: the target's own threshold
-# Cycles that a mispredicted branch costs: 15 to 20 on all big cores (Agner Fog, "The microarchitecture of Intel, AMD
-# and VIA CPUs").
-MISPREDICTION_CYCLES = 15
-USUAL_CLOCK = 3e9  # Hz, where the machine does not tell its own
 COMPUTES = 10.0  # % of the arithmetic peak: a program that follows pointers computes next to nothing
 ONE_THREAD = 1.15  # threads in use
 LEAST_SAMPLED = 0.5  # of the working time: samples of less have lost some of it
@@ -86,7 +87,7 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
     A walk in order misses once in 64 bytes: one of 16 floats, one of 8 doubles.
     """
     line, lines, seconds = _hottest(run, "DLmr"), run.profile("counted-lines"), _working_seconds(run)
-    if line is None or lines is None or line not in lines.hotspots:
+    if line is None or lines is None or line not in lines.hotspots or is_little_simulated(run.document):
         return
     if not seconds or not _is_native(run) or any(memory_latency(run)):
         return
@@ -140,8 +141,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     seconds = _working_seconds(run)
     if rate is None or count is None or not seconds or not _is_native(run) or not _time_is_known(run):
         return
-    machine = run.document.machine
-    clock = machine.max_mhz * 1e6 if machine is not None and machine.max_mhz else USUAL_CLOCK
+    clock = clock_of(run.document)
     misses = count * rate / 100
     share = misses * MISPREDICTION_CYCLES / clock / seconds
     place = hottest_native(run, "Bcm", "branch-misses")
@@ -181,6 +181,12 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
         hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
     )
+
+
+def is_little_simulated(document: RunDocument) -> bool:
+    """Whether counts of lines are those of less than a tenth of the run."""
+    share = simulated_share(document)
+    return share is not None and share < LEAST_SIMULATED
 
 
 def _working_seconds(run: RunEvidence) -> float | None:

@@ -6,21 +6,14 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
-from profkit.analysis.insights.host_memory import (
-    EACH_MISSES,
-    MEMORY_SECONDS,
-    MISPREDICTION_CYCLES,
-    UNDER_WAY,
-    USUAL_CLOCK,
-    hottest_place,
-)
+from profkit.analysis.insights.host_memory import hottest_place, is_little_simulated
 from profkit.analysis.insights.spots import Find, say
+from profkit.analysis.summaries.host import EACH_MISSES, is_chained, simulated_cycles
 from profkit.core.formatting import format_quantity
-from profkit.core.types import RUN, Gain, HotSpot, Insight, RunDocument
+from profkit.core.types import Gain, HotSpot, Insight, RunDocument
 
 COMPARED = 0.25  # of the samples
 LEAST_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
-EACH_CYCLE = 3.0  # instructions of code that waits for nothing
 PART_COSTS = 0.4  # of the cycles of a simulated part
 _PART, _EVENTS = "simulated-hot-place", ("Ir", "Dr", "DLmr", "Bc", "Bcm")
 _PART_SAYS = {
@@ -114,17 +107,9 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     name = spot.where.file.rpartition("/")[2]
     here = [one for one in lines.hotspots if (one.file or "").rpartition("/")[2] == name]
     counts = {event: sum(one.counters.get(event, 0.0) for one in here) for event in _EVENTS}
-    chained = next((c.value or 0.0 for c in document.counters if c.name == "chained" and c.scope == RUN), 0.0)
-    if counts["Ir"] < LEAST_COUNTED:
+    if counts["Ir"] < LEAST_COUNTED or is_little_simulated(document):
         return None
-    misses = counts["DLmr"]
-    follows = misses > 0 and chained >= EACH_MISSES * misses
-    clock = (document.machine.max_mhz if document.machine is not None else None) or USUAL_CLOCK / 1e6
-    cycles = {
-        "work": counts["Ir"] / EACH_CYCLE,
-        "memory": misses * MEMORY_SECONDS * clock * 1e6 / (1 if follows else UNDER_WAY),
-        "branches": counts["Bcm"] * MISPREDICTION_CYCLES,
-    }
+    follows, cycles = is_chained(document, counts["DLmr"]), simulated_cycles(document, counts)
     kind = max(cycles, key=lambda one: cycles[one])
     share = cycles[kind] / sum(cycles.values())
     event = {"memory": "DLmr", "branches": "Bcm"}.get(kind, "Ir")
@@ -159,34 +144,10 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
 PATTERNS: tuple[Find, ...] = (simulated_part, allocation, tree_compare, known_callee)
 
 
-SPINS = 0.25  # of the samples: what threads wait at barriers of balanced work is less
 LOCKED = 0.25  # of the samples
 _LOCKS = re.compile(
     r"pthread_(mutex|rwlock|spin)_(timed|try)?(rd|wr)?(un)?lock|lll_lock|futex|spin_lock_slowpath"
 )
-_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
-
-
-def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
-    """Threads of OpenMP that wait for each other and keep their processors busy with it."""
-    libraries = run.profile("libraries")
-    if libraries is None or libraries.total <= 0:
-        return
-    spinning = sum(one.own for one in libraries.hotspots if _OPENMP.search(one.library or one.function))
-    share = spinning / libraries.total
-    if share < SPINS:
-        return
-    yield insight_at(
-        "spinning-threads",
-        "Use fewer threads",
-        f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
-        f"keep their processors busy with it",
-        gain=Gain(
-            share,
-            "the CPU time",
-            "the processor time that is spent waiting; the time by the clock may not change",
-        ),
-    )
 
 
 def native_locks(run: RunEvidence) -> Iterator[Insight]:

@@ -16,12 +16,14 @@ ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coars
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
+MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
 AHEAD = 1.5  # times the work of the others: a rank that is waited for
 _MACHINERY = re.compile(
     r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
 )
 _POOLS = re.compile(r".*/(multiprocessing/|concurrent/futures/)")
+_HANDS_OVER = ("next", "submit", "apply_async")  # called once for each task that is no piece of a map
 _BLOCKING = ("sleep", "network", "child", "file", "sync")
 _PROCESSES = frozenset(
     {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "communicate", "wait", "start"}
@@ -207,13 +209,28 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
             "at a time",
         )
+    tasks, cores = _tasks_of(document), document.machine.cores if document.machine is not None else 1
+    if tasks < MANY_TASKS:
+        return None  # few tasks in large pieces leave workers without any
     return say(
         spot,
         "small-tasks",
         "The pool hands over more than it computes",
-        f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over work "
+        f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over {tasks:,} tasks "
         f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
+        change=words("small-tasks", "host").format(size=tasks // (PIECES * cores)),
     )
+
+
+def _tasks_of(document: RunDocument) -> int:
+    """How many tasks were handed over one by one, as cProfile counted; 0 where nobody knows."""
+    counted = next((one for one in document.profiles if one.kind == "own-time"), None)
+    calls = [
+        one.calls or 0
+        for one in (counted.hotspots if counted is not None else ())
+        if one.function in _HANDS_OVER and _POOLS.match((one.file or "").replace("\\", "/"))
+    ]
+    return max(calls, default=0)
 
 
 def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001

@@ -206,12 +206,11 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     """A text or an array that is copied to add to it."""
     for one in spot.code.find("grow") if spot.code is not None else ():
         held = spot.variables.get(one.name)
-        if (
-            held is None and one.how == "text"
-        ):  # a literal in the sum proves its type, the share what it costs
+        # a literal in the sum proves its type, the share what it costs
+        if held is None and one.how in ("text", "texts"):
             held = Variable("str", COPIED)
-        if held is None:
-            continue
+        if held is None or (held.type == "str" and "." not in one.name and one.how != "texts"):
+            continue  # CPython adds to a text in place where a local name alone holds it
         array = held.type.startswith(_ARRAYS) and one.how not in ("+", "+=")
         copied = ("str", "bytes", "tuple") if one.how == "+=" else ("str", "bytes", "tuple", "list")
         if not array and (held.type not in copied or (held.length or 0) < COPIED):
@@ -348,20 +347,32 @@ def _is_unused(spot: HotSpot) -> bool:
 
 
 def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """The garbage collector looks through all objects again and again."""
+    """The garbage collector looks through all objects again and again, each time while this place runs."""
     sampled = next((one for one in document.sampled if not one.native), None)
-    if sampled is None or sampled.wall <= 0 or sampled.collecting < COLLECTING * sampled.wall:
+    if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
-    if spot.kind not in ("python", "library"):
+    place = spot.where
+    # Lines of a function that compute by themselves are one place.
+    here = [
+        one
+        for one in sampled.lines
+        if (one.file, one.function) == (place.file, place.function)
+        and (spot.kind == "python" or one.line == place.line)
+    ]
+    share = sum(one.collecting for one in here) / sampled.wall
+    if share < COLLECTING:
         return None
-    share = min(spot.share, sampled.collecting / sampled.wall)
+    line = max(here, key=lambda one: one.collecting)
+    asked = line.code is not None and any(one.name == "gc.collect" for one in line.code.find("call"))
     return say(
         spot,
         "garbage-collection",
         "The garbage collector looks through all objects again and again",
-        f"it took {percent_text(100 * sampled.collecting / sampled.wall)} of the time, most of it while this place "
-        "makes objects",
-        share,
+        f"it took {percent_text(100 * share)} of the run's time while this place "
+        f"{'called gc.collect' if asked else 'made objects'}",
+        min(spot.share, share),
+        replace(place, line=line.line),
+        words(f"garbage-collection{'.asked' if asked else ''}", "host"),
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Literal
+
+from profkit.core.types import GpuTrace, Kernel
 
 KernelOwner = Literal[
     "user",
@@ -65,6 +68,47 @@ def kernel_owner(name: str) -> KernelOwner:
     plain = name.strip()
     plain = plain.removeprefix("void ").removeprefix("static ")
     return next((owner for owner, pattern in _OWNERS if pattern.search(plain)), "user")
+
+
+# Kernels that only choose or time others. XLA's autotuner holds the device back until all candidates are queued,
+# repeats their inputs, writes zones around their results, and compares these; older versions use no namespaces.
+_OF_TUNERS = re.compile(
+    r"^(?:void )?(?:(?:stream_executor|xla)::gpu::(?:<unnamed>::|\(anonymous namespace\)::)?)?"
+    r"(?:DelayKernel|RepeatBufferKernel\w*|RedzoneAllocatorKernel\w*|redzone_checker|(?:__)?xla_\w+_comparison)\b"
+)
+# Before each call that it times, triton.testing.do_bench fills 256 MiB of 32-bit integers, so that the caches are cold.
+_FILL, _FILLED = re.compile(r"FillFunctor<int>"), 1 << 26
+_EACH = (4, 8, 16)  # elements of a thread, by the version of PyTorch
+
+
+def is_tuning_kernel(name: str) -> bool:
+    """Whether a kernel is launched only while others are chosen or timed, by its name alone."""
+    return _OF_TUNERS.match(name.strip()) is not None
+
+
+def tuning_kernels(trace: GpuTrace) -> frozenset[Kernel]:
+    """The kernels of a trace that are launched only while others are chosen or timed: no work of the program.
+
+    A fill of the size with which caches are flushed is one where a kernel follows each that is no library's.
+    """
+    kernels = [one.kernel for one in (*trace.kernels, *trace.setup)]
+    found = {one for one in kernels if is_tuning_kernel(one.name)}
+    followers: dict[Kernel, set[KernelOwner]] = {}
+    for at, after in zip(trace.order, trace.order[1:], strict=False):
+        followers.setdefault(kernels[at], set()).add(kernel_owner(kernels[after].name))
+    return frozenset(
+        found
+        | {
+            one
+            for one in kernels
+            if _flushes_caches(one) and followers.get(one, set()) and followers[one] <= {"user", "inductor"}
+        }
+    )
+
+
+def _flushes_caches(kernel: Kernel) -> bool:
+    threads = prod(kernel.grid) * prod(kernel.block)
+    return _FILL.search(kernel.name) is not None and any(threads * each == _FILLED for each in _EACH)
 
 
 def is_initialiser(name: str) -> bool:

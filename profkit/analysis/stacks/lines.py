@@ -55,6 +55,7 @@ class LineTally:
 
     def __init__(self) -> None:
         self._lines: dict[Place, _Line] = {}
+        self._collecting: dict[tuple[str | None, int], float] = {}  # by file and line
         self._parts: dict[Frame, Frame] = {}  # functions, and a comprehension in each
         self.wall = self.cpu = self._rest_wall = self._rest_cpu = 0.0
 
@@ -126,6 +127,10 @@ class LineTally:
         if line is not None and sample.cpu > 0:
             line.longest = max(line.longest, seconds)
 
+    def note_collecting(self, file: str, line: int, seconds: float) -> None:
+        """Add what the garbage collector took while a line of the program ran."""
+        self._collecting[file, line] = self._collecting.get((file, line), 0.0) + seconds
+
     def _line_of(self, sample: PythonSample, role: Role) -> _Line | None:
         found = _line_in(places_of(sample, role))
         return self._lines.get(found[0]) if found is not None else None
@@ -149,8 +154,7 @@ class LineTally:
             lines=tuple(lines[:MOST_LINES]),
         )
 
-    @staticmethod
-    def _samples(frame: Frame, number: int, line: _Line, seen: SeenValues | None) -> LineSamples:
+    def _samples(self, frame: Frame, number: int, line: _Line, seen: SeenValues | None) -> LineSamples:
         return LineSamples(
             frame.function,
             frame.file,
@@ -160,6 +164,7 @@ class LineTally:
                 "callees": largest(line.callees),
                 "callers": largest(line.callers),
                 "longest": line.longest or None,
+                "collecting": self._collecting.get((frame.file, number), 0.0),
                 "threads": len(line.threads),
                 "processes": len(line.processes),
                 **(vars(seen) if seen is not None else {}),

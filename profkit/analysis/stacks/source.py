@@ -197,7 +197,8 @@ class _Source:
                     or (isinstance(one, ast.Constant) and isinstance(one.value, str))
                     for one in ast.walk(value)
                 )
-                yield Construct("grow", target, "text" if texts else "+")
+                several = _dotted(value.left) != target
+                yield Construct("grow", target, ("texts" if several else "text") if texts else "+")
         elif isinstance(value, ast.Call) and self.name_of(value.func) in _GROWS:
             given = {_dotted(one) for argument in value.args for one in ast.walk(argument)}
             if target in given:

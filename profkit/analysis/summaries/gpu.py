@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from profkit.analysis.kernel_names import narrower, short_name
+from profkit.analysis.kernel_names.owner import is_tuning_kernel, tuning_kernels
 from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.metrics.formula import consistency_checks
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
-from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.analysis.summaries.kernels import BRIEF, kernel_rows
 from profkit.analysis.summaries.readings import absent_reading, add_readings, unavailable_reading
 from profkit.analysis.summaries.roofline import kernel_roofline
 from profkit.analysis.timeline.products import mfu_readings
@@ -105,6 +108,7 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
 
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
+    document = leave_out_tuning(document)
     if document.trace is not None:
         timeline = trace_readings(document.trace, lines)
         document = add_readings(document, (*timeline, *mfu_readings(document.trace, document.gpus)))
@@ -114,6 +118,59 @@ def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     bottlenecks = classify_bottlenecks(document)
     others = (reading for reading in document.readings if reading.metric != "throughput.busiest")
     return replace(document, kernels=bottlenecks, readings=(*others, *busiest_readings(bottlenecks)))
+
+
+def leave_out_tuning(document: RunDocument) -> RunDocument:
+    """The document without the kernels that only chose or timed others, and a note of what was left out.
+
+    They are no work of the program, so the time in which they ran is none of its time either.
+    """
+    trace = document.trace
+    left_out = {one.scope: one for one in tuning_kernels(trace)} if trace is not None else {}
+    counted = {reading.scope for reading in document.readings if reading.scope.kind == "kernel"}
+    scopes = left_out.keys() | {scope for scope in counted if is_tuning_kernel(scope.name or "")}
+    if not scopes:
+        return document
+    out = (
+        [one for one in (*trace.kernels, *trace.setup) if one.kernel.scope in scopes]
+        if trace is not None
+        else []
+    )
+    names = dict.fromkeys(narrower(short_name(scope.name or "?"), BRIEF) for scope in sorted(scopes, key=str))
+    note = Fact.of(
+        "tuning-left-out",
+        names=", ".join(names),
+        count=sum(one.launches + one.setup_launches for one in out) or len(scopes),
+        seconds=sum(one.total for one in out),
+    )
+    return replace(
+        document,
+        trace=_without(trace, scopes) if trace is not None else None,
+        readings=tuple(one for one in document.readings if one.scope not in scopes),
+        counters=tuple(one for one in document.counters if one.scope not in scopes),
+        instructions=tuple(one for one in document.instructions if one.kernel not in scopes),
+        rules=tuple(one for one in document.rules if one.kernel not in scopes),
+        notes=tuple(dict.fromkeys((*document.notes, note))),
+    )
+
+
+def _without(trace: GpuTrace, scopes: AbstractSet[Scope]) -> GpuTrace | None:
+    """The trace without these kernels and their time; None where counters told of nothing else."""
+    kept = [at for at, one in enumerate(trace.kernels) if one.kernel.scope not in scopes]
+    out = [one for one in trace.kernels if one.kernel.scope in scopes]
+    if not kept and lacks_timeline(trace):
+        return None
+    places = {at: place for place, at in enumerate(kept)}
+    seconds = sum(one.total for one in out)
+    return replace(
+        trace,
+        kernels=tuple(trace.kernels[at] for at in kept),
+        setup=tuple(one for one in trace.setup if one.kernel.scope not in scopes),
+        order=tuple(places[at] for at in trace.order if at in places),
+        launches=max(0, trace.launches - sum(one.launches for one in out)),
+        busy=max(0.0, trace.busy - seconds) if trace.busy is not None else None,
+        span=max(0.0, trace.span - seconds) if trace.span is not None else None,
+    )
 
 
 # What only counters tell, by the concern it belongs to: without them the run says why.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from profkit.analysis.metrics.derive import derive
@@ -19,6 +20,7 @@ from profkit.core.types import (
     ProfileKind,
     Quality,
     Reading,
+    RunDocument,
     Scope,
     Source,
     TimeSplit,
@@ -76,6 +78,72 @@ def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, 
         for name, value in spot.counters.items()
     ]
     return derive(counters, formula_table(tool), tool) if counters else ()
+
+
+# What simulated work costs on a processor. An access to memory: from the load to the value, of servers and desktops
+# alike 80 to 120 ns (Intel's Memory Latency Checker). A mispredicted branch: 15 to 20 cycles on all big cores (Agner
+# Fog, "The microarchitecture of Intel, AMD and VIA CPUs").
+MEMORY_SECONDS, MISPREDICTION_CYCLES = 90e-9, 15
+UNDER_WAY = 10  # lines that one core waits for at a time: its line fill buffers, 10 to 16 of big cores
+EACH_MISSES = 0.5  # of the loads of a line of source; in order, at most one of 8 does
+EACH_CYCLE = 3.0  # instructions of code that waits for nothing
+USUAL_CLOCK = 3e9  # Hz, where the machine does not tell its own
+LEAST_SIMULATED = 0.1  # of a run: what less of it shows is not said of the run
+_PARTS = {"simulated-part", "simulated-beginning", "simulated-hot-place"}
+
+
+def clock_of(document: RunDocument) -> float:
+    """The processor's clock in Hz."""
+    machine = document.machine
+    return machine.max_mhz * 1e6 if machine is not None and machine.max_mhz else USUAL_CLOCK
+
+
+def simulated_cycles(document: RunDocument, counts: Mapping[str, float]) -> dict[str, float]:
+    """What the counts of a simulation (Ir, DLmr, Bcm) cost about: cycles of `work`, of `memory` and of `branches`."""
+    misses = counts.get("DLmr", 0.0)
+    return {
+        "work": counts.get("Ir", 0.0) / EACH_CYCLE,
+        "memory": misses
+        * MEMORY_SECONDS
+        * clock_of(document)
+        / (1 if is_chained(document, misses) else UNDER_WAY),
+        "branches": counts.get("Bcm", 0.0) * MISPREDICTION_CYCLES,
+    }
+
+
+def is_chained(document: RunDocument, misses: float) -> bool:
+    """Whether the next address comes with each value that is loaded from memory, as far as that was counted."""
+    chained = next((c.value or 0.0 for c in document.counters if c.name == "chained" and c.scope == RUN), 0.0)
+    return misses > 0 and chained >= EACH_MISSES * misses
+
+
+def simulated_share(document: RunDocument) -> float | None:
+    """About how much of the run's work (0..1) a simulation saw that was ended or began late; None where it saw all."""
+    if not any(_is_of_part(reading) for reading in document.readings):
+        return None
+    counts = {c.name: c.value for c in document.counters if c.scope == RUN and c.value is not None}
+    split = document.time_split
+    seconds = (split.cpu or split.wall) if split is not None else 0.0
+    seen = sum(simulated_cycles(document, counts).values()) / clock_of(document)
+    return min(1.0, seen / seconds) if seconds > 0 else 0.0
+
+
+def _is_of_part(reading: Reading) -> bool:
+    reason = reading.reason
+    return reason is not None and bool(_PARTS & {reason.code, *(part.code for part in reason.parts)})
+
+
+def doubt_small_part(document: RunDocument, tool: str) -> RunDocument:
+    """The document in which the values that `tool` simulated are doubted where it saw less than a tenth of the run."""
+    share = simulated_share(document)
+    if share is None or share >= LEAST_SIMULATED:
+        return document
+    doubt = Fact.of("little-simulated", share=share)
+    readings = (
+        replace(one, doubt=doubt) if one.source.tool == tool and one.value is not None else one
+        for one in document.readings
+    )
+    return replace(document, readings=tuple(readings))
 
 
 def is_sampled(profile: Profile) -> bool:

@@ -47,6 +47,16 @@ class KernelRow:
         return reading.value if reading is not None else None
 
 
+def counted_alone(document: RunDocument) -> bool:
+    """Whether a run has counters of kernels and no timeline: each was counted at one launch, replayed by itself, and
+    nobody knows which of them take the time."""
+    trace = document.trace
+    if not document.passes or (trace is not None and (trace.span is not None or trace.busy is not None)):
+        return False
+    counted = any(reading.scope.kind == "kernel" for reading in document.readings)
+    return counted or (trace is not None and bool(trace.kernels))
+
+
 def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
     """Every launch configuration that was timed or counted, the largest share of GPU time first."""
     trace = document.trace
@@ -63,7 +73,7 @@ def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
     spellings: dict[Scope, list[Scope]] = {scope: [scope] for scope in scopes}
     for counted, timed in timed_scopes.items():
         spellings[timed].append(counted)
-    total = sum(time.total for time in times.values())
+    total = sum(time.total for time in times.values()) if not counted_alone(document) else 0.0
     names = labels([(scope.name or "", scope.id or "") for scope in scopes], LABEL)
     rows = []
     for scope in scopes:

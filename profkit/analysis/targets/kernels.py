@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu import NO_KERNEL
+from profkit.analysis.summaries.kernels import counted_alone
 from profkit.analysis.summaries.readings import absent_reading, best_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, TargetContext, threshold_of
@@ -29,7 +30,7 @@ from profkit.core.types import (
 DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 NAMED = 3  # in a sentence
-_SET_UP = Fact("set-up")
+_SET_UP, _NO_SHARES = Fact("set-up"), Fact("shares-not-known")
 # Nobody changes the source of a library's kernel.
 CALL_IT = "It is a library's kernel: call it with more work at a time, contiguous tensors, a smaller type, or fuse it."
 
@@ -60,6 +61,9 @@ def evaluate_kernel_targets(
     shares = _shares(document.kernels)
     metrics = {r.metric for r in document.readings if r.scope.kind == "kernel"}
     set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
+    alone = counted_alone(
+        document
+    )  # some kernels miss a target: how much of the time these take, nobody knows
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -88,7 +92,12 @@ def evaluate_kernel_targets(
                 verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=())
             verdict = replace(verdict, weight=kernel.share)
             judged.append(_KernelVerdict(verdict, share, bool(own)))
-        on_run.append(_verdict_on_run(target, judged, rest, uncounted))
+        verdict = _verdict_on_run(target, judged, rest, uncounted)
+        if alone and verdict.verdict == "fail" and any(one.verdict.verdict != "fail" for one in judged):
+            verdict = replace(
+                verdict, verdict="unknown", reason=_NO_SHARES, value=None, weight=None, advice=()
+            )
+        on_run.append(verdict)
         for result in judged[:LISTED]:
             if result.counted:
                 on_kernels.setdefault(result.verdict.scope, []).append(result.verdict)

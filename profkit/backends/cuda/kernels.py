@@ -18,6 +18,7 @@ from math import inf
 from pathlib import Path
 
 from profkit.analysis.kernel_names import same_name
+from profkit.analysis.kernel_names.owner import tuning_kernels
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings, RunContext
@@ -65,9 +66,11 @@ class ChosenKernels:
 
 def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     """The launch configurations that make up 95 % of the GPU time, at most `most`; what is left out is said."""
-    seconds = sum(kernel.total for kernel in trace.kernels)
-    notes: list[Fact] = []
-    candidates = list(trace.kernels)
+    of_tuners = tuning_kernels(trace)
+    candidates = [one for one in trace.kernels if one.kernel not in of_tuners]
+    seconds = sum(kernel.total for kernel in candidates)
+    left = len(trace.kernels) - len(candidates)
+    notes = [Fact.of("tuning-not-counted", count=left)] if left else []
     for pattern in (_COLLECTIVE,) if trace.marked else (_COLLECTIVE, _INITIALISER):
         dropped = [k for k in candidates if pattern.search(k.kernel.name)]
         remaining = [k for k in candidates if not pattern.search(k.kernel.name)]

@@ -129,6 +129,7 @@ class LineSamples:
     # processor time by rank of a distributed program
     ranks: Mapping[str, float] = field(default_factory=dict)
     rank_waits: Mapping[str, float] = field(default_factory=dict)
+    collecting: float = 0.0  # the garbage collector's time in the first process, while this line ran
     code: LineCode | None = None
 
 

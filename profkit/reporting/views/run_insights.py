@@ -13,10 +13,12 @@ from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.insights.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
+from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Gain, HotSpot, Insight, RunDocument, TimeSplit, Verdict
+from profkit.core.types import Fact, Gain, HotSpot, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import note_text
 from profkit.reporting.view import (
     Block,
     Detail,
@@ -200,11 +202,16 @@ def to_do_section(document: RunDocument) -> Section | None:
     blocks: list[Block] = []
     count = 0
     items = insight_items(document)
+    alone = counted_alone(document)
+    if alone:
+        blocks.append(Paragraph(_missing_trace_text(document)))
     if only_initialisers(document):
         blocks.append(Paragraph(INITIALISERS))
     elif items is not None:
         count = len(items.items)
         blocks.append(items)
+    elif alone:
+        pass
     elif not document.sampled and (rows := actions(document)):
         count = len(rows)
         done = (Item(strong(row.what), (f"{Status.FAIL.sign} {row.why}",)) for row in rows)
@@ -215,6 +222,16 @@ def to_do_section(document: RunDocument) -> Section | None:
     if (more := more_text(document)) is not None:
         blocks.append(Detail((Paragraph(more),)))
     return Section(title, tuple(blocks), anchor="actions") if blocks else None
+
+
+def _missing_trace_text(document: RunDocument) -> str:
+    """Why nothing is concluded from what was counted, and what gives a trace."""
+    lost = next((one for one in document.passes if one.name == "trace" and one.state != "finished"), None)
+    told = [Fact("counted-alone")]
+    if lost is not None:
+        told.insert(0, Fact.of(f"pass-{lost.state}", *filter(None, [lost.reason]), name=lost.name))
+    fix = f" Fix: {lost.fix}" if lost is not None and lost.fix else ""
+    return " ".join(map(note_text, told)) + fix
 
 
 def more_on_screen(document: RunDocument) -> Detail | None:

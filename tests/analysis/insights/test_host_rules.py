@@ -90,12 +90,8 @@ def sampled(**shares: float) -> Profile:
     return Profile("cpu-clock by library", "s", 1.0, hotspots, "libraries")
 
 
-def test_threads_that_spin_at_barriers_are_too_many() -> None:
-    found = insights(run(sampled(openmp=0.94, torch=0.04)))["spinning-threads"]
-    assert "OMP_NUM_THREADS" in found.change
-    assert found.gain is not None
-    assert found.gain.of == "the CPU time"
-    assert "spinning-threads" not in insights(run(sampled(openmp=0.1, torch=0.9)))
+def test_that_fewer_threads_would_be_faster_is_not_said_without_a_trial() -> None:
+    assert insights(run(sampled(openmp=0.94, torch=0.04))) == {}
 
 
 @pytest.mark.parametrize(

@@ -141,3 +141,44 @@ def test_without_a_trace_outside_torch_is_left_alone(tmp_path: Path, monkeypatch
     companion.finish()
     assert torch._C._len_torch_function_stack() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def checks_of(tmp_path: Path) -> list[list[object]]:
+    (line,) = (tmp_path / "stacks.jsonl.operations").read_text().splitlines()
+    found: list[list[object]] = json.loads(line)["checks"]
+    return found
+
+
+def test_a_compiler_that_looks_for_nan_while_it_traces_is_no_switch_of_the_program(
+    traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._dynamo import optimize
+
+    companion = OperationLines(str(tmp_path / "stacks.jsonl"))
+    companion.start()
+    compiled = optimize("aot_eager")(lambda x: (x * x).sin().sum())
+    companion._stop(operation_lines.COMPILED)
+    weights = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        compiled(weights).backward()
+    companion.finish()
+    assert checks_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("checked", "steps", "found"), [(True, 40, True), (True, 1, False), (False, 40, False)]
+)
+def test_a_switch_of_the_program_counts_where_it_is_on_in_most_steps(
+    traced: Traced, tmp_path: Path, checked: bool, steps: int, found: bool
+) -> None:
+    companion = OperationLines(str(tmp_path / "stacks.jsonl"))
+    companion.start()
+    weights = torch.ones(3, requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True, check_nan=checked):  # switch
+        for _ in range(steps):
+            (weights * 2).sin().sum().backward()
+    for _ in range(20):
+        (weights * 2).sin().sum().backward()
+    companion._stop(None)
+    companion.finish()
+    assert [row[2] for row in checks_of(tmp_path)] == ([line_of("switch")] if found else [])

@@ -146,6 +146,30 @@ outside()
     assert not [line for line in report.sampled.lines if "profkit" in (line.file or "")]
 
 
+def test_the_collectors_time_is_that_of_the_line_that_makes_the_objects(tmp_path: Path) -> None:
+    report = sampled(
+        tmp_path,
+        """
+        import gc
+        gc.set_threshold(700, 2, 2)
+        def load():
+            return [[i] for i in range(150_000)]
+        def work(n=2_000_000):
+            total = 0
+            for i in range(n):
+                total += i * i % 7
+            return total
+        tables = load()
+        work()
+        """,
+    )
+    assert report.sampled is not None
+    assert report.sampled.collecting > 0.05
+    spent = {line.line: line.collecting for line in report.sampled.lines}
+    assert spent[5] == pytest.approx(report.sampled.collecting, rel=0.2)
+    assert sum(seconds for number, seconds in spent.items() if number in (8, 9)) == 0.0
+
+
 def test_a_file_that_cannot_be_written_costs_the_samples_and_not_the_program(tmp_path: Path) -> None:
     done = run(
         tmp_path, [sys.executable, "-c", f"{BURN}\nburn(0.3)\nprint('done')"], PROFKIT_STACKS="/dev/null/x"

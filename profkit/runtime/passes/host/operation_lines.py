@@ -29,6 +29,7 @@ VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
 MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
 MOST_CALLS = 100_000
+CHECK_EACH = 7  # calls: no multiple of those in a step
 # Codes of facts: why it ends before its process does. `said` is what was raised.
 COMPILED, PROFILED, ELSEWHERE, RAISED = (
     "torch-compiles",
@@ -62,6 +63,8 @@ class OperationLines:
         self._pop: Callable[[], object] = str
         self._memory, self._compiler = DeviceMemory(is_foreign), CompilerLog()
         self._checks: list[list[object]] = []  # switches for debugging that are on: name and line
+        self._checking: list[object] | None = None  # where the program let autograd look for NaN,
+        self._check_looks = self._checked = 0  # how often it was asked whether it does, and how often it did
 
     # ------------------------------------------------------------ beginning and end
 
@@ -86,7 +89,7 @@ class OperationLines:
             said=self._said,
             memory=self._memory.end(),
             full=self._memory.when_full[:MOST_ROWS],
-            checks=self._checks,
+            checks=self._checks_on(),
             breaks=self._compiler.breaks(),
             recompiles=self._compiler.compiled_again(),
         )
@@ -152,18 +155,36 @@ class OperationLines:
         setattr(owner, name, wrapper)
 
     def _hear_of_checks(self, owner: Any) -> None:
-        """Note the line that lets autograd look for NaN in each backward operation."""
+        """Note the line of the program that lets autograd look for NaN in each backward operation.
+
+        torch's compilers use the same switch while they trace: that is none of the program's.
+        """
         original = owner.__init__
 
         @functools.wraps(original)
         def wrapper(checks: Any, *args: Any, **kwargs: Any) -> None:
             original(checks, *args, **kwargs)
             with suppress(Exception):
-                if sys.modules["torch"].is_anomaly_enabled() and not self._checks:
-                    file, line, name = self._line_text(sys._getframe(1))[len(PREFIX) :].rsplit(":", 2)
-                    self._checks.append(["detect_anomaly", file, int(line), name])
+                caller = sys._getframe(1)
+                foreign = is_foreign(caller.f_code.co_filename) or self._is_hidden(caller.f_code.co_filename)
+                given = [*args, *kwargs.values()]
+                if not foreign and self._checking is None and all(given):  # it may be switched off, too
+                    file, line, name = self._line_text(caller)[len(PREFIX) :].rsplit(":", 2)
+                    self._checking = ["detect_anomaly", file, int(line), name]
 
         owner.__init__ = wrapper
+
+    def _look_at_checks(self) -> None:
+        """Whether autograd looks for NaN now, in some of the calls: what was on for a moment costs nothing later."""
+        if self._checking is not None and self._calls % CHECK_EACH == 0:
+            torch = sys.modules["torch"]
+            self._check_looks += 1
+            self._checked += torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
+
+    def _checks_on(self) -> list[list[object]]:
+        """The switches for debugging that were on for most of the time."""
+        on = self._checking is not None and 0 < self._check_looks <= 2 * self._checked
+        return [*self._checks, *([self._checking] if on and self._checking is not None else [])]
 
     def _stop(self, reason: str | None) -> None:
         """No range is written from here on; the mode goes as soon as no call is under way."""
@@ -209,6 +230,7 @@ class OperationLines:
                 self._pop()
                 if main:
                     self._look_at_memory()
+                    self._look_at_checks()
                 if main and (self._calls - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS):
                     self._stop(None)
 

@@ -19,7 +19,7 @@ from time import perf_counter, sleep, thread_time
 from .own_library import is_own
 from .shared_file import append, json_text
 from .values import FunctionValues, awaited_frames, cache_uses
-from .waits import block_signals, name_thread, thread_clock, waits_for
+from .waits import CollectedLines, block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ class StackSampler:
         self._awaited: dict[tuple[int, bool], float] = {}
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
+        self._collected_lines = CollectedLines()
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
         self._deep = False  # the stacks of the last sample
@@ -160,6 +161,7 @@ class StackSampler:
         """What is sampled from here is inside a region."""
         if not self._entries:  # what was collected before it is no part of it
             self._collecting = 0.0
+            self._collected_lines.clear()
         self._depth += 1
         self._entries += 1
 
@@ -172,7 +174,9 @@ class StackSampler:
         if phase == "start":
             self._collector_begun = perf_counter()
         elif self._collector_begun and (self._depth > 0 or not self._entries):
-            self._collecting += perf_counter() - self._collector_begun
+            spent = perf_counter() - self._collector_begun
+            self._collecting += spent
+            self._collected_lines.add(sys._getframe().f_back, spent)  # None at the end of the interpreter
 
     # ------------------------------------------------------------ the thread
 
@@ -428,6 +432,8 @@ class StackSampler:
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
         line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
+        collected = self._collected_lines.rows()
+        line |= {"collected": collected} if collected else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),

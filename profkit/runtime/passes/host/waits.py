@@ -1,6 +1,6 @@
 """A thread of this process: its name, its clock, its signals, and what it waits for, by its system call.
 
-The last is known on Linux on x86-64 and ARM.
+The last is known on Linux on x86-64 and ARM. The garbage collector says itself when a thread waits for it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,13 @@ import sys
 import time
 from _thread import get_native_id
 
+from .own_library import is_foreign
+
+TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
+if TYPE_CHECKING:
+    from types import FrameType
+
+MOST_LINES = 500  # at which the collector ran
 # kind -> numbers of its calls: x86-64, and ARM of 64 bits
 _KINDS = {
     "sleep": ((35, 230), (101, 115)),  # nanosleep, clock_nanosleep
@@ -88,3 +95,36 @@ def thread_clock(native: int) -> int | None:
     except (OSError, OverflowError):
         return None
     return clock
+
+
+class CollectedLines:
+    """Seconds that the program waited for the garbage collector, by file and line of what ran when it began.
+
+    Called by the collector: nothing may be raised here.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[str, int], float] = {}
+        self._foreign: dict[str, bool] = {}
+
+    def add(self, frame: FrameType | None, seconds: float) -> None:
+        """Count them to the innermost line that is the program's own; there may be no frame at all."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            foreign = self._foreign.get(file)
+            if foreign is None:
+                foreign = self._foreign[file] = is_foreign(file)
+            if not foreign:
+                break
+            frame = frame.f_back
+        place = (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)
+        if place in self._seconds or len(self._seconds) < MOST_LINES:
+            self._seconds[place] = self._seconds.get(place, 0.0) + seconds
+
+    def clear(self) -> None:
+        """Forget all: what counts begins now."""
+        self._seconds.clear()
+
+    def rows(self) -> list[list[object]]:
+        """File, line and microseconds so far."""
+        return [[*place, round(seconds * 1e6)] for place, seconds in list(self._seconds.items())]

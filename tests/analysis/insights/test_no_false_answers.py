@@ -1,0 +1,333 @@
+"""What is not known is not said: programs of which a false finding was said once, each with the right answer.
+
+A place without a finding is better than a false one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.insights import find_insights
+from profkit.analysis.kernel_names.owner import is_tuning_kernel, tuning_kernels
+from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.backends.cuda.kernels import choose_kernels
+from profkit.core.types import (
+    ApiCall,
+    CodeLine,
+    Fact,
+    GpuLine,
+    GpuTrace,
+    Kernel,
+    KernelTime,
+    LineCode,
+    LineSamples,
+    PassResult,
+    RunDocument,
+    SampledTime,
+)
+from profkit.profiling.summarize import judge_document, targets_for
+from profkit.reporting.terminal import render
+from profkit.reporting.views.run import view
+from tests import gpu_documents
+from tests.gpu_documents import ADD, GEMM, told
+from tests.spoken import spoken_lines
+
+# ---------------------------------------------------------------- kernels that only choose or time others
+
+DELAY = Kernel(
+    "stream_executor::gpu::<unnamed>::DelayKernel(volatile stream_executor::GpuSemaphoreState *,"
+    " stream_executor::GpuSemaphoreState)",
+    (1, 1, 1),
+    (1, 1, 1),
+)
+COMPARED = Kernel(
+    "void stream_executor::gpu::xla_fp_comparison<float>(T1 *, T1 *, float, unsigned long, int *)",
+    (4096, 1, 1),
+    (128, 1, 1),
+)
+FLUSH = Kernel(
+    "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<int>,"
+    " std::array<char *, (unsigned long)1>>(int, T2, T3)",
+    (65536, 1, 1),
+    (128, 1, 1),
+)
+TRITON = Kernel("softmax_kernel", (4096, 1, 1), (128, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        DELAY.name,
+        COMPARED.name,
+        "DelayKernel",
+        "stream_executor::gpu::RepeatBufferKernelImpl(char *, long, long)",
+        "stream_executor::gpu::RedzoneAllocatorKernelImpl(unsigned char *, unsigned char, unsigned long)",
+        "void stream_executor::gpu::xla_int_comparison<signed char>(T1 *, T1 *, float, unsigned long, int *)",
+        "redzone_checker",
+        "__xla_fp32_comparison",
+    ],
+)
+def test_kernels_of_autotuners_are_known_by_their_names(name: str) -> None:
+    assert is_tuning_kernel(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [GEMM.name, ADD.name, "my_delay_kernel(float *)", "loop_xla_fusion", "FixedDelayKernelFilter(float)"],
+)
+def test_other_kernels_are_no_autotuners(name: str) -> None:
+    assert not is_tuning_kernel(name)
+
+
+def tuned_trace() -> GpuTrace:
+    """A step in which XLA tunes: a delay kernel holds the device for most of the time."""
+    whole = gpu_documents.trace()
+    times = (KernelTime(DELAY, 60, 20e-3, median=3e-4), *whole.kernels, KernelTime(COMPARED, 40, 5e-3))
+    return replace(whole, kernels=times, span=35e-3, busy=34e-3, launches=180, order=(0, 1, 0, 2, 4, 3))
+
+
+def tuned_run() -> RunDocument:
+    """The same as a run, of which also the delay kernel was counted."""
+    delayed = (told(DELAY, "occupancy.achieved", 1.6), told(DELAY, "warp.execution_efficiency", 3.1))
+    whole = gpu_documents.run()
+    return replace(whole, trace=tuned_trace(), readings=(*delayed, *whole.readings), time_split=None)
+
+
+def test_an_autotuners_kernels_count_in_no_share_ranking_verdict_or_insight() -> None:
+    judged = judge_document(tuned_run(), targets_for("cuda"))
+    rows = kernel_rows(judged)
+    assert [row.scope.name for row in rows] == [GEMM.name, ADD.name, ADD.name]
+    assert rows[0].share == pytest.approx(7.0 / 8.3)
+    assert judged.trace is not None
+    assert judged.trace.busy == pytest.approx(9e-3)
+    assert judged.trace.span == pytest.approx(10e-3)
+    assert judged.trace.order == (0, 1, 2)
+    assert {verdict.scope.name for verdict in judged.verdicts} & {DELAY.name, COMPARED.name} == set()
+    assert [one for one in judged.insights if one.where.kernel in (DELAY.name, COMPARED.name)] == []
+    notes = spoken_lines(judged.notes)
+    assert any(
+        "100 launches of kernels that only choose or time others (DelayKernel, " in note for note in notes
+    )
+    assert judge_document(judged, targets_for("cuda")) == judged
+
+
+def test_an_autotuners_kernels_are_not_counted() -> None:
+    chosen = choose_kernels(tuned_trace())
+    assert [one.kernel for one in chosen.kernels] == [GEMM, ADD]
+    assert chosen.share(chosen.kernels[0]) == pytest.approx(7.0 / 8.3)
+
+
+def test_the_fill_that_flushes_caches_between_timed_calls_is_an_autotuners_and_no_other_fill_is() -> None:
+    times = (KernelTime(FLUSH, 3, 9e-3), KernelTime(TRITON, 3, 1e-3), KernelTime(ADD, 1, 1e-3))
+    timed = GpuTrace("nsys", times, span=1.0, busy=0.9, order=(0, 1, 0, 1, 0, 1, 2))
+    assert tuning_kernels(timed) == {FLUSH}
+    assert tuning_kernels(replace(timed, order=(0, 2, 0, 1))) == set()  # what it fills is used by PyTorch
+    other = replace(FLUSH, grid=(4096, 1, 1))
+    assert tuning_kernels(replace(timed, kernels=(replace(times[0], kernel=other), *times[1:]))) == set()
+
+
+# ---------------------------------------------------------------- counters where the trace failed
+
+
+def of_failed_trace() -> RunDocument:
+    """A program of JAX on a GPU: nothing was traced, and ncu counted each kernel at its first launch."""
+    fault = Fact.message("torch's profiler left no trace: the workload uses no torch")
+    whole = gpu_documents.run()
+    counted = (KernelTime(DELAY, 1, 900e-6), KernelTime(GEMM, 1, 60e-6), KernelTime(TRITON, 1, 117e-6))
+    return replace(
+        whole,
+        trace=GpuTrace("ncu", counted),
+        passes=(whole.passes[0], PassResult("trace", "nsys", "failed", fault, "FIX"), whole.passes[2]),
+        readings=(*gpu_documents.readings(TRITON), told(DELAY, "occupancy.achieved", 1.6)),
+    )
+
+
+def test_where_the_trace_failed_nothing_is_concluded_from_counters_and_the_page_says_why() -> None:
+    judged = judge_document(of_failed_trace(), targets_for("cuda"))
+    assert judged.insights == ()
+    assert judged.hot_spots == ()
+    rows = kernel_rows(judged)
+    assert {row.scope.name for row in rows} == {GEMM.name, TRITON.name}
+    assert {row.share for row in rows} == {None}  # what one replayed launch took is no share of the time
+    assert any(row.values for row in rows)
+    whole = [verdict for verdict in judged.verdicts if verdict.scope.kind == "run"]
+    assert "fail" not in {verdict.verdict for verdict in whole}
+    page = " ".join(render(view(judged), color=False, width=100).split())
+    assert "What to do first" not in page
+    assert "The trace pass failed: torch's profiler left no trace: the workload uses no torch. " in page
+    assert "nothing is concluded from them" in page
+
+
+def test_a_report_of_counters_that_somebody_made_is_judged_as_before() -> None:
+    report = replace(of_failed_trace(), passes=(), plan=None, timings=())
+    judged = judge_document(report, targets_for("cuda"))
+    assert "wasted-sectors" in {one.rule for one in judged.insights}
+    assert [row.share for row in kernel_rows(judged)] == [pytest.approx(117 / 177), pytest.approx(60 / 177)]
+
+
+# ---------------------------------------------------------------- types of elements, and of scalars
+
+ADAM = (
+    "void at::native::<unnamed>::multi_tensor_apply_kernel<"
+    "at::native::<unnamed>::FusedOptimizerTensorListMetadata<(int)4>,"
+    " at::native::<unnamed>::FusedAdamMathFunctor<float, (int)4, (at::native::ADAM_MODE)0, (bool)0>, const float *,"
+    " double, double, double, double, double, bool, const float *, const float *>(T1, T2, T3...)"
+)
+DIVIDED = (
+    "void at::native::vectorized_elementwise_kernel<(int)2, at::native::BinaryFunctor<double, double, double,"
+    " at::native::binary_internal::DivFunctor<double>>, std::array<char *, (unsigned long)3>>(int, T2, T3)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "operation", "said"),
+    [
+        (ADAM, 320, None, False),  # the scalars of an optimizer are doubles
+        (DIVIDED, 1, "aten::div", False),  # a number on the device, say a learning rate or a loss
+        (DIVIDED, 1, "aten::div [1], [1,1]", False),
+        (DIVIDED, 4096, None, True),
+        (DIVIDED, 4096, "aten::div [16384,1024], [1024]", True),
+        ("void cutlass_80_tensorop_d884gemm_64x64_16x4_nt_align1", 128, None, True),
+    ],
+)
+def test_doubles_are_said_of_tensors_of_many_and_not_of_scalars(
+    name: str, grid: int, operation: str | None, said: bool
+) -> None:
+    kernel = Kernel(name, (grid, 1, 1), (128, 1, 1))
+    took = KernelTime(
+        kernel, 100, 8e-3, median=8e-5, operation=operation, operation_launches=100, operations=1
+    )
+    traced = GpuTrace("nsys", (took, KernelTime(ADD, 20, 1e-3)), span=10e-3, busy=9e-3, launches=120)
+    found = find_insights(gpu_documents.report(trace=traced, gpus=(gpu_documents.H200,)))
+    assert ("double-precision" in {one.rule for one in found}) is said
+
+
+# ---------------------------------------------------------------- a library's kernel near its limit
+
+
+@pytest.mark.parametrize(("busy", "said"), [(94.97, False), (55.0, True)])
+def test_of_a_librarys_kernel_near_its_limit_nothing_is_said(busy: float, said: bool) -> None:
+    whole = gpu_documents.run()
+    at_limit = tuple(
+        replace(one, value=busy) if one.metric == "tensor.utilization" and one.scope == GEMM.scope else one
+        for one in whole.readings
+    )
+    line = replace(gpu_documents.trace().kernels[0], file="train.py", line=9, function="step")
+    traced = replace(gpu_documents.trace(), kernels=(line,), starved=0.0)
+    judged = judge_document(replace(whole, readings=at_limit, trace=traced), targets_for("cuda"))
+    texts = [one.change for one in judged.insights if one.rule == "hot-spot"]
+    assert bool(texts) is said
+    assert kernel_rows(judged)[0].value("tensor.utilization") == busy
+
+
+# ---------------------------------------------------------------- what the host does for a batch
+
+
+@pytest.mark.parametrize(
+    ("below", "said"),
+    [
+        ("/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py", False),
+        ("/venv/lib/python3.11/site-packages/torch/functional.py", True),
+    ],
+)
+def test_what_a_loader_joins_to_a_batch_is_not_to_be_computed_on_the_device(below: str, said: bool) -> None:
+    joined = ApiCall("aten::cat [512,3,64,64]", 40, 0.4)
+    line = GpuLine("/app/train.py", 9, "train", 40, 0.5, on_host=joined)
+    took = KernelTime(GEMM, 400, 0.5, median=1e-3)
+    traced = GpuTrace(
+        "nsys",
+        (took,),
+        span=1.0,
+        busy=0.5,
+        launches=400,
+        repeats=40,
+        lines=(line,),
+        line_span=1.0,
+        lines_of=1.0,
+    )
+    calls = CodeLine("__next__", below, 700, 0.5)
+    seen = LineSamples(
+        "train", "/app/train.py", 9, 0.5, 0.5, callees=(calls,), code=LineCode("for x in batches:")
+    )
+    document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=(seen,)),))
+    assert ("host-tensors" in {one.rule for one in find_insights(document)}) is said
+
+
+# ---------------------------------------------------------------- functions that a library has
+
+EXP = "void at::native::vectorized_elementwise_kernel<4, at::native::exp_kernel_cuda<float>>(int)"
+
+
+def launched(operation: str, line: int, backward_of: str | None = None, number: int = 1) -> KernelTime:
+    """A kernel of PyTorch's elementwise ones that a line of `train.py` launched."""
+    kernel = Kernel(EXP, (4096, number, line), (128, 1, 1))
+    return KernelTime(
+        kernel, 100, 0.05, median=5e-4, operation=operation, operation_launches=100, operations=1,
+        file="/app/train.py", line=line, function="step", backward_of=backward_of,
+        lines=(GpuLine("/app/train.py", line, "step", launches=100),),
+    )  # fmt: skip
+
+
+RMS_PARTS = ("aten::pow [8,64]", "aten::rsqrt [8,1]", "aten::mul [8,64], [8,1]")
+LOSS_PARTS = ("aten::_log_softmax [64,1000]", "aten::gather [64,1000], [64,1]")
+
+
+def in_lines(*operations: str) -> list[KernelTime]:
+    """Each operation in a line of its own."""
+    return [launched(one, 3 + at) for at, one in enumerate(operations)]
+
+
+def in_one_line(*operations: str) -> list[KernelTime]:
+    """All of them launched by line 3."""
+    return [launched(one, 3, number=at) for at, one in enumerate(operations)]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "text", "known"),
+    [
+        (in_lines(*RMS_PARTS), "", "rms_norm"),
+        (in_one_line(*RMS_PARTS), "x * (x ** 2).mean(-1).rsqrt()", "rms_norm"),
+        (in_one_line(*RMS_PARTS), "x = self.norm(x)", None),  # nn.RMSNorm, where it is made of these
+        (in_one_line(*RMS_PARTS), "", None),
+        (in_lines(*RMS_PARTS, "aten::_fused_rms_norm [8,64]"), "", None),
+        (in_lines(*LOSS_PARTS), "", "cross_entropy"),
+        (in_lines(*LOSS_PARTS, "aten::nll_loss_forward [64,1000], [64]"), "", None),
+    ],
+)
+def test_lines_write_a_function_out_only_where_the_librarys_own_did_not_run(
+    kernels: list[KernelTime], text: str, known: str | None
+) -> None:
+    seen = LineSamples("step", "/app/train.py", 3, 0.5, 0.5, code=LineCode(text))
+    traced = GpuTrace("nsys", tuple(kernels), span=1.0, busy=0.9, launches=100 * len(kernels))
+    document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=(seen,)),))
+    (found,) = (one for one in find_insights(document) if one.rule == "unfused-operations")
+    assert found.title == (
+        f"Use torch.nn.functional.{known}: these lines write it out"
+        if known is not None
+        else "Fuse the elementwise operations (torch.compile)"
+    )
+
+
+SCORES = (
+    "aten::bmm [96,512,64] x [96,64,512]", "aten::_softmax [96,512,512]", "aten::bmm [96,512,512] x [96,512,64]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kernels", "text", "said"),
+    [
+        (in_lines(*SCORES), "", True),
+        (in_one_line(*SCORES), "(q @ k).softmax(-1) @ v", True),
+        (in_one_line(*SCORES), "F.scaled_dot_product_attention(q, k, v)", False),
+        (in_lines(*SCORES, "aten::_scaled_dot_product_flash_attention [8,12,512,64]"), "", False),
+    ],
+)
+def test_attention_is_written_out_only_where_the_librarys_own_did_not_run(
+    kernels: list[KernelTime], text: str, said: bool
+) -> None:
+    seen = LineSamples("step", "/app/train.py", 3, 0.5, 0.5, code=LineCode(text))
+    traced = GpuTrace("nsys", tuple(kernels), span=1.0, busy=0.9, launches=100 * len(kernels))
+    document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=(seen,)),))
+    assert ("written-out-attention" in {one.rule for one in find_insights(document)}) is said
