@@ -31,6 +31,7 @@ from profkit.core.errors import Interrupted, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import opened
 from profkit.core.signals import defer_interrupts
+from profkit.core.watcher import start_watcher
 
 if TYPE_CHECKING:
     from profkit.core.process_tree import ProcessTree, TreeUse
@@ -109,6 +110,7 @@ def run(
     from profkit.core.process_tree import ProcessTree, starting
 
     adopt_orphans()
+    start_watcher()
     cpu_before = _children_cpu_seconds()
     # A Ctrl-C between the start of the child and the care for it would leave it alone
     with defer_interrupts() as hurry:
