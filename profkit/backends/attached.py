@@ -100,7 +100,8 @@ class AttachedNative(Attached):
     def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:  # noqa: ARG002
         """As the trace of a program that was started here."""
         folder, plan = context.folder / "artifacts", self.plan
-        process.run(script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True))
+        words = script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True)
+        process.run(words, timeout=Step.after_limit)
         trace = SampledTrace(context, self.perf, None, beside=False)
         return trace.read(plan, PassResult(plan.name, plan.tool, "finished"))
 

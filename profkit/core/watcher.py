@@ -26,7 +26,9 @@ _CREATED = 1.0  # seconds by which two readings of the time at which a process w
 
 _lock = threading.RLock()
 _watcher: subprocess.Popen[bytes] | None = None
-_watched: dict[int, list[tuple[int, float]]] = {}  # leader -> members of its tree, with the time of their creation
+_watched: dict[
+    int, list[tuple[int, float]]
+] = {}  # leader -> members of its tree, with the time of their creation
 
 
 def start_watcher() -> None:
@@ -125,7 +127,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def main() -> None:
-    """Read which trees run until the pipe ends; end what is left of them. Nothing but the standard library is loaded."""
+    """Read which trees run until the pipe ends; end what is left of them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.write(1, b"+")
