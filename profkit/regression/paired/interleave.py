@@ -18,10 +18,10 @@ from profkit.core.errors import Progress
 from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
+from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.counts import CountedRuns, Counts, settled
-from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.reporting.views.comparison.words import size_text
 
