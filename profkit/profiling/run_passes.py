@@ -150,10 +150,9 @@ def _find_fault(recorded: StepOutcome, settings: RunSettings) -> Fault | None:
     if recorded.ran_out and step.cut:
         return None
     if recorded.ran_out:
-        ending = (
-            f"{step.name} took more than {recorded.limit:.0f} s and was ended; what it had written is kept"
-        )
-        return Fault(ending, settings.more)
+        ending = f"{step.name} took more than {recorded.limit:.3g} s and was ended"
+        kept = any((folder / path).exists() for path in step.artifacts)
+        return Fault(f"{ending}; what it had written is kept" if kept else ending, settings.more)
     status = read_status(step.workload_status) if step.workload_status is not None else None
     known = _tool_fault(recorded)
     if not recorded.workload_ok:
