@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,9 @@ from profkit.backends.cpu.linux import DATA, TEXT, SampledTrace
 from profkit.backends.passes import leave_stacks
 from profkit.backends.source_lines import with_source
 from profkit.core import process
-from profkit.core.errors import Fault, MachineError
-from profkit.core.types import PassPlan, PassResult, Step
+from profkit.core.errors import Fault, MachineError, UnreadableReport
+from profkit.core.formatting import plural
+from profkit.core.types import Fact, PassPlan, PassResult, Step
 from profkit.profilers import py_spy
 from profkit.profilers.perf.command import attach_argv, script_argv
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
@@ -25,6 +27,19 @@ from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.host.waits import waits_for
 
 _PYTHON = re.compile(rb"/(?:lib)?python\d[^/\n]*$", re.MULTILINE)
+SLEPT = 0.01  # of the time: so little is not sampled
+WAITS = {
+    "sleep": "a time to pass",
+    "lock": "a lock",
+    "input": "any of several inputs",
+    "network": "the network",
+    "child": "a child process",
+    "file": "a file",
+    "pipe": "a pipe",
+    "sync": "what is written to reach the disk",
+}
+# perf ends the `sleep` that is its clock, and then itself by the same signal.
+_TARGET_ENDED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 _ALL, _RUNNING, _STACKS = "all.txt", "running.txt", "stacks.jsonl"
 
 
@@ -92,17 +107,28 @@ class AttachedNative(Attached):
         argv = attach_argv(
             self.pid, self.seconds, folder / DATA, clock=not self.perf.hardware_ok, perf=self.program
         )
-        return (Step("trace", argv, (f"artifacts/{DATA}",), tool=self.plan.tool),)
+        return (Step("trace", argv, (f"artifacts/{DATA}",), tool=self.plan.tool, fine=_TARGET_ENDED),)
 
-    def look(self, pids: Iterable[int]) -> None:
-        """Nothing beside the recording."""
+    def look(self, pids: Iterable[int]) -> None:  # noqa: ARG002
+        """Only itself is recorded, and what it starts meanwhile."""
+        super().look([self.pid])
 
-    def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:  # noqa: ARG002
-        """As the trace of a program that was started here."""
+    def read(self, context: RunContext, seconds: float, cpu: Mapping[int, float]) -> PassFindings:
+        """As the trace of a program that was started here. Of one that slept: what it waited for."""
         folder, plan = context.folder / "artifacts", self.plan
-        process.run(script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True))
+        words = script_argv(folder / DATA, folder / TEXT, perf=self.program, offsets=True)
+        process.run(words, timeout=Step.after_limit)
         trace = SampledTrace(context, self.perf, None, beside=False)
-        return trace.read(plan, PassResult(plan.name, plan.tool, "finished"))
+        try:
+            return trace.read(plan, PassResult(plan.name, plan.tool, "finished"))
+        except UnreadableReport:
+            if cpu.get(self.pid, 0.0) > SLEPT * seconds:
+                raise
+        waits = Counter(kinds.most_common(1)[0][0] for kinds in self.kinds.values())
+        named = ", ".join(
+            f"{plural(count, 'thread')} for {WAITS[kind]}" for kind, count in waits.most_common()
+        )
+        return PassFindings(notes=(Fact.of("slept-all-the-time", what=named or "what for is not known"),))
 
 
 def attach(pid: int, seconds: float) -> Attached:

@@ -19,6 +19,7 @@ from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.stacks.source import MOST_BYTES, line_code
 from profkit.core.files.regular import read_start
+from profkit.core.process import ask
 from profkit.core.types import LineCode, Report, SampledTime, Workload
 from profkit.profilers.perf.source_lines import Address, CodePlace
 
@@ -171,7 +172,4 @@ def _outer_place(block: str) -> CodePlace | None:
 
 
 def _output(argv: Sequence[str], given: str = "") -> str:
-    done = subprocess.run(
-        argv, input=given, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
-    )
-    return done.stdout
+    return ask(argv, timeout=SECONDS, given=given.encode()).stdout.decode("utf-8", "replace")

@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from profkit.core.process import ask
+
 # What a hook of git's around profkit sets would name another repository than that of the folder.
 _STRAY = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
@@ -55,9 +57,7 @@ def _answer(
     command: list[str], env: Callable[[], dict[str, str]], seconds: float
 ) -> tuple[bytes | None, str]:
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=seconds, env=env(), stdin=subprocess.DEVNULL, check=False
-        )
+        done = ask(command, timeout=seconds, env=env())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return None, str(getattr(error, "strerror", None) or "it takes too long")
     said = done.stderr.decode("utf-8", "replace").partition("\n")[0].strip()

@@ -31,15 +31,18 @@ from profkit.core.errors import Interrupted, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import opened
 from profkit.core.signals import defer_interrupts
+from profkit.core.watcher import start_watcher
 
 if TYPE_CHECKING:
     from profkit.core.process_tree import ProcessTree, TreeUse
 
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
+PRINTED_LIMIT = 64 * 1024 * 1024  # bytes of standard output where that is a result
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
 MOST_LOOKS = 4096  # at one child, that are kept
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
+REAP_SECONDS = 3.0  # for the kernel to take away what was killed: a driver that hangs may hold it for ever
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -99,24 +102,28 @@ def run(
     """Run `argv` to its end and say how it went.
 
     `env` is set on top of the caller's environment. `log` takes the first 4 MiB of stdout and stderr; with `printed`,
-    which takes all of stdout, of stderr alone. `tick` is called a few times a second with the seconds gone. `cancel`,
-    once set by another thread, ends the tree and raises Interrupted. `finish`: seconds that the child has to finish its
-    files after `end_signal` to it alone, until another Ctrl-C; `waits` is called when they begin. Its standard input is
-    empty. `hidden`: secrets that no log and no outcome shows.
+    which takes the first 64 MiB of stdout, of stderr alone. `timeout`: seconds after which its tree is ended; None only
+    where nobody knows how long it takes, as in the first run of a workload. `tick` is called a few times a second with
+    the seconds gone; where it raises, all is killed. `cancel`, once set by another thread, ends the tree and raises
+    Interrupted. `finish`: seconds that the child has to finish its files after `end_signal` to it alone, until another
+    Ctrl-C; `waits` is called when they begin. Its standard input is empty. `hidden`: secrets that no log and no outcome
+    shows.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree, starting
 
     adopt_orphans()
+    start_watcher()
     cpu_before = _children_cpu_seconds()
     # A Ctrl-C between the start of the child and the care for it would leave it alone
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with starting:
-            child = _start(argv, env, cwd, printed)
+            child = _start(argv, env, cwd, subprocess.STDOUT if printed is None else subprocess.PIPE)
             tree = ProcessTree(child.pid)
-        output = _OutputReader(child, log, hidden)
+        output = _OutputReader(child.stderr or child.stdout, log, hidden)
+        result = _OutputReader(child.stdout, printed, (), PRINTED_LIMIT) if printed is not None else None
     under_way = _UnderWay(child, tree, start, tick)
     timed_out, largest, usage = False, 0, under_way.usage
     try:
@@ -129,15 +136,20 @@ def run(
         tree.look_at_end()
         largest = _reap(child)
         tree.end(grace=0.5)
-    except BaseException:
+    except BaseException as problem:
         try:
-            under_way.end(finish, end_signal, waits)
+            if isinstance(problem, (KeyboardInterrupt, Interrupted)):
+                under_way.end(finish, end_signal, waits)
+            else:  # `tick` will have no more of it
+                tree.kill()
         finally:
-            child.wait()
+            _ends_within(child, REAP_SECONDS)
             output.finish()
         raise
     finally:
         tree.forget()
+        if result is not None:
+            result.finish()
     output.finish()
     cpu = _children_cpu_seconds() - cpu_before
     usage.append((seconds, max(tree.cpu_seconds, cpu), tree.queued_seconds))
@@ -156,22 +168,18 @@ def run(
 
 
 def _start(
-    argv: Sequence[str],
-    env: Mapping[str, str] | None,
-    cwd: Path | str | None,
-    printed: Path | None,
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
 ) -> subprocess.Popen[bytes]:
     try:
-        with printed.open("wb") if printed is not None else contextlib.nullcontext() as stdout:
-            return subprocess.Popen(
-                list(argv),
-                env={**os.environ, **(env or {})},
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout or subprocess.PIPE,
-                stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
-                start_new_session=True,
-            )
+        return subprocess.Popen(
+            list(argv),
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
     except OSError as error:  # of the folder, too, which may be gone
         fix = f"chmod +x {shlex.quote(argv[0])}" if isinstance(error, PermissionError) else None
         raise UsageError(f"cannot start {argv[0]}: {error.strerror}: {error.filename}", fix) from error
@@ -196,7 +204,7 @@ class _UnderWay:
             while True:
                 gone = time.monotonic() - self.start
                 if timeout is not None and gone >= timeout:
-                    return True
+                    return not ended(0)  # we may have slept ourselves: a Ctrl-Z, a laptop that was closed
                 if ended(step if timeout is None else min(step, timeout - gone)):
                     return False
                 step = min(step * 1.5, 0.25)
@@ -260,6 +268,9 @@ def _reap(child: subprocess.Popen[bytes]) -> int:
     The kernel counts from before the child became another program, when it was as large as this process: what is not
     larger is not known (Linux, `exec_mmap`).
     """
+    with end_of(child) as ended:
+        if not ended(REAP_SECONDS):
+            child.returncode = -signal.SIGKILL
     if child.returncode is None:
         with contextlib.suppress(ChildProcessError):
             _, status, use = os.wait4(child.pid, 0)
@@ -267,7 +278,7 @@ def _reap(child: subprocess.Popen[bytes]) -> int:
             ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             unit = 1 if sys.platform == "darwin" else 1024
             return int(use.ru_maxrss) * unit if use.ru_maxrss > ours else 0
-    child.wait()
+        child.wait(0)  # somebody else has taken it
     return 0
 
 
@@ -280,14 +291,18 @@ def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 class _OutputReader(threading.Thread):
-    """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory."""
+    """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory.
 
-    def __init__(self, child: subprocess.Popen[bytes], log: Path | None, hidden: Sequence[str] = ()) -> None:
+    The file has `most` bytes of it at most; the one of usual size also its end.
+    """
+
+    def __init__(
+        self, pipe: IO[bytes] | None, log: Path | None, hidden: Sequence[str] = (), most: int = LOG_LIMIT
+    ) -> None:
         super().__init__(daemon=True)
-        pipe = child.stdout or child.stderr
         assert pipe is not None
         self._pipe: IO[bytes] = pipe
-        self._log = log
+        self._log, self._most = log, most
         self._hidden = tuple(secret.encode() for secret in hidden)
         self._file: io.FileIO | None = None
         self._held = b""  # the end of what came: a secret may go on in what comes next
@@ -305,14 +320,14 @@ class _OutputReader(threading.Thread):
             while chunk := os.read(self._pipe.fileno(), 65536):
                 self._keep(self._hide(chunk))
         self._keep(self._hide(b""))
-        left_out = self.total - LOG_LIMIT
-        if left_out > 0:
+        left_out = self.total - self._most
+        if left_out > 0 and self._most == LOG_LIMIT:
             self._write(b"\n[profkit: %d more bytes; the last of them:]\n" % left_out + self._tail)
         if self._file is not None:
             self._file.close()
 
     def _keep(self, chunk: bytes) -> None:
-        self._write(chunk[: max(0, LOG_LIMIT - self.total)])
+        self._write(chunk[: max(0, self._most - self.total)])
         self.total += len(chunk)
         self._tail = (self._tail + chunk)[-TAIL_BYTES:]
 
@@ -341,6 +356,37 @@ class _OutputReader(threading.Thread):
 
     def tail(self) -> str:
         return self._tail.decode("utf-8", "replace")
+
+
+def ask(
+    argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None, given: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """What a program of the system answers, whole, and what it complains of; `env` is all of its environment.
+
+    Past `timeout` seconds it is killed with its group, of which git has ssh. Raises OSError and ValueError where it
+    cannot be started, subprocess.TimeoutExpired.
+    """
+    child = subprocess.Popen(
+        list(argv),
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        out, err = child.communicate(given, timeout=timeout)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+        _ends_within(child, REAP_SECONDS)
+        raise
+    finally:
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+    return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
 
 def _children_cpu_seconds() -> float:

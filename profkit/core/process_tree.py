@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import psutil
 
+from profkit.core import watcher
 from profkit.core.signals import defer_interrupts
 
 GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
@@ -64,11 +65,16 @@ class ProcessTree:
         # Children of this process that were there before: somebody else's, who lost their parent
         self._before = frozenset(_child_pids(os.getpid())) - {pid}
         _running[pid] = self
+        watcher.watch(pid, [(pid, self._born)])
 
     def look(self) -> None:
         """Note the present members, their memory, their processor time and what they read and wrote."""
         total, seconds, threads = 0, 0.0, 0
         moved = [0, 0, 0]
+        known = len(self._seen)
+        for pid in self._orphans_here():  # what they use is not counted
+            with contextlib.suppress(psutil.Error):
+                self._seen[pid] = psutil.Process(pid).create_time()
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._pid)
             for process in [root, *_descendants(root)]:
@@ -87,6 +93,8 @@ class ProcessTree:
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
         self.use = TreeUse._make(map(max, self.use, (*moved, threads)))
+        if new := list(self._seen.items())[known:]:
+            watcher.watch(self._pid, new)
 
     def look_at_end(self) -> None:
         """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
@@ -159,6 +167,7 @@ class ProcessTree:
     def forget(self) -> None:
         """The child has ended, and all that it started."""
         _running.pop(self._pid, None)
+        watcher.forget(self._pid)
 
     def _living_members(self) -> list[psutil.Process]:
         members = []

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.files.regular import open_regular
 from profkit.core.process import describe_status, end_of
 from profkit.core.types import Json
+from profkit.core.watcher import start_watcher
 from profkit.execution.worker import kills_for_memory
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class ChildProcess:
         from profkit.core.process_tree import ProcessTree, starting  # here: psutil costs 20 ms
 
         self.kill()
+        start_watcher()
         self._unread = b""
         self._kills = kills_for_memory()
         self._log_start = self._log.stat().st_size if self._log.is_file() else 0

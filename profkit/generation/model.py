@@ -6,6 +6,7 @@ instead of an interface: `--command "my-agent {prompt} {output}"`.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shlex
 import threading
@@ -173,7 +174,8 @@ class ProgramModel(Model):
     """Each conversation is one run of the program, in the current directory, with `command_keys`.
 
     {prompt} is the path of a file with the conversation, {output} the path of one that the program writes; without
-    {output} in the command its standard output counts. How many tokens it takes nobody says.
+    {output} in the command its standard output counts. One that writes more than `MOST_BYTES` is ended at once, and
+    one that takes too long. How many tokens it takes nobody says.
     """
 
     provider = "command"
@@ -192,9 +194,15 @@ class ProgramModel(Model):
             words = [
                 word.replace("{prompt}", str(prompt)).replace("{output}", str(output)) for word in self.words
             ]
-            outcome = self._run(words, printed, report)
             writes = any("{output}" in word for word in self.words)
-            text = _read(output if writes else printed) if outcome.ok else ""
+            answer = output if writes else printed
+
+            def look(seconds: float) -> None:
+                _check_size(answer)
+                report(f"runs for {format_quantity(seconds, 's')}")
+
+            outcome = self._run(words, printed, look)
+            text = _read(answer) if outcome.ok else ""
             if text.strip():
                 return Answer(text)
             what = "wrote nothing to {output}" if writes else "printed nothing"
@@ -207,13 +215,13 @@ class ProgramModel(Model):
         """Ends all its runs, with what they started."""
         self._closed.set()
 
-    def _run(self, words: Sequence[str], printed: Path, report: Callable[[str], None]) -> ProcessOutcome:
+    def _run(self, words: Sequence[str], printed: Path, look: Callable[[float], None]) -> ProcessOutcome:
         try:
             return run(
                 words,
                 env=command_keys(self._key_env),
                 timeout=self._seconds,
-                tick=lambda seconds: report(f"runs for {format_quantity(seconds, 's')}"),
+                tick=look,
                 cancel=self._closed,
                 printed=printed,
             )
@@ -231,10 +239,14 @@ def conversation_text(messages: Sequence[ChatMessage]) -> str:
 
 
 def _read(path: Path) -> str:
+    _check_size(path)
     try:
-        content = read_start(path, MOST_BYTES + 1)
+        return read_start(path, MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-    if len(content) > MOST_BYTES:
-        raise ModelFailed(f"an answer of more than {MOST_BYTES >> 20} MiB is no kernel", permanent=False)
-    return content.decode("utf-8", "replace")
+
+
+def _check_size(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if path.stat().st_size > MOST_BYTES:
+            raise ModelFailed(f"an answer of more than {MOST_BYTES >> 20} MiB is no kernel", permanent=False)

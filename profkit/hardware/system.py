@@ -10,6 +10,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from profkit.core.process import ask
+
 # Where macOS has its own programs. A virtual environment's or a service's PATH may be without sbin.
 _SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin"
 
@@ -20,9 +22,7 @@ def ask_program(*argv: str, seconds: float = 5.0) -> bytes | None:
     if program is None:
         return None
     try:
-        done = subprocess.run(
-            [program, *argv[1:]], capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL
-        )
+        done = ask([program, *argv[1:]], timeout=seconds)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None

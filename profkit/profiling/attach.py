@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from profkit.core.process_tree import TreeUse
 
 
+LISTS = "pgrep -af python   (lists them)"
+_KERNEL_THREAD = 0x200000  # PF_KTHREAD, linux/sched.h
 PATIENCE = 60.0  # seconds for a tool to write its file when its time is over
 
 
@@ -108,7 +110,7 @@ def _with_findings(
     document: RunDocument, watch: _Watch, findings: PassFindings, done: PassResult
 ) -> RunDocument:
     busy = watch.usage[-1][1] / watch.seconds if watch.seconds > 0 else 0.0
-    goes_on = watch.root.is_running()
+    goes_on = not _has_ended(watch.root)
     told = {"pid": watch.root.pid, "seconds": watch.seconds}
     seen = Fact.of("watched-and-goes-on" if goes_on else "watched-to-its-end", **told)
     return replace(
@@ -132,10 +134,16 @@ def _find(options: AttachOptions) -> psutil.Process:
     try:
         found = psutil.Process(pid)
         other = None if os.geteuid() in (0, found.uids().real) else found.username()
-        if found.status() == psutil.STATUS_ZOMBIE or pid == os.getpid():
+        if pid == os.getpid():
             raise ValueError
     except (psutil.NoSuchProcess, ValueError, OverflowError):
-        raise UsageError(f"no process {pid} runs here", "pgrep -af python   (lists them)") from None
+        raise UsageError(f"no process {pid} runs here", LISTS) from None
+    if _has_ended(found):
+        raise UsageError(f"process {pid} has ended; only its parent has not asked how", LISTS)
+    if _is_of_kernel(pid):
+        raise UsageError(
+            f"process {pid} is a thread of the kernel, {found.name()}: it runs no program", LISTS
+        )
     try:
         is_python(pid)
         os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))  # asks for the right that every debugger needs
@@ -145,6 +153,24 @@ def _find(options: AttachOptions) -> psutil.Process:
         limit = int(scope.read_text()) if os.geteuid() != 0 and scope.exists() else 0
         raise MachineError(*why_refused(pid, other, limit)) from None
     return found
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether it is gone, or there only until its parent asks how it ended."""
+    import psutil
+
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _is_of_kernel(pid: int) -> bool:
+    """Whether it has no memory of its own, as proc(5) has it among its flags."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        _, _, row = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
+        return bool(int(row.split()[6]) & _KERNEL_THREAD)
+    return False
 
 
 def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:

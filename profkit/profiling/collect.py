@@ -35,7 +35,6 @@ from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
-    keep_to_budget,
     needs_peaks,
     run_pass,
     run_timing,
@@ -43,6 +42,7 @@ from profkit.profiling.run_passes import (
     usage_readings,
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
+from profkit.profiling.time_limits import keep_to_budget, time_limit
 from profkit.profiling.workload import read_revision, seems_marked
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
@@ -198,12 +198,17 @@ class RunCollector:
         runs, seconds = allowance
         return PLANNED_SHARE * (runs * known.plain_seconds + seconds)
 
-    def _limited(self, plan: PassPlan) -> PassPlan:
-        """The pass with no more time than the user's budget leaves."""
-        if self._context.budget is None:
-            return plan
-        left = max(1.0, self._left_of(self._context.budget))
-        return replace(plan, limit=left if plan.limit is None else min(plan.limit, left))
+    def _bounded(self, plan: PassPlan, plain: float | None) -> RunSettings:
+        """How long a process of the pass may take, which the user's budget may end before, and what gives it more."""
+        context = self._context
+        limit = time_limit(plan, context.depth, plain, context.timeout)
+        more = f"--timeout {2 * limit:.0f}"
+        if context.budget is not None and (left := self._left_of(context.budget)) < limit:
+            limit, more = max(1.0, left), self._more_budget()
+        return replace(self._settings, timeout=limit, more=more)
+
+    def _more_budget(self) -> str:
+        return f"--budget {2 * (self._context.budget or 0.0):.0f}"
 
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
@@ -239,17 +244,20 @@ class RunCollector:
         )
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
-        budget = self._context.sampling * len(plan.steps)
+        budget, settings, most = self._context.sampling * len(plan.steps), self._settings, None
         if self._context.budget is not None:
             budget = min(budget, TIMING_SHARE * self._context.budget)
+            settings = replace(settings, more=self._more_budget())
+            most = max(1.0, self._left_of(self._context.budget))
         try:
             return run_timing(
                 plan,
-                self._settings,
+                settings,
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
                 thorough=self._context.depth == "full",
+                most=most,
             )
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
@@ -279,7 +287,7 @@ class RunCollector:
             expected = f"about {plan.cost * plain:.0f} s"
         self._progress.begin(plan.name, ", ".join(part for part in (plan.tool, expected) if part))
         try:
-            return run_pass(self._limited(plan), self._settings)
+            return run_pass(plan, self._bounded(plan, plain))
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
             raise

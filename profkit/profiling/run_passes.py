@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from profkit.core.errors import (
-    MORE_TIME,
     Fault,
     MachineError,
     UnreadableReport,
@@ -23,10 +22,8 @@ from profkit.core.types import (
     RUN,
     Disturbance,
     Fact,
-    PassName,
     PassPlan,
     PassResult,
-    Plan,
     Reading,
     RunDocument,
     SampleSet,
@@ -37,6 +34,7 @@ from profkit.core.types import (
 from profkit.hardware.conditions import DisturbanceWatch
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import RunSettings, StepOutcome, at_once, run_step
+from profkit.profiling.time_limits import plain_time_limit
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.passes.read import read_record
 from profkit.runtime.passes.read import region_timings as timings_of
@@ -83,14 +81,13 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     if plan.skipped is not None:
         return PassRecord(skipped_result(plan))
     begin = time.monotonic()
-    limit = min((limit for limit in (settings.timeout, plan.limit) if limit is not None), default=None)
     run = _run_side_by_side if plan.parallel and len(plan.steps) > 1 else _run_in_order
-    recorded, problem = run(plan.steps, replace(settings, timeout=limit))
+    recorded, problem = run(plan.steps, settings)
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
     faults = {
         outcome.step.name: fault
         for outcome in recorded
-        if (fault := _find_fault(outcome, settings.folder)) is not None
+        if (fault := _find_fault(outcome, settings)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
     reason = Fact.message(fault.reason, fault.code) if fault else None
@@ -108,7 +105,8 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         log=f"logs/{plan.steps[-1].name}.log" if plan.steps else None,
     )
     failures = [_workload_failure(one) for one in recorded]
-    return PassRecord(result, failures[0] if failures and None not in failures else None, limit)
+    failed = failures[0] if failures and None not in failures else None
+    return PassRecord(result, failed, settings.timeout)
 
 
 def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[StepOutcome], Fault | None]:
@@ -119,7 +117,7 @@ def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[
         except (UsageError, MachineError) as error:
             return outcomes, Fault(error.message, error.fix)
         outcomes.append(outcome)
-        if _find_fault(outcome, settings.folder) is not None and not _only_tool_ended(outcome):
+        if _find_fault(outcome, settings) is not None and not _only_tool_ended(outcome):
             break  # the next step would meet the same fault
     return outcomes, None
 
@@ -146,14 +144,15 @@ def _run_side_by_side(
         return [], Fault(error.message, error.fix)
 
 
-def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
+def _find_fault(recorded: StepOutcome, settings: RunSettings) -> Fault | None:
     """Why this step cannot be used; None when it can."""
-    outcome, step = recorded.outcome, recorded.step
+    outcome, step, folder = recorded.outcome, recorded.step, settings.folder
     if recorded.ran_out and step.cut:
         return None
     if recorded.ran_out:
-        ending = f"{step.name} {recorded.ending()}; what it had written is kept"
-        return Fault(ending, "give it more time (--timeout SECONDS) or a smaller input")
+        ending = f"{step.name} took more than {recorded.limit:.3g} s and was ended"
+        kept = any((folder / path).exists() for path in step.artifacts)
+        return Fault(f"{ending}; what it had written is kept" if kept else ending, settings.more)
     status = read_status(step.workload_status) if step.workload_status is not None else None
     known = _tool_fault(recorded)
     if not recorded.workload_ok:
@@ -240,35 +239,28 @@ def run_timing(
     report: Callable[[tuple[Timing, ...]], None],
     *,
     thorough: bool = False,
+    most: float | None = None,
 ) -> TimingRecord:
     """Time the workload.
 
     `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however long
-    they take. `report` gets what is known after each process,
+    they take. `most`: wall seconds that all may take together. `report` gets what is known after each process,
     so that a run which dies here keeps it. Raises WorkloadError when the workload itself fails: there is nothing to
     profile then.
     """
-    begin = time.monotonic()
-    outcomes: list[ProcessOutcome] = []
-    disturbances: list[Disturbance] = []
-    reference = ReferenceLoop()
+    runs = _PlainRuns(settings, precision, report, most)
     step = plan.steps[0]
-
     for step in plan.steps:
-        outcomes.append(_time_process(step, settings, reference, disturbances).outcome)
-        timings = _read_timings(settings.folder, outcomes, precision, reference)
-        report(timings)
-        enough = not thorough and time.monotonic() - begin >= MORE_SECONDS
-        if timings[0].kind == "process" and (enough or _is_known(timings[0], begin, precision, budget)):
+        if not runs.add(step):
+            break
+        enough = not thorough and runs.gone >= MORE_SECONDS
+        if runs.kind == "process" and (enough or runs.is_known(budget)):
             break  # the first answer matters more than what one more run can say
-    alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
-    more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
-    while not alone and not _is_known(timings[0], begin, precision, more) and len(outcomes) < MOST_PROCESSES:
-        again = _repeated_step(step, len(outcomes) + 1)
-        outcomes.append(_time_process(again, settings, reference, disturbances).outcome)
-        timings = _read_timings(settings.folder, outcomes, precision, reference)
-        report(timings)
-    seconds = time.monotonic() - begin
+    alone = len(plan.steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
+    more = min(budget, MORE_SECONDS) if runs.kind == "process" else budget
+    while not alone and not runs.endless and not runs.is_known(more) and len(runs.outcomes) < MOST_PROCESSES:
+        runs.add(_repeated_step(step, len(runs.outcomes) + 1))
+    seconds, outcomes = runs.gone, runs.outcomes
     artifacts = tuple(sorted(str(p.relative_to(settings.folder)) for p in _record_files(settings.folder)))
     result = PassResult(
         plan.name,
@@ -280,12 +272,59 @@ def run_timing(
     )
     return TimingRecord(
         result,
-        timings,
+        runs.timings,
         sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
         tuple(outcomes),
-        _readable_records(settings.folder)[1],
-        tuple(disturbances),
+        (*_readable_records(settings.folder)[1], *runs.endless),
+        tuple(runs.disturbances),
     )
+
+
+@dataclass
+class _PlainRuns:
+    """The processes that were timed, and what is known by them. `most`: wall seconds for all of them together."""
+
+    settings: RunSettings
+    precision: float
+    report: Callable[[tuple[Timing, ...]], None]
+    most: float | None
+    begin: float = field(default_factory=time.monotonic)
+    reference: ReferenceLoop = field(default_factory=ReferenceLoop)
+    outcomes: list[ProcessOutcome] = field(default_factory=list)
+    disturbances: list[Disturbance] = field(default_factory=list)
+    timings: tuple[Timing, ...] = ()
+    endless: tuple[Fact, ...] = ()
+
+    @property
+    def gone(self) -> float:
+        """Wall seconds since the first one began."""
+        return time.monotonic() - self.begin
+
+    @property
+    def kind(self) -> str:
+        """What the times are of: whole processes, or what they mark."""
+        return self.timings[0].kind
+
+    def is_known(self, budget: float) -> bool:
+        """Whether no more of them are needed."""
+        return _is_known(self.timings[0], self.begin, self.precision, budget)
+
+    def add(self, step: Step) -> bool:
+        """Time one more; False where it went on and on, which those before it did not."""
+        left = self.most - self.gone if self.most is not None else None
+        longest = max((one.seconds for one in self.outcomes), default=None)
+        limit = plain_time_limit(longest, self.settings.timeout, left)
+        settings = replace(self.settings, timeout=limit)
+        outcome = _time_process(step, settings, self.reference, self.disturbances).outcome
+        if outcome.timed_out:
+            if not self.outcomes:
+                raise WorkloadError(f"the workload {outcome.ending()}", self.settings.more)
+            self.endless = (Fact.of("run-without-end", name=step.name, seconds=limit or 0.0),)
+            return False
+        self.outcomes.append(outcome)
+        self.timings = _read_timings(self.settings.folder, self.outcomes, self.precision, self.reference)
+        self.report(self.timings)
+        return True
 
 
 def _time_process(
@@ -300,10 +339,8 @@ def _time_process(
     disturbances.append(watch.ended(outcome.seconds, outcome.cpu_seconds, waited))
     for _ in range(REFERENCE_TURNS):
         reference.run()
-    if recorded.workload_ok:
+    if recorded.workload_ok or recorded.outcome.timed_out:
         return recorded
-    if recorded.outcome.timed_out:
-        raise WorkloadError(f"the workload {recorded.outcome.ending()}", MORE_TIME)
     text = _failure_text(recorded)
     # Triton keeps what it tuned as JSON; what cannot be written so, it raises. We had asked for it.
     unkept = "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text
@@ -358,51 +395,6 @@ def _repeated_step(step: Step, number: int) -> Step:
     if directive is not None:
         directive = replace(directive, record=str(Path(directive.record).with_name(name)))
     return replace(step, name=name, directive=directive)
-
-
-# ------------------------------------------------------------ what fits into the time of a run
-
-# What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
-# of a device's its trace. The passes still run in the plan's order.
-PRIORITY: Mapping[PassName, int] = {
-    "timing": 0,
-    "trace": 1,
-    "stacks": 1,
-    "cprofile": 2,
-    "tracemalloc": 3,
-    "counters": 4,
-    "explain": 5,
-}
-
-
-def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
-    """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
-
-    `left`: wall seconds that they may take together, of `budget` for the whole run.
-    """
-    passes = list(plan.passes)
-    for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
-        planned = passes[place]
-        seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
-        if planned.skipped is not None:
-            continue
-        finish = planned.steps[0].finish if planned.steps else 0.0
-        if seconds > left and planned.least is not None and left >= planned.least:
-            seconds = left
-            planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
-            passes[place] = planned
-        if seconds <= left:
-            if planned.limit is not None:  # what takes longer than was thought ends with the budget
-                passes[place] = replace(planned, limit=min(planned.limit, max(left - finish, seconds)))
-            left -= seconds
-        else:
-            passes[place] = replace(
-                planned,
-                steps=(),
-                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
-                fix=f"--budget {budget + seconds - left:.0f}",
-            )
-    return replace(plan, passes=tuple(passes))
 
 
 def needs_peaks(document: RunDocument) -> bool:

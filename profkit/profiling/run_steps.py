@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from profkit.core import process
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MORE_TIME, MachineError, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.process import read_status
 from profkit.core.signals import defer_interrupts
@@ -106,7 +106,10 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What holds for every step of a run; `folder` is that of the run, `timeout` the wall seconds of one step."""
+    """What holds for every step of a run; `folder` is that of the run, `timeout` the wall seconds of one step.
+
+    `more` is the option that gives a step more time.
+    """
 
     folder: Path
     cwd: str | None = None
@@ -114,6 +117,7 @@ class RunSettings:
     tick: Callable[[float], None] | None = None
     note: Callable[[str], None] | None = None
     hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
+    more: str = MORE_TIME
 
 
 def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None = None) -> StepOutcome:

@@ -73,6 +73,31 @@ def test_how_a_program_fails_is_said(code: str, message: str) -> None:
     assert not caught.value.permanent
 
 
+DEAF = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)]; "
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("[os.write(1, b'x' * 65536) for _ in iter(int, 1)]", "{prompt}"),
+        (
+            "f = open(a[1], 'wb')\nfor _ in range(100): f.write(b'x' * (1 << 20)); f.flush()\ntime.sleep(300)",
+            "{prompt} {output}",
+        ),
+    ],
+)
+def test_a_program_that_writes_without_end_is_killed_while_it_writes(code: str, arguments: str) -> None:
+    begin = time.monotonic()
+    with pytest.raises(ModelFailed, match="an answer of more than 16 MiB is no kernel"):
+        agent(DEAF + code, arguments, seconds=120.0).ask(TALK)
+    assert time.monotonic() - begin < 60
+
+
+def test_a_program_that_ends_by_no_signal_is_killed_after_its_time() -> None:
+    with pytest.raises(ModelFailed, match="ran past its time limit and was ended"):
+        agent(DEAF + "time.sleep(300)", seconds=1.0).ask(TALK)
+
+
 def test_a_program_that_is_not_there_is_a_failure_for_good() -> None:
     with pytest.raises(ModelFailed, match="cannot start no-such-agent") as caught:
         ProgramModel("no-such-agent {prompt}").ask(TALK)

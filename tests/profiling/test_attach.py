@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ from profkit.profilers.py_spy import sampled_lines
 from profkit.profilers.stacks import read_stacks
 from profkit.profiling.attach import why_refused
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
+from tests.spoken import spoken_lines
 
 needs_py_spy = pytest.mark.skipif(find_tool("py-spy", "PROFKIT_PY_SPY") is None, reason="py-spy is not here")
 SERVER = """
@@ -138,6 +140,90 @@ def test_a_program_of_machine_code_is_sampled_by_perf(tmp_path: Path) -> None:
         running.wait()
     assert said.code == 0
     assert {spot.where.function for spot in document_in(tmp_path).hot_spots} >= {"turn"}
+
+
+# Its child computes or sleeps for some seconds; nobody asks how it ended.
+PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen(sys.argv[1:])
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+COUNTS = "import time; end = time.time() + {seconds}\nwhile time.time() < end: sum(range(1000))"
+
+
+@contextlib.contextmanager
+def unreaped(*words: str) -> Iterator[int]:
+    """The number of a process whose parent never asks how it ended."""
+    argv = [sys.executable, "-c", PARENT, *words]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert parent.stdin is not None
+        try:
+            yield int(parent.stdout.readline())
+        finally:
+            parent.stdin.close()
+
+
+def ends(pid: int) -> None:
+    while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="--pid is for Linux")
+def test_what_has_ended_and_waits_for_its_parent_cannot_be_looked_at(tmp_path: Path) -> None:
+    with unreaped("true") as pid:
+        ends(pid)
+        said = profkit("profile", "--pid", str(pid), cwd=tmp_path)
+    assert (said.code, f"process {pid} has ended" in said.err) == (2, True)
+
+
+@needs_py_spy
+def test_a_python_that_ends_meanwhile_does_not_go_on_though_nobody_asked_how_it_ended(tmp_path: Path) -> None:
+    with unreaped(sys.executable, "-c", COUNTS.format(seconds=8)) as pid:
+        time.sleep(1)
+        said = profkit("profile", "--pid", str(pid), "--seconds", "30", "-q", cwd=tmp_path)
+    assert (said.code, said.err) == (0, "")
+    assert any("and has ended" in note for note in spoken_lines(document_in(tmp_path).notes))
+
+
+@pytest.mark.perf
+def test_a_program_of_machine_code_that_ends_meanwhile_is_a_run(tmp_path: Path) -> None:
+    with unreaped("sh", "-c", "ulimit -t 3; while :; do :; done") as pid:
+        said = profkit("profile", "--pid", str(pid), "--seconds", "30", "-q", cwd=tmp_path)
+    assert said.code == 0, said.err
+    assert any("and has ended" in note for note in spoken_lines(document_in(tmp_path).notes))
+
+
+@pytest.mark.perf
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["sleep", "120"], "a time to pass"),
+        (["sh", "-c", "sleep 120; :"], "a child process"),
+    ],
+)
+def test_of_a_program_that_sleeps_all_the_time_it_is_said_what_it_waits_for(
+    tmp_path: Path, words: list[str], what: str
+) -> None:
+    with subprocess.Popen(words, start_new_session=True) as running:
+        try:
+            looks = ("profile", "--pid", str(running.pid), "--seconds", "2", "-q")
+            said = profkit(*looks, cwd=tmp_path, process=True)
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+    assert said.code == 0, said.err
+    notes = spoken_lines(document_in(tmp_path).notes)
+    assert any(f"did nothing while it was looked at but wait: 1 thread for {what}." in note for note in notes)
+
+
+@pytest.mark.skipif(not Path("/proc/2/stat").exists(), reason="no thread of the kernel is seen here")
+def test_a_thread_of_the_kernel_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    name = Path("/proc/2/comm").read_text().strip()
+    if psutil.Process(2).cmdline():
+        pytest.skip("process 2 is none of the kernel's here")
+    said = profkit("profile", "--pid", "2", cwd=tmp_path)
+    assert (said.code, f"process 2 is a thread of the kernel, {name}" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(

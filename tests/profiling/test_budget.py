@@ -13,7 +13,8 @@ from cli_runner import profkit
 
 from profkit.core.run_folder import read_run
 from profkit.core.types import PassPlan, Plan, Step
-from profkit.profiling.run_passes import keep_to_budget, needs_peaks
+from profkit.profiling.run_passes import needs_peaks
+from profkit.profiling.time_limits import keep_to_budget
 from tests import documents
 from tests.spoken import spoken, spoken_lines
 

@@ -371,7 +371,7 @@ class KernelCountersPass(NcuPass):
         return self.planned(
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
-            limit=LEAST_LIMIT,
+            limit=max(LEAST_LIMIT, PATIENCE * (start_seconds(state) + NCU_SECONDS)),
             notes=(Fact("no-trace-to-choose-by"), _set_note(wanted)),
         )
 

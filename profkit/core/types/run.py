@@ -79,7 +79,7 @@ class PassPlan:
     steps: tuple[Step, ...] = ()
     counters: tuple[str, ...] = ()
     cost: float | None = None  # expected wall time as a multiple of one plain run; None if unknown
-    limit: float | None = None  # wall seconds one step may take; None: as long as it needs
+    limit: float | None = None  # wall seconds one step may take by plan; None: none is cut
     least: float | None = None  # of them, with which it is worth doing; None: with all
     parallel: bool = False  # its steps do not disturb each other (simulation)
     simulated: bool = False

@@ -7,6 +7,7 @@ plan runs after its recording.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -229,7 +230,8 @@ def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
     finally:
         if child.poll() is None:
             child.kill()
-            child.communicate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=_LOOK)
     if child.returncode == 0 and output.is_file() and output.stat().st_size:
         return None
     said = f"xctrace ended with {child.returncode} and left nothing to read: {last_line(text)}"

@@ -152,8 +152,9 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             began = time.monotonic()
             if warm_up(first, second, options.run, folder, session.progress) is not None:
                 return replace(base, why=Fact.of("pairs same-files", base=base.base[:12]), same=True)
-            options = _with_room(session, spec, options, time.monotonic() - began)
-            result = PairedRuns(first, second, options, folder, session.progress).run()
+            took = time.monotonic() - began
+            options = _with_room(session, spec, options, took)
+            result = PairedRuns(first, second, options, folder, session.progress, took).run()
             if result.interrupted:
                 raise KeyboardInterrupt
             exact, told = ExactCounts(session, spec, tonight, first, second).compare()

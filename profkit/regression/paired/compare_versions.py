@@ -6,6 +6,7 @@ import contextlib
 import math
 import re
 import shlex
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -104,7 +105,9 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
+    began = time.monotonic()
     equal = warm_up(first, second, request.pairs.run, folder, progress, request.checkout.setup)
+    slowest = time.monotonic() - began
     notes: list[Fact] = []
     progress.end("done")
     sides = _side_of(first, started), _side_of(second, started)
@@ -112,7 +115,7 @@ def _compare_ready(
     if equal is not None and not trial:
         return VersionsResult(Comparison(*sides, "same", Fact.of("nothing-differs", files=equal)))
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
-    result = PairedRuns(first, second, request.pairs, folder, progress).run()
+    result = PairedRuns(first, second, request.pairs, folder, progress, slowest).run()
     changes = tuple(
         replace(change, fix=what_would_decide(change, result.pairing))
         if change.word == "ambiguous" and change.unit == "s"

@@ -18,6 +18,7 @@ from profkit.core.errors import Progress
 from profkit.core.inference import Interval, course_of, decide, student_quantile
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, ChangeWord, Direction, Fact, Pairing, Sample, Scope
+from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.counts import CountedRuns, Counts, settled
@@ -185,6 +186,7 @@ class PairedRuns:
     options: PairedOptions
     folder: Path
     progress: Progress
+    slowest: float | None = None  # wall seconds of the process that took longest; None: no one is known
     pairs: list[tuple[OneRun, OneRun]] = field(default_factory=list)
     longest: float = 0.0
     shortest: float = inf
@@ -253,14 +255,16 @@ class PairedRuns:
         runs: dict[int, OneRun] = {}
         versions = self.first, self.second
         for side in order:
+            limit = plain_time_limit(self.slowest, self.options.run.timeout, None)
             runs[side] = run_once(
                 versions[side],
-                self.options.run,
+                replace(self.options.run, timeout=limit),
                 self.folder / ("baseline", "candidate")[side],
                 draw,
                 self._tick_from(start, deadline),
                 seed,
             )
+            self.slowest = max(self.slowest or 0.0, runs[side].wall)
         self.pairs.append((runs[0], runs[1]))
         seconds = time.monotonic() - start
         self.longest, self.shortest = max(self.longest, seconds), min(self.shortest, seconds)

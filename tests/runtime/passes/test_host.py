@@ -278,6 +278,26 @@ def test_the_beginning_is_seen_and_that_is_said_while_the_program_runs_to_its_en
     assert (found.peak > LAST) == (longest is None)  # the last block is not seen where it stopped before
 
 
+def test_tracemalloc_stops_also_while_the_main_thread_waits_for_another_one(tmp_path: Path) -> None:
+    """That thread waits for the end of the tracing, which in the main thread would come after its own."""
+    code = (
+        "import threading, time, tracemalloc\n"
+        "def work():\n"
+        "    while tracemalloc.is_tracing():\n"
+        "        time.sleep(0.01)\n"
+        "    print('the end')\n"
+        "one = threading.Thread(target=work)\n"
+        "one.start()\n"
+        "one.join()\n"
+    )
+    argv = [sys.executable, str(HOST_PROGRAM), "tracemalloc", str(tmp_path / "t.json"), "--", "-c", code]
+    env = {**os.environ, "PROFKIT_DIRECTIVE": json.dumps({"longest": 0.3})}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("the end\n", "")
+    found = read_tracemalloc(tmp_path / "t.json")
+    assert any("of a longer run" in note for note in spoken_lines(found.notes))
+
+
 def test_what_is_raised_and_caught_is_counted_by_line_and_a_loop_that_ends_is_no_exception(
     tmp_path: Path,
 ) -> None:

@@ -6,6 +6,7 @@ grows is judged by the reader. What this module itself holds while tracing is me
 
 from __future__ import annotations
 
+import _thread
 import gc
 import marshal
 import os
@@ -34,6 +35,8 @@ LineSizes = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
 class AllocationTracer:
     """The switch of the tracemalloc pass."""
 
+    any_thread = True
+
     def __init__(self, out: str) -> None:
         self._out = out
         self.notes: list[dict[str, object]] = []
@@ -50,6 +53,7 @@ class AllocationTracer:
         self._base_at = self._last_at = 0
         self._collect_seconds = 0.0
         self._raises = RaiseCounter()
+        self._lock = _thread.RLock()  # else another thread could end the tracing within a snapshot
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
@@ -59,7 +63,12 @@ class AllocationTracer:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
-        if self._ended:
+        if not self._ended:
+            with self._lock:
+                self._enter()
+
+    def _enter(self) -> None:
+        if self._ended:  # meanwhile
             return
         self._note_peak()
         if self._entries == 0:
@@ -74,7 +83,12 @@ class AllocationTracer:
 
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Leave it; an entry without iterations of its own is one."""
-        if self._ended:
+        if not self._ended:
+            with self._lock:
+                self._exit()
+
+    def _exit(self) -> None:
+        if self._ended:  # meanwhile
             return
         self._note_peak(region=True)
         self._depth -= 1
@@ -89,7 +103,12 @@ class AllocationTracer:
 
     def iteration(self, index: int) -> None:  # noqa: ARG002
         """One iteration inside the region is over."""
-        if self._ended:
+        if not self._ended:
+            with self._lock:
+                self._iteration()
+
+    def _iteration(self) -> None:
+        if self._ended:  # meanwhile
             return
         self._note_peak(region=True)
         self._iterations_given = True
@@ -104,6 +123,10 @@ class AllocationTracer:
 
     def finish(self, early: float | None = None) -> None:
         """Write what was seen, and trace no more; raises RuntimeError where the workload stopped the tracing."""
+        with self._lock:
+            self._finish(early)
+
+    def _finish(self, early: float | None) -> None:
         if early is not None:
             self.notes.append(fact("ended-early", "tracemalloc", seconds=early))
         self._ended = True

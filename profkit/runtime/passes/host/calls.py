@@ -29,6 +29,8 @@ ProfileStats = dict[FunctionKey, tuple[int, int, float, float, dict[FunctionKey,
 class CallProfiler:
     """The switch of the cprofile pass."""
 
+    any_thread = False
+
     def __init__(self, out: str) -> None:
         self._out = out
         self._stem = out[: -len(".prof")] if out.endswith(".prof") else out

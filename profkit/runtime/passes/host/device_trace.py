@@ -29,6 +29,8 @@ DOMAIN = "profkit"
 class DeviceTracer:
     """The switch of a trace by torch. `reason` says what went wrong."""
 
+    any_thread = False
+
     def __init__(self, out: str) -> None:
         self._out = out
         self._profile: Any = None

@@ -25,9 +25,13 @@ KINDS = {
     "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 
+_PATIENCE = 0.5  # seconds for the main thread to come to where it can be asked
+
 
 class Instrument(Protocol):
     """What a pass of this folder is: also the switch that `profkit.region` calls."""
+
+    any_thread: bool  # it can be stopped by a thread beside that of the program
 
     def start(self) -> None:
         """Measure from here; the workload's imports come next."""
@@ -56,6 +60,7 @@ class HostSession:
         self._ctypes: Any = importlib.import_module("ctypes") if longest is not None else None
         self._pid = os.getpid()
         self._state = "running"
+        self._one = _thread.allocate_lock()
         self._ended_by: int | None = None
         os.register_at_fork(after_in_child=self._forget)
 
@@ -70,9 +75,14 @@ class HostSession:
             run_program(self._words)
         finally:
             self.finish()
+            while self._state == "finishing":  # by the thread beside this one
+                time.sleep(0.01)
 
     def _end_after(self, seconds: float) -> None:
-        """Ask the main thread to end the instrument: before Python 3.12 a profiler can be stopped by its own thread."""
+        """Ask the main thread to end the instrument: before Python 3.12 a profiler can be stopped by its own thread.
+
+        One that waits, for its other threads say, never comes to that: then it is done here, where that can be.
+        """
         time.sleep(seconds)
 
         def end(_: object) -> int:
@@ -82,10 +92,13 @@ class HostSession:
         ctypes = self._ctypes
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(end)  # kept until it is called
         ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
+        if self._instrument.any_thread:
+            time.sleep(_PATIENCE)
+            self.finish(seconds)
 
     def finish(self, early: float | None = None) -> None:
         """Write the result, once, in the first process. `early`: after so long, the program is not at its end yet."""
-        if self._state != "running" or os.getpid() != self._pid:
+        if os.getpid() != self._pid or not self._one.acquire(False):
             return
         self._state = "finishing"
         try:
@@ -112,7 +125,8 @@ class HostSession:
         self._die(number)
 
     def _die(self, number: int) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        with contextlib.suppress(ValueError):  # not the main thread, which comes here by this signal
+            signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 

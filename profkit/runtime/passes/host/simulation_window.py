@@ -18,6 +18,8 @@ START_INSTRUMENTATION = 0x43540004  # callgrind.h; it is global, so any thread m
 class SimulationWindow:
     """An instrument of no output of its own: callgrind writes the report."""
 
+    any_thread = False
+
     def __init__(self, out: str) -> None:  # noqa: ARG002
         """`out` is not used: all hosts take one."""
         # a switch of regions, which is a module of this host too

@@ -1,0 +1,90 @@
+"""How long a process of a pass may take, and which passes fit into the time of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from profkit.core.types import Depth, Fact, PassName, PassPlan, Plan
+
+# What takes so many times as long as was planned for it, and so many seconds more, is taken for what never ends. A busy
+# machine, a first compilation or a slow disk makes an honest one several times slower; to save what it recorded takes
+# a tool some seconds, and up to a minute, however short the program is. At full depth nothing is cut by plan, and what
+# is planned is no bound: tracemalloc below a deep stack takes 200 plain runs, fused multiply-adds in valgrind 3,000.
+PATIENCE, PATIENCE_OF_TOOL, PATIENCE_AT_FULL = (4.0, 10.0), (4.0, 60.0), (40.0, 600.0)
+REPEATED = (10.0, 60.0)  # the same of a plain run after the first one, and of the longest before
+UNKNOWN_SECONDS = 600.0  # under an instrument, where no plain run was timed
+
+
+def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, asked: float | None) -> float:
+    """Wall seconds after which a process of the pass is ended. `asked` by the user for each process.
+
+    What is ended by plan, so that its report stays in bounds, gets no more than the plan gives it.
+    """
+    if plan.limit is not None and any(step.cut or step.own_limit for step in plan.steps):
+        return min(plan.limit, asked if asked is not None else plan.limit)
+    if asked is not None:
+        return asked
+    if plan.limit is not None:
+        return plan.limit
+    if plain_seconds is None:
+        return UNKNOWN_SECONDS
+    usual = PATIENCE if plan.tool is None else PATIENCE_OF_TOOL
+    runs, seconds = PATIENCE_AT_FULL if depth == "full" else usual
+    return runs * max(1.0, plan.cost or 1.0) * plain_seconds + seconds
+
+
+def plain_time_limit(longest: float | None, asked: float | None, left: float | None) -> float | None:
+    """Wall seconds for a plain run; None: as many as it needs, which holds for the first one.
+
+    `longest` of those before, `asked` by the user for each, `left` for all that come.
+    """
+    if asked is None and longest is not None:
+        asked = REPEATED[0] * longest + REPEATED[1]
+    known = [limit for limit in (asked, left) if limit is not None]
+    return max(0.1, min(known)) if known else None
+
+
+# ------------------------------------------------------------ what fits into the time of a run
+
+# What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
+# of a device's its trace. The passes still run in the plan's order.
+PRIORITY: Mapping[PassName, int] = {
+    "timing": 0,
+    "trace": 1,
+    "stacks": 1,
+    "cprofile": 2,
+    "tracemalloc": 3,
+    "counters": 4,
+    "explain": 5,
+}
+
+
+def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
+    """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
+
+    `left`: wall seconds that they may take together, of `budget` for the whole run.
+    """
+    passes = list(plan.passes)
+    for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
+        planned = passes[place]
+        seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
+        if planned.skipped is not None:
+            continue
+        finish = planned.steps[0].finish if planned.steps else 0.0
+        if seconds > left and planned.least is not None and left >= planned.least:
+            seconds = left
+            planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
+            passes[place] = planned
+        if seconds <= left:
+            if planned.limit is not None:  # what takes longer than was thought ends with the budget
+                passes[place] = replace(planned, limit=min(planned.limit, max(left - finish, seconds)))
+            left -= seconds
+        else:
+            passes[place] = replace(
+                planned,
+                steps=(),
+                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
+                fix=f"--budget {budget + seconds - left:.0f}",
+            )
+    return replace(plan, passes=tuple(passes))
