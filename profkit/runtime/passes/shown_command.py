@@ -11,20 +11,22 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Literal
 
 from profkit.runtime.passes.secrets import HIDDEN, hide_secrets, is_secret_name, looks_random, mask_command
 
 MASK = "[masked]"
+_LONGEST = 4096  # characters: no argument that a person reads is longer
 HARMLESS = "PROFKIT_HARMLESS"  # names of options that the user says are harmless; `all`: each argument is
 
-# What an option may hold: anything (the user said so), a harmless word or number, a number, nothing.
-_Kind = Literal["any", "word", "number", "none"]
+# What an option may hold: anything (the user said so), a harmless word or number, a number, what no secret looks like
+# (of a name that is not known: a small or round number, a file), nothing.
+_Kind = Literal["any", "word", "number", "unknown", "none"]
 
 # Words that names of harmless options are made of, and what stands alone: subcommands, dtypes, devices, programs.
 # Whatever may name a person, a place or a secret (user, key, code, id, login, text) is none of them.
-_WORDS = frozenset(Path(__file__).with_name("harmless_words.txt").read_text(encoding="ascii").split())
+_WORDS = frozenset(Path(__file__).with_name("harmless_words.txt").read_text(encoding="utf-8").split())
 # Words of which a name may consist of only beside others: `--model-name`, and not `--name`
 _SOLE = {
     "name",
@@ -113,7 +115,7 @@ def shown_command(words: Sequence[str]) -> ShownCommand:
     if "all" in said:
         shown = [word.replace(HIDDEN, MASK) for word in mask_command(words)[0]]
     else:
-        shown = _Reader(said).read(words, first=True)
+        shown = _Reader(said).read([word if len(word) <= _LONGEST else MASK for word in words], first=True)
     return ShownCommand(tuple(shown), sum(word.count(MASK) for word in shown), list(words) == shown)
 
 
@@ -157,13 +159,16 @@ class _Reader:
 
     def _word(self, word: str) -> str:
         kind, self._next = self._next, None
+        if word in (MASK, HIDDEN):
+            return MASK
         if word == "--":
             self._next = kind if kind == "none" else None
             return word
-        if kind == "none" and (
-            is_secret_name(self._option) or not (word.startswith("-") or _SCRIPT.fullmatch(word))
+        secret = kind == "none" and is_secret_name(self._option)
+        if secret or (
+            kind in ("none", "unknown") and not word.startswith("-") and _SCRIPT.fullmatch(word) is None
         ):
-            return MASK
+            return (None if secret else self._value(word, kind or "none", self._option)) or MASK
         if kind is not None and (shown := self._value(word, kind, self._option)) is not None:
             return shown
         if word.startswith("--"):
@@ -224,12 +229,14 @@ class _Reader:
     def _kind(self, name: str) -> _Kind:
         if _plain(name) in self.said:
             return "any"
-        if is_secret_name(name):
+        if is_secret_name(name) or (name[:1] in _NOT_SHORT and len(name) == 1):
             return "none"
+        if name in _SINGLE:
+            return "word"
         parts = [part.lower() for piece in re.split(r"[-_.]+", name) for part in _CAMEL.split(piece) if part]
         known = [re.sub(r"\d+\Z", "", part) in _WORDS or part.isdigit() for part in parts]
         if not parts or not known[-1]:
-            return "none"
+            return "unknown"
         return "word" if all(known) and (len(parts) > 1 or parts[0] not in _SOLE) else "number"
 
     def _value(self, value: str, kind: _Kind, name: str) -> str | None:
@@ -240,6 +247,8 @@ class _Reader:
             return self._of_letter(value, kind, name)
         if kind in ("word", "number") and (_is_number(value) or _LOCAL.fullmatch(value)):
             return value
+        if kind == "unknown":
+            return value if _is_plain_number(value) else _file(value)
         if kind != "word" or looks_random(value):
             return None
         parts = value.split(",")
@@ -309,6 +318,15 @@ def _is_short_number(value: str) -> bool:
     return _is_number(value) and (round_one or re.search(r"\d{6}", value) is None)
 
 
+def _is_plain_number(value: str) -> bool:
+    """Whether it is a number that a person chose: of up to three digits, with a point, round, or a power of two."""
+    if not _is_number(value) or not _is_short_number(value):
+        return False
+    if not value.isdigit():
+        return True
+    return len(value) <= 3 or value.endswith("00") or int(value) & (int(value) - 1) == 0
+
+
 def _known_words(value: str) -> bool:
     parts = re.split(r"[_.,:+-]", value.lower())
     known = all(re.sub(r"\d{1,4}\Z", "", part) in _WORDS for part in parts)
@@ -321,12 +339,10 @@ def _is_relative(path: str) -> bool:
 
 def _file(word: str) -> str | None:
     """A file or a folder: of one that is not below the current folder its last name alone. None for what is neither."""
-    if len(word) > 300 or any(map(looks_random, re.split(r"[\\/]", word))):
+    parts = re.split(r"[\\/]", word)
+    if len(word) > 300 or any(map(looks_random, parts)):
         return None
     if _PUBLIC.fullmatch(word) or (_FOLDER.fullmatch(word) and ".." not in word):
         return word
-    if _FILE.fullmatch(word) is None:
-        return None
-    if _is_relative(word):
-        return word
-    return PureWindowsPath(word).name if "\\" in word else PurePosixPath(word).name
+    shown = word if _is_relative(word) else parts[-1]
+    return shown if _FILE.fullmatch(shown) else None
