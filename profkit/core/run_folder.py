@@ -60,7 +60,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
         for number in itertools.count(1):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             with contextlib.suppress(FileExistsError):
-                make_folder(folder, ("artifacts", "logs"))
+                make_folder(folder, ("artifacts", "logs"), 0o700)  # command line and environment: its owner's
                 break
     return folder
 

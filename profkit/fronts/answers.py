@@ -12,6 +12,8 @@ from profkit.profiling.api import Run
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.run_text import scope_name, time_line, unfinished_passes
+from profkit.runtime.passes.secrets import hide_secrets
+from profkit.runtime.passes.shown_command import MASK
 
 MOST = 4500  # characters of an answer: 1,500 tokens, where one has three characters at least
 PARTS = ("hot_spots", "insights", "verdicts", "readings")
@@ -133,7 +135,9 @@ def _row(*parts: Row) -> Row:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = hide_secrets(
+        " ".join(text[: 4 * _LONGEST].split()), lambda _: MASK
+    )  # of a program's output and sources, too
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 

@@ -9,7 +9,6 @@ import contextlib
 import inspect
 import json
 import os
-import shlex
 import sys
 import threading
 import time
@@ -41,6 +40,8 @@ from profkit.profiling.summarize import summarize_report
 from profkit.profiling.workload import describe_workload
 from profkit.regression.profile_process import ProfileRequest, profile_once
 from profkit.reporting.facts import fact_text
+from profkit.runtime.passes.secrets import hide_secrets
+from profkit.runtime.passes.shown_command import MASK, shown_line
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Callable[[float], None], threading.Event], T]
@@ -188,7 +189,7 @@ class Tools:
             module = Path(folder, word.replace(".", "/")) if before == "-m" else path
             found |= inside and (path.is_file() or module.is_dir() or module.with_suffix(".py").is_file())
         if not found or command[1] in ("-c", "-e"):
-            raise _error(f"{shlex.join(command)!r} runs no file below {self._root}", _EXAMPLE)
+            raise _error(f"{shown_line(command)!r} runs no file below {self._root}", _EXAMPLE)
 
     def _granted(self, budget: float) -> float:
         """As many seconds as are left of the server's budget at most. Raises ToolError where nothing is."""
@@ -201,7 +202,7 @@ class Tools:
         if not command:
             return await _in_thread(lambda: work(lambda _: None, threading.Event()))
         async with self._one:
-            line = f"runs {shlex.join(command)} for about {budget:.0f} s"
+            line = f"runs {shown_line(command)} for about {budget:.0f} s"
             await context.report_progress(0.0, budget, line)
             end, begin, told = threading.Event(), time.monotonic(), [0.0]
 
@@ -235,7 +236,8 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
 
 def _error(message: str, fix: str | None = None) -> ToolError:
-    return ToolError(f"{message[:1500]}\nfix: {fix}" if fix else message[:1500])
+    said = hide_secrets(message[:1500], lambda _: MASK)
+    return ToolError(f"{said}\nfix: {fix}" if fix else said)
 
 
 def _result(answer: RunAnswer | CompareAnswer | DoctorAnswer) -> CallToolResult:

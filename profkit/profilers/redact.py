@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import PurePath
 from typing import Any
 
 from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets, mask_command
+from profkit.runtime.passes.shown_command import shown_command
 
 # Kinds of what is taken out, in the order in which they are told.
 TOKEN = "tokens and passwords"
@@ -235,7 +235,8 @@ class Redactor:
             if len(secret) < _LONG_ENOUGH and _NAME.fullmatch(secret):
                 self._names.setdefault(secret, TOKEN)
                 self._forget()
-        for value in {part for word in words for part in (word, word.partition("=")[2])}:
+        shown = shown_command(words).words
+        for value in {part for word in words if word not in shown for part in (word, word.partition("=")[2])}:
             if not any(value in name for name in public):
                 self.learn(value, COMMAND)
 
@@ -260,15 +261,15 @@ class Redactor:
         return [self.data(part, public) for part in value] if isinstance(value, list) else value
 
     def _command(self, words: Any) -> Any:
-        """`python train.py`: the program and the script, without folders and arguments."""
+        """The words that are known to be harmless; each other one is masked where it stood."""
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             return self.data(words)
         if words[:1] == ["profkit"]:  # made of what was asked: runs are compared by it
             return [self.text(word) for word in words]
-        script = next((word for word in words[1:] if re.fullmatch(r"[\w./ -]+\.(?:py|sh)", word)), None)
-        shown = [PurePath(word).name for word in (*words[:1], *([script] if script else []))]
-        self.note(COMMAND, int(shown != words))
-        return shown
+        shown = shown_command(words)
+        if shown.masked:
+            self.note(COMMAND, shown.masked)
+        return [self.text(word) for word in shown.words]
 
     def note(self, kind: str, count: int = 1) -> None:
         """Count what was taken out by another hand."""

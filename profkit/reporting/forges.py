@@ -18,6 +18,8 @@ from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, CaseState, Level, View, plain_text, walk
 from profkit.reporting.views.run_text import VERDICTS
+from profkit.runtime.passes.secrets import hide_secrets
+from profkit.runtime.passes.shown_command import MASK
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def append_summary(path: Path, view: View) -> str | None:
         check_links(path)
         size = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
-            file.write(markdown.render(view, max(4096, markdown.STEP_SUMMARY - size - _BETWEEN)) + "\n")
+            text = markdown.render(view, max(4096, markdown.STEP_SUMMARY - size - _BETWEEN))
+            file.write(hide_secrets(text, lambda _: MASK) + "\n")
     except OSError as error:
         return f"cannot write {path}: {error.strerror}"
     return None

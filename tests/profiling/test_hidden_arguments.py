@@ -133,7 +133,7 @@ def test_a_run_is_of_the_real_command_and_holds_no_secret_of_it(tmp_path: Path) 
         for secret in (PASSWORD, TOKEN):
             assert secret.encode() not in path.read_bytes(), path
     assert PASSWORD not in said.out + said.err
-    assert "--pin-secret '***'" in said.out
+    assert "--pin-secret [masked]" in said.out
     plan = profkit(*line, "--plan", "--format", "json", "--", *command, cwd=tmp_path)
     assert PASSWORD not in plan.out
 

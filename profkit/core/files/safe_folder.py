@@ -28,10 +28,10 @@ _MOST_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
 
 
-def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
+def make_folder(path: Path, inside: tuple[str, ...] = (), mode: int = 0o777) -> None:
     """Make the folder and those `inside` of it, and remember it. Raises OSError: FileExistsError where it is there."""
     with opened(path.parent) as parent:
-        (parent / path.name).mkdir()
+        (parent / path.name).mkdir(mode)
         handle = os.open(parent / path.name, _FOLDER)
     with _closing(handle):
         status = os.fstat(handle)

@@ -53,6 +53,7 @@ from profkit.hardware.machine import read_machine
 from profkit.kernels.campaign import working_directory
 from profkit.kernels.evaluation.document import FILE, evaluation_text
 from profkit.reporting.facts import fact_text
+from profkit.runtime.passes.shown_command import shown_line
 
 
 def evaluation_as_run(
@@ -322,7 +323,7 @@ def _summary(
         "",
         "## Command",
         "```bash",
-        shlex.join(document.command),
+        shown_line(document.command),
         "```",
         "",
         "## Results",

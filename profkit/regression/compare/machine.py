@@ -18,6 +18,7 @@ from profkit.core.statistics import median, median_interval
 from profkit.core.types import Cause, Change, Fact, RunDocument
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.outcome import Evidence
+from profkit.runtime.passes.shown_command import line_to_type
 
 # Two runs of one program on a guest whose cores may be others', too: up to so many times as long. On a shared virtual
 # machine of two cores the medians of a Python loop lay 1.6 apart in 6 runs, and those of a copy of 8 MB 2.2
@@ -225,11 +226,19 @@ def throttle_reasons(document: RunDocument) -> tuple[Fact, ...]:
 
 def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
     """The call that runs both programs in turns: two commits by one command, else two commands."""
-    before, after = (shlex.join(document.workload.command) for document in (baseline, candidate))
-    if not before or not after:
+    commands = baseline.workload.command, candidate.workload.command
+    before, after = map(line_to_type, commands)
+    if not all(commands):
         return Fact("in-turns")
     old, new = baseline.revision, candidate.revision
-    if before == after and old and new and old.commit and new.commit and not (old.dirty or new.dirty):
+    if (
+        commands[0] == commands[1]
+        and old
+        and new
+        and old.commit
+        and new.commit
+        and not (old.dirty or new.dirty)
+    ):
         line = f"profkit compare --base {old.commit[:12]} --head {new.commit[:12]} -- {after}"
         return Fact.of("text", text=line)
     return Fact.of("text", text=f"profkit compare --a {shlex.quote(before)} --b {shlex.quote(after)}")

@@ -28,6 +28,7 @@ from profkit.reporting.view import (
     soft,
     table,
 )
+from profkit.runtime.passes.shown_command import line_to_type, shown_line
 
 _SHORT = 10  # digits of a commit
 _SUBJECT = 16  # characters of a message in the table
@@ -66,7 +67,7 @@ def view(document: BisectDocument, folder: str = "") -> View:
         Label(status, word),
         tuple(headline),
         tuple(facts),
-        command=shlex.join(document.command),
+        command=shown_line(document.command),
     )
 
 
@@ -176,8 +177,8 @@ def _word(search: BisectSearch, step: BisectStep) -> Text:
 
 def _compare_line(document: BisectDocument, part: BisectPart) -> str:
     words = ["profkit", "compare", "--base", part.baseline[:_SHORT], "--head", part.commits[-1][:_SHORT]]
-    words += ["--setup", document.setup] if document.setup is not None else []
-    return shlex.join([*words, "--", *document.command])
+    words += ["--setup", line_to_type(shlex.split(document.setup))] if document.setup is not None else []
+    return f"{shlex.join(words)} -- {line_to_type(document.command)}"
 
 
 # ---------------------------------------------------------------- pieces of text

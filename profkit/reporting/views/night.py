@@ -41,6 +41,7 @@ from profkit.reporting.views.night_words import (
     workload_notes,
     workload_reason,
 )
+from profkit.runtime.passes.shown_command import line_to_type, shown_line
 
 OUTCOMES: dict[Outcome, Status] = {
     "regressed": Status.FAIL,
@@ -159,9 +160,9 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
         good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
         how = workload.in_pairs
         if how and good and here and good != here:
-            setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
-            end = shlex.join((*setup, "--", *how.command))
-            start = " ".join((*map(_quoted_value, how.env), "profkit"))
+            setup = f"--setup {shlex.quote(line_to_type(how.setup))} " if how.setup else ""
+            end = f"{setup}-- {line_to_type(how.command)}"
+            start = " ".join((*map(shown_line, zip(how.env)), "profkit"))
             if worst is not None and worst.step_since:
                 lines.append(f"{start} compare --base {worst.step_since[:12]} {end}  # what came on top")
             lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
@@ -169,11 +170,6 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
         name = shlex.quote(workload.name)
         lines.append(f"profkit history accept {name} --because WHY  # if it is meant to be so")
     return tuple(dict.fromkeys(lines))
-
-
-def _quoted_value(assignment: str) -> str:
-    name, _, value = assignment.partition("=")
-    return f"{name}={shlex.quote(value)}"
 
 
 # ---------------------------------------------------------------- one workload

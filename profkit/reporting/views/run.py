@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_utc_time, plural
-from profkit.core.types import RunDocument, Verdict
+from profkit.core.types import Fact, RunDocument, Verdict
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import (
@@ -44,6 +44,7 @@ from profkit.reporting.views.run_text import (
 from profkit.reporting.views.run_verdicts import targets_section, verdict_sections
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
+from profkit.runtime.passes.shown_command import shown_command
 
 Texts = Mapping[str, SummaryText]  # by concern
 
@@ -172,8 +173,10 @@ def _blocks(
         yield Detail((Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline),))
     yield run_about.passes_section(document, extras)
     yield run_about.conditions_section(document)
-    if document.notes:
-        yield Section("Notes", (Items(tuple(map(fact_text, document.notes)), brief=_NOTES),))
+    masked = shown_command(document.workload.command).masked
+    notes = (*document.notes, *((Fact.of("masked-arguments", count=masked),) if masked else ()))
+    if notes:
+        yield Section("Notes", (Items(tuple(map(fact_text, notes)), brief=_NOTES),))
     if folder is not None:
         yield from run_about.next_sections(document, folder)
     if not document.hot_spots:

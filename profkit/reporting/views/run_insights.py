@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +35,7 @@ from profkit.reporting.view import (
     strong,
 )
 from profkit.reporting.views.run_text import actions, place_option
+from profkit.runtime.passes.shown_command import line_to_type
 
 BRIEF = 3  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
@@ -306,7 +306,7 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
 
 
 def _profile_line(document: RunDocument, options: str) -> Text:
-    typed = shlex.join(document.workload.command)
+    typed = line_to_type(document.workload.command)
     options = place_option(document) + options
     return command(f"profkit profile {options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")
 

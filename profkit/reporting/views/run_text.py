@@ -19,6 +19,7 @@ from profkit.core.types import (
 )
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Label, Status
+from profkit.runtime.passes.shown_command import shown_line
 
 VERDICTS: dict[VerdictWord, Label] = {
     "fail": Label(Status.FAIL, "FAIL"),
@@ -151,8 +152,8 @@ def scope_name(scope: Scope) -> str:
 
 
 def command_line(document: RunDocument) -> str:
-    """The workload as it was typed, quoted for a shell."""
-    return shlex.join(document.workload.command)
+    """The workload as others may see it, quoted for a shell: run.json has all of it."""
+    return shown_line(document.workload.command)
 
 
 def place_option(document: RunDocument) -> str:

@@ -97,7 +97,8 @@ def test_the_copy_is_a_run_with_the_same_readings_and_verdicts(run: Path) -> Non
     for part in ("name", "backend", "state", "readings", "timings", "machine", "peaks", "tools"):
         assert getattr(after, part) == getattr(before, part), part
     assert after.workload.name == "gated_mlp"
-    assert after.workload.command == ("python", "train.py")
+    command = ("python", "train.py", "--key=[masked]", "--size", "64", "[masked]")
+    assert after.workload.command == command
     assert [verdict.verdict for verdict in summarize_report(run).verdicts] == [
         verdict.verdict for verdict in summarize_report(run.with_name(f"{run.name}-scrubbed")).verdicts
     ]

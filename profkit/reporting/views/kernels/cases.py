@@ -28,6 +28,7 @@ from profkit.reporting.view import (
     command,
 )
 from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
+from profkit.runtime.passes.shown_command import shown_line
 
 _SPEED_WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
@@ -87,7 +88,7 @@ def facts_of(
         ("Device", document.device),
         ("Versions", ", ".join(f"{name} {version}" for name, version in document.versions.items())),
         *more,
-        ("Command", shlex.join(document.command)),
+        ("Command", shown_line(document.command)),
     )
     return tuple((name, text) for name, text in rows if text)
 
