@@ -167,7 +167,9 @@ def test_a_run_of_somebody_else_has_no_word_outside_of_untrusted(tmp_path: Path)
     root = project(tmp_path / "p", "print()\n")
     folder = root / "reports" / "r"
     folder.mkdir(parents=True)
-    spot = HotSpot(0.9, 1.0, "python", Place(function="f", file="a.py", line=3), Beneath("json.loads", "json"))
+    spot = HotSpot(
+        0.9, 1.0, "python", Place(function="f", file="a.py", line=3), Beneath("json.loads", "json")
+    )
     insight = Insight(
         "hot-spot", "f computes", "90 %", "less", spot.where, Gain(0.9, "the run's time", "all")
     )
