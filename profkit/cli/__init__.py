@@ -162,11 +162,12 @@ def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
     from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
-    lines = [f"error: {fault.message}"]
+    first, *said = fault.message.split("\n")  # what a workload printed, or a file that is called so
+    lines = [f"error: {first}", *(f"  | {line}" for line in said)]
     if fault.run is not None and (fault.run / "run.json").is_file():
         from profkit.core.run_folder import short_path
 
         lines.append(f"(run: {short_path(fault.run)})")
     lines += [f"  fix: {fault.fix}"] if fault.fix else []
-    for line in "\n".join(lines).split("\n"):  # it may hold what a workload printed
+    for line in lines:
         print(disarm_commands(without_control_characters(line)), file=sys.stderr)

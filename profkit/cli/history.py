@@ -99,10 +99,13 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
 
 def _line(result: AddResult) -> str:
     from profkit.core.formatting import plural
+    from profkit.reporting.plain_text import without_control_characters
 
     assert result.entry is not None
     entry = result.entry
-    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {_minute(entry.started)}"
+    run = without_control_characters(  # in one line, whatever it is called
+        f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {_minute(entry.started)}"
+    )
     if not result.added:
         return f"known  {run}: was there already, nothing changed"
     return f"added  {run}: {plural(len(entry.values), 'value')}"

@@ -14,6 +14,8 @@ from profkit.cli.options import option
 EXAMPLES = """
 Example:  profkit nightly nightly.yaml
 
+See first what a file would run:  profkit nightly --plan nightly.yaml
+
 A file to begin with:  profkit nightly --example > nightly.yaml
 
 From cron; called again the same day it goes on where it was:  profkit nightly nightly.yaml --night "$(date +%F)"
@@ -36,6 +38,9 @@ def nightly(
     example: Annotated[
         bool, option(None, "Print a commented file to begin with.", None, "--example")
     ] = False,
+    plan: Annotated[
+        bool, option(None, "Print what the file would run; start nothing of it.", None, "--plan")
+    ] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: Annotated[bool, option(None, "No progress on standard error.", None, "--quiet", "-q")] = False,
 ) -> None:
@@ -48,6 +53,13 @@ def nightly(
         return
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
+    if plan:
+        from profkit.regression.nightly.plan import plan_view
+
+        if format is options.OutputFormat.json:
+            raise UsageError("the plan of a night is no document", "leave --format json out")
+        options.print_view(plan_view(read_config(config)), format, details=True)
+        return
     from profkit.cli.progress import progress_for
     from profkit.core.run_folder import short_path
     from profkit.core.signals import defer_interrupts

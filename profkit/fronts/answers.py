@@ -1,4 +1,8 @@
-"""What an agent gets of a run or a comparison: few lines, each with its place, within what a context has room for."""
+"""What an agent gets of a run or a comparison: few lines, each with its place, within what a context has room for.
+
+A program names its functions and files and prints what it likes, and a report may say anything. All such text stands
+under `untrusted`, and nothing else does: what is not known to be profkit's own goes there (`own_words.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,29 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from profkit.core.types import Check, Comparison, HotSpot, Insight, Place
+from profkit.core.types import Check, Comparison, Fact, HotSpot, Insight, Place
+from profkit.fronts.own_words import is_own_fact, is_own_text
 from profkit.profiling.api import Run
 from profkit.reporting.facts import fact_text
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views.comparison.view import why_lines
-from profkit.reporting.views.run_text import scope_name, time_line, unfinished_passes
+from profkit.reporting.views.run_text import scope_name, time_line, unfinished_passes, worst_first
 from profkit.runtime.passes.secrets import hide_secrets
 from profkit.runtime.passes.shown_command import MASK
 
 MOST = 4500  # characters of an answer: 1,500 tokens, where one has three characters at least
 PARTS = ("hot_spots", "insights", "verdicts", "readings")
+_CHECKED = ("name", "state", "detail", "fix")
 _FIRST = {"hot_spots": 6, "insights": 3}  # rows of a run, where no part was asked for
 _LEAST = 0.005  # of the wall time: a smaller hot spot is none
 _LONGEST = 300  # characters of one text
+_LINES = 12  # of what a program printed, the last ones
 _COLUMNS = ("metric", "target", "verdict", "value", "unit", "threshold", "scope_name", "quality", "reason")
-Row: TypeAlias = dict[str, str | int | float | bool | None]
+# Cells that hold a name of the program, or a sentence with one: never profkit's own, whatever they say.
+_NAMES = ("file", "function", "code", "name", "title", "evidence", "scope_name", "why")
+Cells: TypeAlias = dict[str, str | int | float | bool | Fact | None]
+Texts: TypeAlias = dict[str, str | list[str]]
+Row: TypeAlias = dict[str, str | int | float | bool | Texts]
 Rows: TypeAlias = list[Row]  # what is not known is not there
 
 
@@ -30,10 +42,10 @@ class RunAnswer:
     """A run or a report. Shares are of the wall time (0 to 1); `at_most` is the share of the time `of` to be won."""
 
     id: str  # what `summarize`, `check` and `compare` take as its path
-    name: str
     state: str
     time: str
-    not_measured: list[str]  # passes that did not run or failed, and why
+    not_measured: Rows  # passes that did not run or failed, and why
+    untrusted: Texts = field(default_factory=dict)  # texts of the program or the report, also in each row
     hot_spots: Rows = field(default_factory=list)
     insights: Rows = field(default_factory=list)
     verdicts: Rows = field(default_factory=list)
@@ -48,9 +60,11 @@ class CompareAnswer:
 
     outcome: str
     sentence: str
-    why: list[str]
-    fix: str | None
+    fix: str
     changes: Rows
+    untrusted: Texts = field(
+        default_factory=dict
+    )  # sentences that hold names of the program, also in each row
     more: dict[str, int] = field(default_factory=dict)
 
 
@@ -69,15 +83,18 @@ def of_run(run: Run, id: str, part: str | None = None, start: int = 0) -> RunAns
     rows = {
         "hot_spots": [_spot(spot) for spot in document.hot_spots if spot.share >= _LEAST],
         "insights": list(map(_insight, document.insights)),
-        "verdicts": list(map(_columns, run.verdicts())),
-        "readings": [_columns(row) for row in run.rows() if row["value"] is not None],
+        "verdicts": [
+            _columns({**row, "reason": verdict.reason})
+            for row, verdict in zip(run.verdicts(), worst_first(document.verdicts), strict=True)
+        ],
+        "readings": [_columns({**row}) for row in run.rows() if row["value"] is not None],
     }
     shown: dict[str, Any] = (
         {part: rows[part][start:]} if part else {name: rows[name][:n] for name, n in _FIRST.items()}
     )
     left = {part: len(shown[part])} if part else {name: len(items) for name, items in rows.items()}
-    gone = [_short(f"{one.name}: {fact_text(one.reason)}") for one in unfinished_passes(document)]
-    answer = RunAnswer(id, document.name, document.state, time_line(document) or "", gone)
+    gone = [_row({"pass": one.name, "reason": one.reason}) for one in unfinished_passes(document)]
+    answer = RunAnswer(id, document.state, time_line(document) or "", gone, {"name": _short(document.name)})
     return _fitted(replace(answer, **shown), left)
 
 
@@ -91,53 +108,83 @@ def of_comparison(found: Comparison) -> CompareAnswer:
         )
         for change in found.changes
     ]
-    why = [_short(line) for line in why_lines(found)] if found.outcome not in ("same", "ambiguous") else []
-    fix = fact_text(found.fix) or None
-    return _fitted(
-        CompareAnswer(found.outcome, fact_text(found.why), why, fix, changes), {"changes": len(changes)}
-    )
+    own, untrusted = _separated({"sentence": found.why, "fix": found.fix})
+    if found.outcome not in ("same", "ambiguous") and (why := why_lines(found)):
+        untrusted["why"] = [_short(line) for line in why]
+    said = {name: str(text) for name, text in own.items()}
+    answer = CompareAnswer(found.outcome, said.get("sentence", ""), said.get("fix", ""), changes, untrusted)
+    return _fitted(answer, {"changes": len(changes)})
 
 
 def of_checks(checks: Sequence[Check]) -> DoctorAnswer:
-    """What the doctor found."""
-    rows = [_row(_of(check, "name", "state", "detail", "fix")) for check in checks if check.state != "ok"]
+    """What the doctor found; its words are profkit's and those of the tools that are installed here."""
+    rows: Rows = [
+        {key: _short(text) for key, text in vars(check).items() if key in _CHECKED and text is not None}
+        for check in checks
+        if check.state != "ok"
+    ]
     return _fitted(DoctorAnswer([c.name for c in checks if c.state == "ok"], rows), {"checks": len(rows)})
+
+
+def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
+    """Why nothing was done, as one line of JSON; `said`: what a program printed, or a message that may hold it."""
+    lines = [_short(line) for line in said.splitlines() if line.strip()]
+    untrusted = {"said": [*lines[:1], *lines[1:][-_LINES:]]} if lines else {}
+    shown = hide_secrets(error, lambda _: MASK)
+    return _as_json({"error": shown, "fix": _short(fix or ""), "untrusted": untrusted})
 
 
 def _spot(spot: HotSpot) -> Row:
     under = spot.under
-    code: Row = {"code": spot.code.text if spot.code is not None else None}
-    called: Row = _of(under, "name", "calls") if under is not None else {"calls": spot.calls}
+    code: Cells = {"code": spot.code.text if spot.code is not None else None}
+    called: Cells = _of(under, "name", "calls") if under is not None else {"calls": spot.calls}
     return _row({"share": round(spot.share, 3), "kind": spot.kind}, _place(spot.where), code, called)
 
 
 def _insight(insight: Insight) -> Row:
     gain = insight.gain
-    bound: Row = {"at_most": round(gain.at_most, 3), "of": gain.of} if gain is not None else {}
-    return _row(_of(insight, "title", "evidence", "change"), _place(insight.where), bound)
+    bound: Cells = {"at_most": round(gain.at_most, 3), "of": gain.of} if gain is not None else {}
+    return _row(_of(insight, "rule", "title", "evidence", "change"), _place(insight.where), bound)
 
 
-def _place(where: Place) -> Row:
+def _place(where: Place) -> Cells:
     return {"file": where.file, "line": where.line, "function": where.function or where.kernel}
 
 
-def _columns(row: Row) -> Row:
+def _columns(row: Cells) -> Row:
     return _row({name: row[name] for name in _COLUMNS if name in row})
 
 
-def _of(item: object, *names: str) -> Row:
+def _of(item: object, *names: str) -> Cells:
     return {name: getattr(item, name) for name in names}
 
 
-def _row(*parts: Row) -> Row:
-    cells = {name: cell for part in parts for name, cell in part.items() if cell is not None}
-    return {name: _short(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
+def _row(*parts: Cells) -> Row:
+    """The cells that are known; texts that are not known to be profkit's own under `untrusted`."""
+    own, untrusted = _separated(*parts)
+    return {**own, "untrusted": untrusted} if untrusted else own
+
+
+def _separated(*parts: Cells) -> tuple[Row, Texts]:
+    """What is known to be profkit's own of the cells that are known, and the other texts."""
+    own: Row = {}
+    untrusted: Texts = {}
+    for name, cell in (item for part in parts for item in part.items()):
+        is_own = is_own_fact(cell) if isinstance(cell, Fact) else is_own_text(str(cell))
+        text = fact_text(cell) if isinstance(cell, Fact) else cell
+        if not isinstance(text, str):
+            own |= {name: text} if text is not None else {}
+        elif is_own and name not in _NAMES:
+            own[name] = _short(text)
+        else:
+            untrusted[name] = _short(text)
+    return own, untrusted
 
 
 def _short(text: str) -> str:
-    line = hide_secrets(
-        " ".join(text[: 4 * _LONGEST].split()), lambda _: MASK
-    )  # of a program's output and sources, too
+    """Return the text in one line, without what is not seen, secrets of a program's output and sources masked."""
+    line = " ".join(without_control_characters(text[: 4 * _LONGEST]).split())
+    line = hide_secrets(line, lambda _: MASK)
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
@@ -146,7 +193,11 @@ Answer = TypeVar("Answer", RunAnswer, CompareAnswer, DoctorAnswer)
 
 def text_of(answer: RunAnswer | CompareAnswer | DoctorAnswer) -> str:
     """The answer as one line of JSON, without what is empty."""
-    return json.dumps({k: v for k, v in asdict(answer).items() if v or v == 0}, ensure_ascii=False)
+    return _as_json(asdict(answer))
+
+
+def _as_json(answer: dict[str, Any]) -> str:
+    return json.dumps({k: v for k, v in answer.items() if v or v == 0}, ensure_ascii=False)
 
 
 def _fitted(answer: Answer, total: dict[str, int]) -> Answer:

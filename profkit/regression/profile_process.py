@@ -115,7 +115,7 @@ def profile_once(
         _ROOT,
         str(fault_file),
         theirs,
-        *_options(spec, into),
+        *profile_options(spec, into),
         "--",
         *spec.command,
     ]
@@ -143,7 +143,8 @@ def _list_or_create(into: Path) -> set[str]:
             return set(os.listdir(folder))
 
 
-def _options(spec: ProfileRequest, into: Path) -> list[str]:
+def profile_options(spec: ProfileRequest, into: Path) -> list[str]:
+    """What stands before the command of `profkit profile` for it: the verb and its options."""
     options = ["profile", "--quiet", "--output", str(into), "--name", spec.name]
     options += ["--backend", spec.backend, "--depth", spec.depth, "--precision", str(spec.precision)]
     options += ["--passes", ",".join(spec.passes)] if spec.passes is not None else []

@@ -65,6 +65,11 @@ def _written(fact: Fact, text: str) -> str:
         return fact.code
 
 
+def has_sentence(code: str) -> bool:
+    """Whether facts.yaml has a sentence for this code; one of another code is shown as it is."""
+    return isinstance(_texts().get(code), str)
+
+
 def word_of(kind: str, name: str) -> str:
     """What something of a kind is called; a name that nobody knows as it is."""
     return str(_texts()["words"][kind].get(name, name))

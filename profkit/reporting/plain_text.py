@@ -16,6 +16,9 @@ from profkit.reporting.view import Footnote, Span, Style
 # Bidirectional marks (they reorder what is read) and line separators are format characters, not controls.
 _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
+# Selectors of a glyph's variant: nobody sees them, and 240 of them behind each other spell any text.
+_SELECTORS = frozenset(map(chr, range(0xE0100, 0xE01F0)))
+
 # What GitHub's runner takes for a command to itself: `::` behind any blanks (actions/runner, ActionCommand.cs), and the
 # older `##[` anywhere in a line.
 _COMMAND = re.compile(r"(?m)^[^\S\n]*(?=::)|#(?=#\[)")
@@ -47,7 +50,8 @@ def disarm_commands(text: str) -> str:
 def _visible(character: str) -> str:
     if character in "\n\t\r":
         return " "
-    return "�" if unicodedata.category(character) in _DANGEROUS else character
+    hidden = unicodedata.category(character) in _DANGEROUS or character in _SELECTORS
+    return "�" if hidden else character
 
 
 # What stands beside a number that was not simply measured, so that colour is never the only carrier.

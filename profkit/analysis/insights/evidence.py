@@ -465,6 +465,11 @@ def _texts() -> Mapping[str, Mapping[str, str]]:
     return {kind: texts for file in files for kind, texts in file.items()}
 
 
+def change_texts() -> tuple[str, ...]:
+    """The names of all changes, and what each says: texts that no program and no report can have written."""
+    return tuple(text for texts in _texts().values() for item in texts.items() for text in item)
+
+
 def words(name: str, language: str = "cuda") -> str:
     """The change of this name, in the words of `language`; where it has none, those for any other rule."""
     texts = _texts()[language]

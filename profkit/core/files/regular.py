@@ -7,6 +7,7 @@ another file's by then. Everything here raises OSError, whose `strerror` says wh
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sqlite3
@@ -15,8 +16,11 @@ from collections.abc import Iterable
 from os import PathLike, fsencode
 from os.path import abspath
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote_from_bytes
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 DOCUMENT_BYTES = 64 << 20  # of a file that one of our own programs wrote, where nothing else is said
 _PIECE = 1 << 20  # bytes
@@ -26,7 +30,7 @@ def open_regular(path: Path | str) -> BinaryIO:
     """The file, open for reading; closed by the caller. No pipe is waited for, and no device is opened at all."""
     if not stat.S_ISREG(os.stat(path).st_mode):  # some devices do something when they are opened
         raise _not_regular(path)
-    file = cast("BinaryIO", open(path, "rb", opener=_open))  # noqa: SIM115 - the caller closes it
+    file = cast("BinaryIO", io.BufferedReader(_WithoutWaiting(path, opener=_open)))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise _not_regular(path)
@@ -57,6 +61,24 @@ def check_regular(path: Path | str, most: int | None = None) -> None:
     with open_regular(path) as file:
         if most is not None and os.fstat(file.fileno()).st_size > most:
             raise _too_large(path, most)
+
+
+class _WithoutWaiting(io.FileIO):
+    """A file that fails where there is nothing to read yet; some of /proc say that they are regular, and wait."""
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Read into `buffer`. Raises BlockingIOError."""
+        count = super().readinto(buffer)
+        if count is None:
+            raise BlockingIOError(errno.EAGAIN, "it is no regular file", str(self.name))
+        return count
+
+    def readall(self) -> bytes:
+        """Read to the end. Raises BlockingIOError."""
+        content = super().readall()
+        if content is None:
+            raise BlockingIOError(errno.EAGAIN, "it is no regular file", str(self.name))
+        return content
 
 
 def _open(path: str, flags: int) -> int:
