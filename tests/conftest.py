@@ -1,8 +1,9 @@
-"""What every room's tests share: the recorded reports beside the project, and whether a tool works here."""
+"""What every room's tests share: the recorded reports, and whether a tool works here."""
 
 from __future__ import annotations
 
 import gc
+import gzip
 import os
 import shutil
 import signal
@@ -66,11 +67,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.fixture(scope="session")
-def fixtures() -> Path:
-    """The folder of recorded reports beside the project (override: PROFKIT_FIXTURES)."""
-    folder = Path(os.environ.get("PROFKIT_FIXTURES", ROOT.parent / "shared" / "fixtures"))
-    if not folder.is_dir():
-        pytest.skip(f"recorded reports are not here: {folder} (set PROFKIT_FIXTURES)")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of tests/data/reports with its files unpacked."""
+    packed, folder = ROOT / "tests" / "data" / "reports", tmp_path_factory.mktemp("reports")
+    for path in filter(Path.is_file, packed.rglob("*")):
+        copy = folder / path.relative_to(packed)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".gz":
+            copy.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        else:
+            shutil.copyfile(path, copy)
     return folder
 
 

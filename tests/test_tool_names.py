@@ -29,7 +29,7 @@ ALLOWED = {
     "analysis/summaries/metal.py": "the source of readings that Metal's own tables give",
     "cli/profile.py": "help: the values of --tool",
     "cli/reports.py": "help: the reports that can be read",
-    "fronts/pytest_plugin.py": "samples that its own workers wrote",
+    "fronts/pytest_suite.py": "samples that its own workers wrote",
     "fronts/gate.py": "a folder in which benchmarks are looked for",
 }
 

@@ -1,211 +1,111 @@
-"""`pytest --profkit`: where the time of a whole suite goes. `--profkit-test NAME`: one test under every instrument.
+"""The options `--profkit` and `--profkit-test` of pytest: every pytest of the environment loads this, and nothing else.
 
-Each process samples itself; with xdist all workers add to one file, of which the process that started them makes a run.
-Nothing of profkit is loaded without these options.
+What the options do is in `pytest_suite.py`, which is loaded when one of them is given. Without them no fault of ours
+ends a run: not a broken package that profkit needs, and not another plugin's option of the same name.
+Works with pytest 6.2 and pluggy 0.13, and with later ones.
 """
 
 from __future__ import annotations
 
-import io
-import linecache
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import CodeType
-from typing import TYPE_CHECKING, Any
 
-import pytest
+import pytest  # this is loaded by it, so it costs nothing
+
+TYPE_CHECKING = False  # what type checkers take for true; importing typing is not needed
 
 if TYPE_CHECKING:
-    from profkit.analysis.stacks.python_code import PythonSample
-    from profkit.core.types import Frame, RunState
-    from profkit.fronts.recording import PartSampler
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Any
 
-FILE = "PROFKIT_PYTEST_FILE"  # variable: where workers add their samples
 DEEP = "PROFKIT_PYTEST_DEEP"  # variable: `profkit profile` runs this, and each test is a region
-SLOWEST = 10  # tests
-OWN, WAITS = "pytest itself", "waiting for other workers"
-# The function of pytest, and its file, that calls each part of a run: the outermost one decides.
-_PARTS = {
-    "pytest_pyfunc_call": ("_pytest/python.py", "tests"),
-    "runtest": ("_pytest/unittest.py", "tests"),
-    "call_fixture_func": ("_pytest/fixtures.py", "fixtures"),
-    "finish": ("_pytest/fixtures.py", "fixtures"),
-    "perform_collect": ("_pytest/main.py", "collection"),
-    "_rewrite_test": ("_pytest/assertion/rewrite.py", OWN),
-    "loop_once": ("xdist/dsession.py", WAITS),
-    "get": ("xdist/remote.py", WAITS),
-}
+SUITE, TEST = "--profkit", "--profkit-test"
+_PLACES = {SUITE: "profkit_suite", TEST: "profkit_test_name"}  # where pytest keeps them
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the two options."""
-    group = parser.getgroup("profkit", "where the time goes")
-    group.addoption(
-        "--profkit",
-        action="store_true",
-        help="Say where the time of the suite goes, by part, line and slow test.",
-    )
-    group.addoption(
-        "--profkit-test",
-        metavar="NAME",
-        help="Profile one test under every instrument: tests/test_a.py::test_b, or a part of its name.",
-    )
-
-
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Sample before the first conftest is loaded."""
-    if early_config.known_args_namespace.profkit:
-        early_config.pluginmanager.register(_Suite(early_config.rootpath))
+@pytest.hookimpl(hookwrapper=True)  # wrapper=True came with pluggy 1.2
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Iterator[None]:
+    """Sample from before the first conftest on, and add the options when all others are known."""
+    asked = _of_nobody(parser, args)
+    known = early_config.known_args_namespace
+    suite = None
+    is_worker = getattr(known, _PLACES[SUITE], False)
+    if is_worker or DEEP in os.environ or (SUITE in asked and TEST not in asked):
+        suite = _begin(early_config)
+    yield
+    ours = _of_nobody(parser, [*_PLACES] if getattr(known, "help", False) else args)
+    _add_options(parser, ours)
+    if suite is not None and SUITE in asked - ours:  # it is a conftest's
+        early_config.pluginmanager.unregister(suite)
+        suite.abandon()
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Hand one test over to `profkit profile`, which runs it in processes of its own."""
-    name = config.getoption("profkit_test")
+    name = getattr(config.option, _PLACES[TEST], None)
     if name is None:
         return None
-    chosen = [name] if "::" in name or name.endswith(".py") else ["-k", name, *config.args]
-    alone = ["-n0"] if config.pluginmanager.hasplugin("xdist") else []
-    run = [sys.executable, "-m", "pytest", "-q", "-p", __name__, *alone, *chosen]
-    argv = [sys.executable, "-m", "profkit", "profile", "--name", name.rpartition("::")[2], "--", *run]
-    return subprocess.call(argv, env={**os.environ, DEEP: "1"}, cwd=config.invocation_params.dir)
+    from profkit.fronts.pytest_suite import profile_test
+
+    return profile_test(config, name)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Of a test that is profiled alone only itself counts."""
-    if DEEP not in os.environ:
-        return (yield)
-    import profkit
+def _of_nobody(parser: pytest.Parser, words: Sequence[str]) -> set[str]:
+    """Which of the two options are among these words of a command line and belong to no plugin and no conftest.
 
-    with profkit.region(item.name):
-        return (yield)
+    Only they are ever added: where two have an option of one name, pytest does not start.
+    """
+    if not any(str(word).startswith((SUITE, "@")) for word in words):  # @: pytest reads words from a file
+        return set()
+    try:
+        unknown = parser.parse_known_and_unknown_args(words)[1]
+    except Exception:  # pytest itself says what is wrong with the words
+        return set()
+    return {word.partition("=")[0] for word in unknown} & _PLACES.keys()
 
 
-class _Suite:
-    """The samples of one process, and in the first one what they say."""
-
-    def __init__(self, root: Path) -> None:
-        from profkit.fronts.in_process import start
-        from profkit.fronts.recording import STACKS
-
-        self._root = root
-        self._seconds: dict[str, float] = {}  # of each test, with its fixtures
-        self._calls: dict[str, float] = {}  # without them
-        self._functions: dict[str, tuple[str, str]] = {}  # its file and its name
-        if FILE in os.environ:  # a worker
-            self._sampler = _worker_sampler(os.environ[FILE])
-            self._sampler.begin()
-            return
-        self._recording = start(f"pytest-{root.name}")
-        self._file = self._recording.folder / STACKS
-        os.environ[FILE] = str(self._file)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note how long a test and its fixtures took."""
-        file, _, name = report.location
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
-        self._calls[report.nodeid] = (
-            report.duration if report.when == "call" else self._calls.get(report.nodeid, 0)
+def _add_options(parser: pytest.Parser, names: Collection[str]) -> None:
+    if not names:
+        return
+    group = parser.getgroup("profkit", "where the time goes")
+    if SUITE in names:
+        group.addoption(
+            SUITE,
+            action="store_true",
+            dest=_PLACES[SUITE],
+            help="Say where the time of the suite goes, by part, line and slow test.",
         )
-        self._functions[report.nodeid] = str(self._root / file), name.partition("[")[0].rpartition(".")[2]
-
-    def pytest_unconfigure(self) -> None:
-        """End a worker's samples."""
-        if hasattr(self, "_sampler"):
-            self._sampler.finish()
-
-    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-        """Print where the time went."""
-        if hasattr(self, "_sampler"):
-            return
-        self._recording.end()  # before what reads it is loaded
-        del os.environ[FILE]
-        if not self._seconds:
-            return
-        from dataclasses import replace
-
-        from profkit.core.errors import ProfkitError
-        from profkit.fronts.in_process import stop
-
-        terminalreporter.write_sep("=", "profkit")
-        try:
-            state: RunState = "interrupted" if exitstatus == pytest.ExitCode.INTERRUPTED else "complete"
-            run = stop(self._recording, state)
-            if config.pluginmanager.hasplugin(
-                "dsession"
-            ):  # this process waited: that is no split of the suite
-                run.document = replace(run.document, time_split=None)
-            page = io.StringIO()
-            run.show(page)
-            terminalreporter.write(page.getvalue())
-            if not self._recording.reason:
-                terminalreporter.write("\n".join(["", *self._lines(), f"Run: {run.save()}", ""]))
-        except ProfkitError as fault:  # the tests' own result stands
-            terminalreporter.write_line(f"no result: {fault.message}")
-
-    def _lines(self) -> Iterator[str]:
-        """The parts of the run, and the slowest tests."""
-        from profkit.analysis.stacks.lines import LineTally
-        from profkit.core.formatting import format_percent, format_quantity
-        from profkit.profilers.stacks import read_samples
-
-        parts: dict[str, float] = {}
-        slow = sorted(self._seconds.items(), key=lambda item: -item[1])[:SLOWEST]
-        tallies = {self._functions[test]: LineTally() for test, _ in slow}
-        for sample in read_samples(self._file):
-            part = part_of(sample)
-            parts[part] = parts.get(part, 0.0) + sample.wall
-            for key in tallies.keys() & {_place(frame) for frame in sample.frames if frame is not None}:
-                tallies[key].add(sample, "main", "")
-        parts.pop(WAITS, None)
-        whole = sum(parts.values()) or 1.0
-        shares = [
-            f"{part} {format_percent(100 * parts[part] / whole)} %"
-            for part in sorted(parts, key=parts.__getitem__, reverse=True)
-        ]
-        yield f"{format_quantity(whole, 's')} of pytest's processes: {', '.join(shares)}"
-        yield "Slowest tests, with their fixtures"
-        for test, seconds in slow:
-            yield f"  {format_quantity(seconds, 's'):>7}  {test}"
-            fixtures = seconds - self._calls[test]
-            if fixtures > seconds / 2:
-                yield f"{'':11}{format_quantity(fixtures, 's')} of it in its fixtures"
-                continue
-            tally = tallies[self._functions[test]]
-            for line in tally.sampled({}, 0.0, 0).lines[:1]:
-                text = linecache.getline(line.file or "", line.line or 0).strip()
-                place = f"{os.path.relpath(line.file or '', self._root)}:{line.line}"
-                yield f"{'':11}{format_percent(100 * line.main_wall / tally.wall)} % at {place}  {text}"
+    if TEST in names:
+        group.addoption(
+            TEST,
+            metavar="NAME",
+            dest=_PLACES[TEST],
+            help="Profile one test under every instrument: tests/test_a.py::test_b, or a part of its name.",
+        )
 
 
-def _worker_sampler(file: str) -> PartSampler:
-    from profkit.fronts.recording import PartSampler
+def _begin(config: pytest.Config) -> Any:
+    """The registered plugin that does what was asked for, or one that says why it cannot be done."""
+    try:
+        from profkit.fronts.pytest_suite import EachTestIsARegion, Suite
 
-    class WorkerSampler(PartSampler):
-        """Without the text that xdist starts a worker with: it is no line of the suite."""
-
-        def _add_function(self, code: CodeType) -> Any:
-            function = super()._add_function(code)
-            function.hidden = function.hidden or code.co_filename == "<string>"
-            return function
-
-    return WorkerSampler(file)
+        plugin: Any = EachTestIsARegion() if os.environ.pop(DEEP, None) else Suite(config.rootpath)
+    except Exception as fault:
+        plugin = _Fault(f"{SUITE}: profkit cannot be loaded: {type(fault).__name__}: {fault}")
+    config.pluginmanager.register(plugin)
+    return plugin
 
 
-def part_of(sample: PythonSample) -> str:
-    """What of a run the stack of a main thread belongs to."""
-    known = [
-        _PARTS[name][1]
-        for file, name in map(_place, filter(None, sample.frames))
-        if name in _PARTS and file.endswith(_PARTS[name][0])
-    ]
-    if None in sample.frames and OWN not in known:
-        return "imports"
-    return OWN if OWN in known or not known else known[0]
+class _Fault:
+    """Ends pytest with a sentence, once it is certain that the option was meant for profkit."""
 
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
 
-def _place(frame: Frame) -> tuple[str, str]:
-    return (frame.file or "").replace(os.sep, "/"), frame.function.rpartition(".")[2]
+    def pytest_cmdline_main(self) -> None:
+        """Refuse."""
+        raise pytest.UsageError(self._sentence)
+
+    def abandon(self) -> None:
+        """Nothing has begun."""

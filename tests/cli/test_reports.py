@@ -12,10 +12,10 @@ import pytest
 from tests.cli_runner import profkit
 from tests.xctrace_tables import duration, export, node, process, text, time
 
-# Name in the recorded reports -> reading, its value, quality. Values: computed by hand from the files' counts.
+# Name in tests/data/reports -> reading, its value, quality. Values: computed by hand from the files' counts.
 RECORDED = [
-    ("perf/intel-spr-and-hybrid/spr.stat.csv", "ipc", 37977214 / 52288305, "measured"),
-    ("perf/amd-e-series-perf6.12/perf_stat_clinfo.csv", "ipc", 224327842 / 459222578, "multiplexed"),
+    ("perf/by-grammar/topdown.stat.csv", "ipc", 0.75, "measured"),
+    ("perf/by-grammar/amd-multiplexed.stat.csv", "ipc", 0.6, "multiplexed"),
     ("perf/vm-without-pmu-perf6.1/stat.default.csv", "ipc", None, "unavailable"),
     ("valgrind/callgrind.numpy-sgemm256.roi.out", "cache.l1.miss_rate", None, "simulated"),
 ]
@@ -23,10 +23,10 @@ RECORDED = [
 
 @pytest.mark.parametrize(("name", "metric", "value", "quality"), RECORDED)
 def test_a_recorded_report_reads_as_what_stands_in_it(
-    fixtures: Path, tmp_path: Path, name: str, metric: str, value: float | None, quality: str
+    reports: Path, tmp_path: Path, name: str, metric: str, value: float | None, quality: str
 ) -> None:
     disguised = tmp_path / "some file.bin"
-    shutil.copyfile(fixtures / name, disguised)
+    shutil.copyfile(reports / name, disguised)
     said = profkit("summarize", "--format", "json", disguised, cwd=tmp_path)
     assert said.code == 0
     reading = _reading(said.json(), metric)

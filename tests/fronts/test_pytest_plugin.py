@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from profkit.analysis.stacks.python_code import PythonSample
 from profkit.core.run_folder import read_run
 from profkit.core.types import Frame
-from profkit.fronts import pytest_plugin
-from profkit.fronts.pytest_plugin import DEEP, FILE, part_of
+from profkit.fronts import pytest_plugin, pytest_suite
+from profkit.fronts.pytest_plugin import DEEP
+from profkit.fronts.pytest_suite import FILE, part_of
 from tests.cli_runner import PROFKIT
+from tests.conftest import ROOT
 
 SUITE = {
     "shop.py": """
@@ -70,12 +74,18 @@ def suite(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_pytest(folder: Path, *words: str) -> tuple[int, str]:
+def run_pytest(folder: Path, *words: str, **variables: str) -> tuple[int, str]:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PROFKIT_"))
     }
     done = subprocess.run(
-        [*PYTEST, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*PYTEST, *words],
+        cwd=folder,
+        env=environment | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     return done.returncode, done.stdout
 
@@ -111,6 +121,130 @@ def test_without_the_option_nothing_is_loaded(suite: Path) -> None:
     )
     code, said = run_pytest(suite, "test_loaded.py")
     assert code == 0, said
+
+
+def test_the_plugin_imports_nothing_but_itself() -> None:
+    code = (
+        "import sys, pytest\n"
+        "before = {*sys.modules}\n"
+        f"import {pytest_plugin.__name__}\n"
+        "print(*sorted({*sys.modules} - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["profkit", "profkit.fronts", "profkit.fronts.pytest_plugin"]
+
+
+@pytest.mark.timed
+def test_the_plugin_loads_in_less_than_a_millisecond(tmp_path: Path) -> None:
+    """More than an empty module as deep in a package: to find one takes half a millisecond, and more on slow disks."""
+    package = tmp_path / "empty" / "folder"
+    package.mkdir(parents=True)
+    for file in (package.parent / "__init__.py", package / "__init__.py", package / "module.py"):
+        file.touch()
+    code = (
+        "import sys, time, pytest\n"
+        "sys.dont_write_bytecode = False\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "begun = time.thread_time()\n"
+        "__import__(sys.argv[2])\n"
+        "print(time.thread_time() - begun)"
+    )
+
+    def seconds(folder: Path, module: str) -> float:
+        argv = [sys.executable, "-c", code, str(folder), module]
+        return float(subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+
+    pairs = [
+        (seconds(ROOT, pytest_plugin.__name__), seconds(tmp_path, "empty.folder.module")) for _ in range(7)
+    ]
+    ours, empty = map(min, zip(*pairs, strict=True))
+    assert ours - empty < 1e-3
+
+
+@pytest.mark.parametrize("module", [pytest_plugin, pytest_suite])
+def test_hooks_are_wrapped_in_the_way_that_every_pluggy_knows(module: ModuleType) -> None:
+    calls = [
+        {word.arg for word in node.keywords}
+        for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.hookimpl"
+    ]
+    assert calls == [{"hookwrapper"}]
+
+
+@pytest.fixture
+def broken_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which whatever profkit needs cannot be imported."""
+    folder = tmp_path_factory.mktemp("broken")
+    for name in ("yaml", "numpy", "rich", "psutil", "jinja2", "typer", "capstone"):
+        (folder / f"{name}.py").write_text(f"raise RuntimeError('{name} is broken')\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 1, "1 failed, 2 passed"),
+        (("--version",), 0, "pytest"),
+        (("--help",), 0, "--profkit-test=NAME"),
+        (("--profkit",), 4, "ERROR: --profkit: profkit cannot be loaded: RuntimeError: psutil is broken"),
+    ],
+)
+def test_a_broken_package_ends_only_a_run_that_needs_it(
+    suite: Path, broken_packages: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    ended, text = run_pytest(suite, *words, PYTHONPATH=str(broken_packages))
+    assert (ended, said in text, "Traceback (most" in text) == (code, True, False), text
+
+
+def test_a_fault_of_the_result_leaves_the_result_of_the_tests(suite: Path, broken_packages: Path) -> None:
+    (broken_packages / "psutil.py").unlink()
+    code, said = run_pytest(suite, "--profkit", PYTHONPATH=str(broken_packages))
+    assert (code, "no result: " in said, "is broken" in said, "INTERNALERROR" in said) == (
+        1,
+        True,
+        True,
+        False,
+    ), said
+    assert "1 failed, 2 passed" in said
+
+
+THEIRS = """
+def pytest_addoption(parser):
+    parser.addoption("--profkit", default="none", help="an option of theirs")
+
+def pytest_report_header(config):
+    return "theirs: " + config.getoption("--profkit")
+"""
+
+
+@pytest.mark.parametrize("place", ["conftest", "plugin"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "theirs: none"),
+        (("--help",), "an option of theirs"),
+        (("--profkit", "3"), "theirs: 3"),
+        (("--profkit=3",), "theirs: 3"),
+    ],
+)
+def test_an_option_of_the_same_name_stays_that_of_its_owner(
+    suite: Path, place: str, words: tuple[str, ...], said: str
+) -> None:
+    (suite / f"{place}.py").write_text(THEIRS)
+    plugin = ("-p", "plugin") if place == "plugin" else ()
+    code, text = run_pytest(suite, "-v", *plugin, *words, "-k", "database", PYTHONPATH=str(suite))
+    assert (code, said in text) == (0, True), text
+    assert not (suite / "reports").exists()
+
+
+@pytest.mark.parametrize("where", ["addopts", "file"])
+def test_the_option_may_stand_in_the_settings_and_in_a_file_of_words(suite: Path, where: str) -> None:
+    (suite / "words").write_text("--profkit\n")
+    (suite / "pytest.ini").write_text(
+        "[pytest]\naddopts = --profkit\n" if where == "addopts" else "[pytest]\n"
+    )
+    code, said = run_pytest(suite, *(("@words",) if where == "file" else ()), "-k", "database")
+    assert (code, "Slowest tests" in said) == (0, True), said
 
 
 def test_a_run_without_tests_says_nothing(suite: Path) -> None:

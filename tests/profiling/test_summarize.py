@@ -144,8 +144,8 @@ TRUTHS = {
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_a_recorded_report_is_shown_with_what_is_true_of_it(name: str, fixtures: Path) -> None:
-    text = run_text(examine.summarize_report(fixtures / "cuda" / name), width=80, color=False)
+def test_a_recorded_report_is_shown_with_what_is_true_of_it(name: str, reports: Path) -> None:
+    text = run_text(examine.summarize_report(reports / "cuda" / name), width=80, color=False)
     words = (*TRUTHS[name], "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT")
     assert [one for one in words if one not in " ".join(text.split())] == []
 
@@ -198,8 +198,8 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_a_sample_is_judged_as_an_engineer_would_by_numbers_that_are_known(name: str, fixtures: Path) -> None:
-    document = examine.summarize_report(sample(name, fixtures))
+def test_a_sample_is_judged_as_an_engineer_would_by_numbers_that_are_known(name: str) -> None:
+    document = examine.summarize_report(sample(name))
     of_run = {v.target: v.verdict for v in document.verdicts if v.scope.kind == "run"}
     assert " ".join(of_run[target] for target in TARGETS) == VERDICTS[name]
     assert {target for target, word in of_run.items() if word == "fail"} <= set(TARGETS)
@@ -210,8 +210,8 @@ def test_a_sample_is_judged_as_an_engineer_would_by_numbers_that_are_known(name:
     assert [words for words in WORDS[name] if words not in text] == []
 
 
-def test_the_conflicts_are_to_be_mended_before_the_bandwidth(fixtures: Path) -> None:
-    found = actions(examine.summarize_report(sample("transposeCoalesced", fixtures)))
+def test_the_conflicts_are_to_be_mended_before_the_bandwidth() -> None:
+    found = actions(examine.summarize_report(sample("transposeCoalesced")))
     assert [action.about.target for action in found if action.about] == ["bank-conflicts", "memory-bandwidth"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,7 @@ from profkit.core.types import MetalTrace, MetalWork, RunDocument
 from profkit.profiling.summarize import judge_document, summarize_report, targets_for
 from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
+from tests.conftest import ROOT
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import run_markdown, run_page, run_text
 
@@ -90,14 +90,14 @@ def test_a_report_says_what_its_trace_lacks_and_how_to_get_it() -> None:
     assert "xctrace record --instrument 'Metal GPU Counters'" in text
 
 
-def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
-    """Truths of the recording: active for 23.0 of 578 ms (4.0 %), 1,001 intervals of the process in 8.26 ms."""
-    document = summarize_report(fixtures / "xctrace" / "m1-metal-system-trace")
+def test_a_recorded_m1_is_told_as_it_was() -> None:
+    """Truths of the rows: active for 751 µs of 21.5 ms (3.5 %), the process in 100 intervals of 628 µs."""
+    document = summarize_report(ROOT / "tests" / "data" / "xctrace" / "m1")
     text = run_text(document, color=False, width=80)
-    assert re.search(r"Traced +578 ms", text)
-    assert re.search(r"The device, for all +23\.0 ms", text)
-    assert "(the whole device 4.0 % of 578 ms)" in " ".join(text.split())
-    assert "8.26 ms" in text
+    assert re.search(r"Traced +21\.5 ms", text)
+    assert re.search(r"The device, for all +751 µs", text)
+    assert "(the whole device 3.5 % of 21.5 ms)" in " ".join(text.split())
+    assert "takes 100.0 % of 628 µs in 100 encoders" in text
     words = {v.target: v.verdict for v in document.verdicts}
     assert words == {
         "gpu-busy": "fail",

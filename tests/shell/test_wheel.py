@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
-import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import profkit
 from tests.conftest import ROOT
+from tests.wheel import build_wheel, installs
 
-installs = pytest.mark.skipif(
-    os.environ.get("PROFKIT_INSTALL") != "1",
-    reason="PROFKIT_INSTALL=1 installs wheels with each extra: minutes, and a package index",
-)
 # What each extra is there for; `dev` and `docs` are for this repository.
 EXTRAS = {
     "torch": ("torch",),
@@ -49,17 +46,7 @@ def test_each_extra_is_tried_and_the_version_stands_once() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, since a build leaves a folder beside its sources."""
-    source = tmp_path_factory.mktemp("source")
-    for name in ("profkit", "setup"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source)
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, source], check=True
-    )
-    return next(folder.glob("profkit-*.whl"))
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def install(wheel: Path, folder: Path, extra: str = "") -> Path:
@@ -69,6 +56,26 @@ def install(wheel: Path, folder: Path, extra: str = "") -> Path:
     subprocess.run([*pip, "install", "-q", f"{wheel}[{extra}]" if extra else wheel], check=True)
     subprocess.run([*pip, "check"], check=True)
     return folder / "bin"
+
+
+APACHE_2 = (
+    "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"  # of the text that apache.org has
+)
+
+
+def test_the_licence_is_the_text_of_apache_2_and_named() -> None:
+    assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2
+    assert 'license = "Apache-2.0"\nlicense-files = ["LICENSE"]\n' in SETTINGS
+    assert "[LICENSE](LICENSE)" in (ROOT / "README.md").read_text()
+
+
+@installs
+def test_the_wheel_has_the_licence(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+        assert hashlib.sha256(archive.read(name)).hexdigest() == APACHE_2
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        assert b"\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n" in archive.read(metadata)
 
 
 @installs

@@ -381,8 +381,8 @@ def test_a_kernel_of_which_nothing_was_counted_says_of_each_target_that_it_was_n
         assert "collected" in spoken(told[metric].reason)
 
 
-def test_the_recorded_gemm_of_an_h200_reads_as_it_was_published(fixtures: Path):
-    report = read_ncu_rep(fixtures / "cuda" / "h200.gated_mlp.full.ncu-rep")
+def test_the_recorded_gemm_of_an_h200_reads_as_it_was_published(reports: Path):
+    report = read_ncu_rep(reports / "cuda" / "h200.gated_mlp.full.ncu-rep")
     told = {
         (str(r.scope.name).partition("_")[0], r.metric): r
         for r in derive(report.counters, formula_table("ncu"), "ncu")

@@ -27,7 +27,7 @@ def counter(report: Report, kernel: str, metric: str) -> Counter:
     return found
 
 
-# File, kernel, counter: how far the truth may lie beside it; truths of ../shared/fixtures/README.md, cuda/.
+# File, kernel, counter: how far the truth may lie beside it; truths of ../shared/reports/README.md, cuda/.
 # 73.7 % of DRAM in the run of the README; another launch of the same kernel lies a few points beside it.
 TRUTHS = f"""
 truths.full stream_copy dram__bytes_read.sum {4 * N} 1%
@@ -47,9 +47,9 @@ FULL silu_mul gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed 73.7 4
 
 
 @pytest.mark.parametrize("line", TRUTHS.strip().splitlines())
-def test_the_truth_of_a_kernel_is_in_its_counters(fixtures: Path, line: str) -> None:
+def test_the_truth_of_a_kernel_is_in_its_counters(reports: Path, line: str) -> None:
     file, kernel, metric, truth, around = line.split()
-    path = fixtures / "cuda" / FULL if file == "FULL" else DATA / "ncu" / f"{file}.ncu-rep"
+    path = reports / "cuda" / FULL if file == "FULL" else DATA / "ncu" / f"{file}.ncu-rep"
     told = counter(read_ncu_rep(path), kernel.replace("_transpose", " transpose"), metric)
     far = float(truth) / 100 if around == "1%" else float(around)
     assert told.state == "measured"
@@ -77,13 +77,13 @@ def test_kernels_counted_as_one_are_left_out_and_told(name: str, results: str) -
 
 
 @pytest.mark.parametrize("name", [FULL, MANY])
-def test_the_format_is_told_by_content(fixtures: Path, name: str) -> None:
-    found = recognise_format(fixtures / "cuda" / name)
+def test_the_format_is_told_by_content(reports: Path, name: str) -> None:
+    found = recognise_format(reports / "cuda" / name)
     assert (found.name, found.tool) == ("ncu-rep", "ncu")
 
 
-def test_sixty_launches_are_two_configurations_with_medians_and_summed_times(fixtures: Path) -> None:
-    path = fixtures / "cuda" / MANY
+def test_sixty_launches_are_two_configurations_with_medians_and_summed_times(reports: Path) -> None:
+    path = reports / "cuda" / MANY
     trace = read_ncu_rep(path).trace
     assert trace is not None
     assert [(t.kernel.name, t.kernel.id, t.launches, t.first) for t in trace.kernels] == [
@@ -99,8 +99,8 @@ def test_sixty_launches_are_two_configurations_with_medians_and_summed_times(fix
     assert (trace.span, trace.busy) == (None, None)
 
 
-def test_the_session_and_the_device_are_told(fixtures: Path) -> None:
-    report = read_ncu_rep(fixtures / "cuda" / MANY)
+def test_the_session_and_the_device_are_told(reports: Path) -> None:
+    report = read_ncu_rep(reports / "cuda" / MANY)
     assert report.version == "2025.3.1"
     assert report.facts["command"] == "python3 benchmark/gated_mlp.py --impl triton"
     said = {name: report.facts[name] for name in ("clocks", "cache control", "replay", "driver", "CUDA")}
@@ -118,8 +118,8 @@ def test_the_session_and_the_device_are_told(fixtures: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def report(fixtures: Path) -> Report:
-    return read_ncu_rep(fixtures / "cuda" / FULL)
+def report(reports: Path) -> Report:
+    return read_ncu_rep(reports / "cuda" / FULL)
 
 
 def test_the_costliest_instruction_of_a_triton_kernel_has_its_line(report: Report) -> None:
@@ -153,8 +153,8 @@ INSTALLED = (
 )
 
 
-def sample(name: str, fixtures: Path) -> Path:
-    folders = [fixtures / "cuda" / "samples", *(f for place in INSTALLED for f in Path("/").glob(place))]
+def sample(name: str) -> Path:
+    folders = [folder for place in INSTALLED for folder in Path("/").glob(place)]
     found = [path for folder in folders for path in folder.rglob(f"{name}.ncu-rep")]
     if not found:
         pytest.skip("no installation of Nsight Compute with its samples is here")

@@ -39,8 +39,8 @@ def test_every_case_of_a_sweep_is_a_region_with_what_was_launched_in_it() -> Non
     assert sum(one.kernels for one in cases.values()) == sum(timed.launches for timed in trace.kernels)
 
 
-def test_the_gated_mlp_has_its_two_configurations_and_its_region(fixtures: Path) -> None:
-    report = read_sqlite(fixtures / "cuda" / "h200.gated_mlp.nsys.sqlite")
+def test_the_gated_mlp_has_its_two_configurations_and_its_region(reports: Path) -> None:
+    report = read_sqlite(reports / "cuda" / "h200.gated_mlp.nsys.sqlite")
     trace = report.trace
     assert trace is not None
     gemm, silu = trace.kernels

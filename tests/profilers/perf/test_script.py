@@ -67,10 +67,8 @@ def row(profile: Profile, function: str) -> tuple[float, float | None]:
         ("script.py313-perf_jit-dwarf.txt", 255, 255 * 0.001003009),
     ],
 )
-def test_recorded_scripts_have_all_samples_and_all_time(
-    fixtures: Path, name: str, count: int, seconds: float
-):
-    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / name
+def test_recorded_scripts_have_all_samples_and_all_time(reports: Path, name: str, count: int, seconds: float):
+    path = reports / "perf" / "vm-without-pmu-perf6.1" / name
     text = path.read_text()
     assert text.count(" cpu-clock:") == count
     report = read_script(path)
@@ -95,8 +93,8 @@ def test_recorded_scripts_have_all_samples_and_all_time(
     assert +own == Counter(innermost)
 
 
-def test_python_frames_of_a_recorded_313_are_told_apart_and_add_up(fixtures: Path):
-    path = fixtures / "perf" / "vm-without-pmu-perf6.1" / "script.py313-perf_jit-dwarf.txt"
+def test_python_frames_of_a_recorded_313_are_told_apart_and_add_up(reports: Path):
+    path = reports / "perf" / "vm-without-pmu-perf6.1" / "script.py313-perf_jit-dwarf.txt"
     blocks = path.read_text().strip().split("\n\n")
     report = read_script(path)
     outer = [h for h in report.profiles[0].hotspots if h.function == "outer"]

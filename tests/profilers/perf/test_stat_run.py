@@ -228,8 +228,8 @@ def test_what_is_no_fault_is_not_explained_and_no_fix_runs_sudo_by_itself():
     assert "sudo" not in "".join(known.fix or "" for known in known_faults())
 
 
-def test_the_recorded_error_texts_are_explained(fixtures):
-    folder = fixtures / "perf/vm-without-pmu-perf6.1"
+def test_the_recorded_error_texts_are_explained(reports):
+    folder = reports / "perf/vm-without-pmu-perf6.1"
     refused = (folder / "error.paranoid2-nobody-a.txt").read_text()
     assert "does not let this user" in explain(refused, 255).reason
     blocks = (folder / "errors.txt").read_text().split("event syntax error")[1:]

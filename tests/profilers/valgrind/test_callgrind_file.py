@@ -44,16 +44,16 @@ def written(folder: Path, text: str) -> Path:
     ],
 )
 def test_counters_are_the_totals_line_whatever_the_summary_line_says(
-    fixtures: Path, name: str, totals: str
+    reports: Path, name: str, totals: str
 ) -> None:
-    report = read_callgrind(fixtures / "valgrind" / name)
+    report = read_callgrind(reports / "valgrind" / name)
     assert list(counters(report).values()) == [float(word) for word in totals.split()]
     assert report.warnings == ()
     assert report.version == "3.19.0"
 
 
-def test_the_hottest_function_of_a_matrix_product_is_its_kernel(fixtures: Path) -> None:
-    report = read_callgrind(fixtures / "valgrind" / "callgrind.numpy-sgemm256.roi.out")
+def test_the_hottest_function_of_a_matrix_product_is_its_kernel(reports: Path) -> None:
+    report = read_callgrind(reports / "valgrind" / "callgrind.numpy-sgemm256.roi.out")
     hottest = report.profiles[0].hotspots[0]
     assert hottest.function == "sgemm_kernel_HASWELL"
     assert hottest.own == 4203525

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON
 from profkit.core.types import Report
@@ -124,14 +121,6 @@ def test_only_samples_within_the_region_count():
 
 TESTS = Path(__file__).resolve().parents[2]
 EXTRACT = TESTS / "data" / "xctrace" / "m1"
-FIXTURES = Path(os.environ.get("PROFKIT_FIXTURES", TESTS.parent.parent / "shared" / "fixtures"))
-M1 = FIXTURES / "xctrace" / "m1-metal-system-trace"
-PLACES = [
-    EXTRACT,
-    pytest.param(
-        M1, marks=pytest.mark.skipif(not M1.is_dir(), reason="needs the recorded reports beside the project")
-    ),
-]
 
 
 def own_time(path: Path) -> Counter:
@@ -152,10 +141,9 @@ def own_time(path: Path) -> Counter:
     return found
 
 
-@pytest.mark.parametrize("folder", PLACES)
-def test_own_time_by_function_is_that_of_every_row(folder):
-    profile = next(p for p in read_exports(folder).profiles if p.title == "CPU time by function")
+def test_own_time_by_function_is_that_of_every_row():
+    profile = next(p for p in read_exports(EXTRACT).profiles if p.title == "CPU time by function")
     told: Counter = Counter()
     for spot in profile.hotspots:
         told[spot.function] += round(spot.own * 1e9)
-    assert +told == own_time(folder / "time-profile.xml")
+    assert +told == own_time(EXTRACT / "time-profile.xml")

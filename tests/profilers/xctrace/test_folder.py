@@ -146,8 +146,8 @@ def test_the_page_on_macs_exports_the_same_tables_by_hand_as_an_error_does() -> 
     assert tuple(shown.replace("\\\n", " ").split()) == XCTRACE_TABLES
 
 
-def test_the_table_of_contents_of_the_recorded_trace(fixtures: Path) -> None:
-    (run,) = read_toc(fixtures / "xctrace" / "m1-metal-system-trace" / "toc.xml")
+def test_the_table_of_contents_of_the_recorded_trace() -> None:
+    (run,) = read_toc(ROOT / "tests" / "data" / "xctrace" / "m1" / "toc.xml")
     assert run.number == 1
     assert run.has("metal-gpu-counter-intervals")
     assert not run.has("counters-profile")

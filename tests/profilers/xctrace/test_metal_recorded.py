@@ -17,11 +17,9 @@ EXTRACT = ROOT / "tests" / "data" / "xctrace" / "m1"
 TOC = "toc.xml"
 
 
-@pytest.fixture(params=["extract", "whole"])
-def folder(request):
-    if request.param == "extract":
-        return EXTRACT
-    return request.getfixturevalue("fixtures") / "xctrace" / "m1-metal-system-trace"
+@pytest.fixture
+def folder():
+    return EXTRACT
 
 
 @lru_cache(maxsize=8)

@@ -1,12 +1,8 @@
-"""What is found and what is not: practitioners' series, noise without a change, and series made to mislead."""
+"""What is found and what is not: series as in practice, noise without a change, and series made to mislead."""
 
 from __future__ import annotations
 
-import csv
-from itertools import groupby
 from math import inf, isfinite, nan
-from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pytest
@@ -14,50 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from profkit.regression.change_points import (
-    examine_series,
-)
+from profkit.regression.change_points import examine_series
+from tests.regression.practice import QUIET, REGRESSED, Practice
 
 
 def places(values: object) -> list[int]:
     return [change.index for change in examine_series(values).change_points]  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------- real series, judged by people
+# ---------------------------------------------------------------- series as in practice
 
 
-@pytest.fixture(scope="module")
-def practitioners(fixtures: Path) -> Path:
-    folder = fixtures / "regression" / "sap_hana_small_2021"
-    if not folder.is_dir():
-        pytest.skip(f"the practitioners' series are not here: {folder}")
-    return folder
+@pytest.mark.parametrize("series", REGRESSED, ids=repr)
+def test_a_regression_of_practice_is_found_where_it_is(series: Practice) -> None:
+    (found,) = places(series.values())
+    assert abs(found - (series.first_bad or 0)) <= 2
 
 
-def medians_by_build(path: Path) -> tuple[list[float], list[int]]:
-    """The median of each build's rows, and where its first row is."""
-    with path.open() as file:
-        rows = list(enumerate(csv.DictReader(file)))
-    builds = [list(rows) for _, rows in groupby(rows, key=lambda row: row[1]["GHC"])]
-    return [median(float(row["Measurement"]) for _, row in build) for build in builds], [
-        build[0][0] for build in builds
-    ]
-
-
-def test_all_regressions_of_practitioners_are_found_and_nothing_else_is(practitioners: Path) -> None:
-    with (practitioners / "metadata" / "dataset_details.csv").open() as file:
-        judged = {row["Dataset"]: row for row in csv.DictReader(file, delimiter=";")}
-    assert len(judged) == 25
-    for name, row in judged.items():
-        values, firsts = medians_by_build(practitioners / "data" / name)
-        found = places(values)
-        if row["Type"].strip().lower() != "regression":
-            assert found == [], name
-            continue
-        last_good = int(row["Change Point"])  # counts rows from 1 on
-        assert len(found) == 1, name
-        first_bad = next(k for k, first in enumerate(firsts) if first >= last_good)
-        assert abs(found[0] - first_bad) <= 5, name
+@pytest.mark.parametrize("series", QUIET, ids=repr)
+def test_nothing_is_found_where_only_single_builds_are_slow_or_all_differ(series: Practice) -> None:
+    assert places(series.values()) == []
 
 
 # ---------------------------------------------------------------- noise alone

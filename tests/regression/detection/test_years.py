@@ -1,20 +1,17 @@
-"""The decision on years whose changes are known, and on the practitioners' series night by night.
+"""The decision on years whose changes are known, and on series as in practice night by night.
 
 Small; the large table is `python -m tests.performance.simulated_year`.
 """
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 
-from profkit.core.statistics import median
 from profkit.regression.detection.rules import rule_for
 from tests.regression.detection.nights import every_night, series_of
 from tests.regression.detection.scoring import ALARMS, Score, by_nights
 from tests.regression.detection.years import NOISES, STORIES, make_year
+from tests.regression.practice import QUIET, REGRESSED, Practice
 
 RULE = rule_for("time.median")
 SEED = 900  # none of those on which parameters were chosen
@@ -46,25 +43,11 @@ def test_a_quiet_gaussian_year_has_no_alarm(sigma: float) -> None:
     assert [year.name for year in years if by_nights(year, RULE)] == []
 
 
-# ---------------------------------------------------------------- real series, judged by people
-
-FIRST_BAD = {"0002": 14, "0011": 93, "0012": 87, "0013": 113, "0016": 29}
+# ---------------------------------------------------------------- series as in practice
 
 
-def test_of_the_practitioners_series_the_five_regressions_are_confirmed_by_the_third_night(
-    fixtures: Path,
-) -> None:
-    folder = fixtures / "regression" / "sap_hana_small_2021" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"the practitioners' series are not here: {folder}")
-    files = sorted(folder.glob("*.csv"))
-    assert len(files) == 25
-    for path in files:
-        builds: dict[str, list[float]] = {}
-        with path.open() as file:
-            for row in csv.DictReader(file):
-                builds.setdefault(row["GHC"], []).append(float(row["Measurement"]))
-        series = series_of([median(values) for values in builds.values()])
-        alarms = [i for i, told in enumerate(every_night(series, RULE)) if told.code in ALARMS]
-        bad = FIRST_BAD.get(path.stem)
-        assert alarms == ([] if bad is None else [bad + 2]), path.stem
+@pytest.mark.parametrize("series", [*REGRESSED, *QUIET], ids=repr)
+def test_of_series_as_in_practice_the_regressions_are_confirmed_by_the_third_night(series: Practice) -> None:
+    nights = every_night(series_of(series.values()), RULE)
+    alarms = [i for i, told in enumerate(nights) if told.code in ALARMS]
+    assert alarms == ([] if series.first_bad is None else [series.first_bad + 2])

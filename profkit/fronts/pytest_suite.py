@@ -1,0 +1,197 @@
+"""`pytest --profkit`: where the time of a whole suite goes. `--profkit-test NAME`: one test under every instrument.
+
+Each process samples itself; with xdist all workers add to one file, of which the process that started them makes a run.
+`pytest_plugin.py` has the options.
+"""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from profkit.fronts import pytest_plugin
+
+if TYPE_CHECKING:
+    from profkit.analysis.stacks.python_code import PythonSample
+    from profkit.core.types import Frame, RunState
+    from profkit.fronts.recording import PartSampler
+
+FILE = "PROFKIT_PYTEST_FILE"  # variable: where workers add their samples
+SLOWEST = 10  # tests
+OWN, WAITS = "pytest itself", "waiting for other workers"
+# The function of pytest, and its file, that calls each part of a run: the outermost one decides.
+_PARTS = {
+    "pytest_pyfunc_call": ("_pytest/python.py", "tests"),
+    "runtest": ("_pytest/unittest.py", "tests"),
+    "call_fixture_func": ("_pytest/fixtures.py", "fixtures"),
+    "finish": ("_pytest/fixtures.py", "fixtures"),
+    "perform_collect": ("_pytest/main.py", "collection"),
+    "_rewrite_test": ("_pytest/assertion/rewrite.py", OWN),
+    "loop_once": ("xdist/dsession.py", WAITS),
+    "get": ("xdist/remote.py", WAITS),
+}
+
+
+def profile_test(config: pytest.Config, name: str) -> int:
+    """Let `profkit profile` run one test, and return its exit code."""
+    chosen = [name] if "::" in name or name.endswith(".py") else ["-k", name, *config.args]
+    alone = ["-n0"] if config.pluginmanager.hasplugin("xdist") else []
+    run = [sys.executable, "-m", "pytest", "-q", "-p", pytest_plugin.__name__, *alone, *chosen]
+    argv = [sys.executable, "-m", "profkit", "profile", "--name", name.rpartition("::")[2], "--", *run]
+    return subprocess.call(
+        argv, env={**os.environ, pytest_plugin.DEEP: "1"}, cwd=config.invocation_params.dir
+    )
+
+
+class EachTestIsARegion:
+    """Of a test that is profiled alone only itself counts."""
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Mark it."""
+        import profkit
+
+        with profkit.region(item.name):
+            yield
+
+
+class Suite:
+    """The samples of one process, and in the first one what they say."""
+
+    def __init__(self, root: Path) -> None:
+        from profkit.fronts.in_process import start
+        from profkit.fronts.recording import STACKS
+
+        self._root = root
+        self._seconds: dict[str, float] = {}  # of each test, with its fixtures
+        self._calls: dict[str, float] = {}  # without them
+        self._functions: dict[str, tuple[str, str]] = {}  # its file and its name
+        if FILE in os.environ:  # a worker
+            self._sampler = _worker_sampler(os.environ[FILE])
+            self._sampler.begin()
+            return
+        self._recording = start(f"pytest-{root.name}")
+        self._file = self._recording.folder / STACKS
+        os.environ[FILE] = str(self._file)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how long a test and its fixtures took."""
+        file, _, name = report.location
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        self._calls[report.nodeid] = (
+            report.duration if report.when == "call" else self._calls.get(report.nodeid, 0)
+        )
+        self._functions[report.nodeid] = str(self._root / file), name.partition("[")[0].rpartition(".")[2]
+
+    def abandon(self) -> None:
+        """Sample no more, and say nothing: the option was not meant for this."""
+        if not hasattr(self, "_sampler"):
+            self._recording.end()
+            del os.environ[FILE]
+
+    def pytest_unconfigure(self) -> None:
+        """End a worker's samples."""
+        if hasattr(self, "_sampler"):
+            self._sampler.finish()
+
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+        """Print where the time went."""
+        if hasattr(self, "_sampler"):
+            return
+        self._recording.end()  # before what reads it is loaded
+        del os.environ[FILE]
+        if not self._seconds:
+            return
+        terminalreporter.write_sep("=", "profkit")
+        try:
+            state: RunState = "interrupted" if exitstatus == pytest.ExitCode.INTERRUPTED else "complete"
+            terminalreporter.write(self._page(state, workers=config.pluginmanager.hasplugin("dsession")))
+        except Exception as fault:  # the tests' own result stands
+            terminalreporter.write_line(f"no result: {getattr(fault, 'message', None) or repr(fault)}")
+
+    def _page(self, state: RunState, *, workers: bool) -> str:
+        from dataclasses import replace
+
+        from profkit.fronts.in_process import stop
+
+        run = stop(self._recording, state)
+        if workers:  # this process waited: that is no split of the suite
+            run.document = replace(run.document, time_split=None)
+        page = io.StringIO()
+        run.show(page)
+        if not self._recording.reason:
+            page.write("\n".join(["", *self._lines(), f"Run: {run.save()}", ""]))
+        return page.getvalue()
+
+    def _lines(self) -> Iterator[str]:
+        """The parts of the run, and the slowest tests."""
+        from profkit.analysis.stacks.lines import LineTally
+        from profkit.core.formatting import format_percent, format_quantity
+        from profkit.profilers.stacks import read_samples
+
+        parts: dict[str, float] = {}
+        slow = sorted(self._seconds.items(), key=lambda item: -item[1])[:SLOWEST]
+        tallies = {self._functions[test]: LineTally() for test, _ in slow}
+        for sample in read_samples(self._file):
+            part = part_of(sample)
+            parts[part] = parts.get(part, 0.0) + sample.wall
+            for key in tallies.keys() & {_place(frame) for frame in sample.frames if frame is not None}:
+                tallies[key].add(sample, "main", "")
+        parts.pop(WAITS, None)
+        whole = sum(parts.values()) or 1.0
+        shares = [
+            f"{part} {format_percent(100 * parts[part] / whole)} %"
+            for part in sorted(parts, key=parts.__getitem__, reverse=True)
+        ]
+        yield f"{format_quantity(whole, 's')} of pytest's processes: {', '.join(shares)}"
+        yield "Slowest tests, with their fixtures"
+        for test, seconds in slow:
+            yield f"  {format_quantity(seconds, 's'):>7}  {test}"
+            fixtures = seconds - self._calls[test]
+            if fixtures > seconds / 2:
+                yield f"{'':11}{format_quantity(fixtures, 's')} of it in its fixtures"
+                continue
+            tally = tallies[self._functions[test]]
+            for line in tally.sampled({}, 0.0, 0).lines[:1]:
+                text = linecache.getline(line.file or "", line.line or 0).strip()
+                place = f"{os.path.relpath(line.file or '', self._root)}:{line.line}"
+                yield f"{'':11}{format_percent(100 * line.main_wall / tally.wall)} % at {place}  {text}"
+
+
+def _worker_sampler(file: str) -> PartSampler:
+    from profkit.fronts.recording import PartSampler
+
+    class WorkerSampler(PartSampler):
+        """Without the text that xdist starts a worker with: it is no line of the suite."""
+
+        def _add_function(self, code: CodeType) -> Any:
+            function = super()._add_function(code)
+            function.hidden = function.hidden or code.co_filename == "<string>"
+            return function
+
+    return WorkerSampler(file)
+
+
+def part_of(sample: PythonSample) -> str:
+    """What of a run the stack of a main thread belongs to."""
+    known = [
+        _PARTS[name][1]
+        for file, name in map(_place, filter(None, sample.frames))
+        if name in _PARTS and file.endswith(_PARTS[name][0])
+    ]
+    if None in sample.frames and OWN not in known:
+        return "imports"
+    return OWN if OWN in known or not known else known[0]
+
+
+def _place(frame: Frame) -> tuple[str, str]:
+    return (frame.file or "").replace(os.sep, "/"), frame.function.rpartition(".")[2]
