@@ -204,21 +204,9 @@ _VARIABLE = re.compile(
 )
 # What each name of a secret has in it
 _IN_NAMES = (
-    "pass",
-    "token",
-    "secret",
-    "key",
-    "pw",
-    "cred",
-    "auth",
-    "bearer",
-    "jwt",
-    "otp",
-    "pin",
-    "phrase",
-    "mnemonic",
-)
-_IN_NAMES += ("cookie", "hmac", "signature", "session", "login", "code", "sas", "private-lines")
+    "pass", "token", "secret", "key", "pw", "cred", "auth", "bearer", "jwt", "otp", "pin", "phrase", "mnemonic",
+    "cookie", "hmac", "signature", "session", "login", "code", "sas", "private-lines",
+)  # fmt: skip
 LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
 
 
