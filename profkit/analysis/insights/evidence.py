@@ -154,10 +154,22 @@ def kernels_at(run: RunEvidence, place: Place) -> list[KernelTime]:
 
 
 def text_at(run: RunEvidence, place: Place) -> str:
-    """The source of a line, where it was sampled."""
+    """Return the source of a line where it was sampled; empty where it holds several statements.
+
+    Which of `loss.backward(); opt.step()` takes the time its text does not tell.
+    """
     lines = (line for sampled in run.document.sampled for line in sampled.lines if line.code is not None)
     texts = (one.code.text for one in lines if one.code and (one.file, one.line) == (place.file, place.line))
-    return next(texts, "")
+    text = next(texts, "")
+    return "" if _holds_several_statements(text) else text
+
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+
+
+def _holds_several_statements(text: str) -> bool:
+    """Whether a semicolon stands between statements, and not in a string or a comment."""
+    return ";" in _QUOTED.sub("", text).partition("#")[0].strip().rstrip(";")
 
 
 def main_operation(time: KernelTime) -> str | None:

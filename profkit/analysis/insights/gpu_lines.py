@@ -22,7 +22,7 @@ from profkit.analysis.insights.evidence import (
     unit_utilization,
     words,
 )
-from profkit.analysis.kernel_names.owner import owner_title
+from profkit.analysis.kernel_names.owner import OWN_CODE, owner_title
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.analysis.timeline.products import product_share
@@ -460,7 +460,9 @@ def is_elementwise(kernel: KernelTime) -> bool:
 
 
 def _does_what_it_can(kernel: KernelEvidence) -> bool:
-    """Whether a kernel that nobody here can change is near the limit of what it uses most."""
+    """Whether a kernel that nobody here can change is near the limit of what it uses most, or may be: not counted."""
+    if kernel.owner not in (*OWN_CODE, "xla") and kernel.busiest is None:
+        return True
     time = kernel.row.time
     reached = product_share(time, kernel.gpu) if time is not None else None
     near = max(kernel.busiest or 0.0, 100 * (reached or 0.0))

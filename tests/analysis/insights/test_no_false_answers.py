@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.evidence import evidence_of, text_at
 from profkit.analysis.kernel_names.owner import is_tuning_kernel, tuning_kernels
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends.cuda.kernels import choose_kernels
@@ -24,6 +25,7 @@ from profkit.core.types import (
     LineCode,
     LineSamples,
     PassResult,
+    Place,
     RunDocument,
     SampledTime,
 )
@@ -222,6 +224,15 @@ def test_of_a_librarys_kernel_near_its_limit_nothing_is_said(busy: float, said: 
     assert kernel_rows(judged)[0].value("tensor.utilization") == busy
 
 
+def test_of_a_librarys_kernel_whose_limit_nobody_counted_nothing_is_said() -> None:
+    whole = gpu_documents.run()
+    line = replace(gpu_documents.trace().kernels[0], file="train.py", line=9, function="step")
+    traced = replace(gpu_documents.trace(), kernels=(line,), starved=0.0)
+    uncounted = tuple(one for one in whole.readings if one.scope.kind != "kernel")
+    judged = judge_document(replace(whole, readings=uncounted, trace=traced), targets_for("cuda"))
+    assert "hot-spot" not in {one.rule for one in judged.insights}
+
+
 # ---------------------------------------------------------------- what the host does for a batch
 
 
@@ -331,3 +342,20 @@ def test_attention_is_written_out_only_where_the_librarys_own_did_not_run(
     traced = GpuTrace("nsys", tuple(kernels), span=1.0, busy=0.9, launches=100 * len(kernels))
     document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=(seen,)),))
     assert ("written-out-attention" in {one.rule for one in find_insights(document)}) is said
+
+
+@pytest.mark.parametrize(
+    ("text", "optimizer"),
+    [
+        ("opt.step()", True),
+        ("opt.step()  # one; two", True),
+        ("opt.step(closure=run(';'))", True),
+        ("opt.zero_grad(); net(x).loss.backward(); opt.step()", False),
+    ],
+)
+def test_what_a_line_of_several_statements_waits_for_is_not_concluded_from_its_text(
+    text: str, optimizer: bool
+) -> None:
+    seen = LineSamples("step", "/app/train.py", 3, 0.5, 0.5, code=LineCode(text))
+    run = evidence_of(gpu_documents.report(sampled=(SampledTime(1.0, 1.0, lines=(seen,)),)))
+    assert ("opt.step" in text_at(run, Place(file="/app/train.py", line=3))) is optimizer
