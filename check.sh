@@ -38,6 +38,7 @@ step() {
 # One worker more than cores: many tests wait for a process. What measures real time runs afterwards, a core for each
 # and two at most.
 cores=$(getconf _NPROCESSORS_ONLN)
+export PROFKIT_SKIPPED=$beside/skipped
 step tests python -m pytest -n "$((cores + 1))" --dist worksteal -m "not timed" "$@"
 step "timed tests" python -m pytest -n "$((cores < 2 ? cores : 2))" --dist worksteal -m timed "$@"
 
@@ -47,6 +48,14 @@ for name in lint format types; do
     cat "$beside/$name"
     [ ! -e "$beside/$name.failed" ] || failed+=("$name")
 done
+
+# What the tests above did not try, and what it takes to have it tried: last, so that nobody misses it.
+if [ -s "$PROFKIT_SKIPPED" ]; then
+    printf '\n'
+    awk -F '\t' '{ count[$2] += $1 }
+        END { for (why in count) print count[why], (count[why] == 1 ? "test" : "tests"), "skipped:", why }' \
+        "$PROFKIT_SKIPPED" | sort -rn
+fi
 
 if [ ${#failed[@]} -gt 0 ]; then
     printf '\nfailed: %s\n' "${failed[*]}"

@@ -24,7 +24,8 @@ def choose(request: Request, implementations: tuple[str, ...]) -> tuple[Engine, 
     torch = _import_torch()
     if isinstance(torch, str):
         if request.impl == "auto" and "numpy" in implementations and request.backend in ("auto", "cpu"):
-            return _numpy(request), "numpy", [f"{torch}, so NumPy computes this"]
+            remark = f"{torch}, so NumPy computes this (with torch: PROFKIT_TORCH=1 ./setup.sh)"
+            return _numpy(request), "numpy", [remark]
         instead = "; or try --backend cpu --impl numpy" if "numpy" in implementations else ""
         raise Refusal(MACHINE, f"{torch}: {install('torch')}{instead}")
     impl = "torch" if request.impl == "auto" else request.impl

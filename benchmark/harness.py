@@ -15,7 +15,7 @@ from benchmark.arguments import Request, parse
 from benchmark.check import compare
 from benchmark.choice import choose
 from benchmark.engines import Engine
-from benchmark.measure import measure, need_profkit, profiled
+from benchmark.measure import keep, measure, need_profkit, profiled
 from benchmark.refusal import MACHINE, USAGE, Refusal
 from benchmark.workload import DTYPES, Workload
 
@@ -49,6 +49,7 @@ def _run(kind: type[Workload], request: Request) -> None:
         remarks.append("--warmup and --iters are for runs by hand: the pass decides")
     for remark in remarks:
         print(f"  {remark}")
+        keep(remark)  # under profkit this output is in a log, which nobody has to read
     try:
         with engine.computing():
             inputs = workload.inputs(engine.draw)

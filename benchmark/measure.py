@@ -22,6 +22,15 @@ def profiled() -> bool:
     return "PROFKIT_DIRECTIVE" in os.environ or "profkit_pass_host" in sys.modules
 
 
+def keep(remark: str) -> None:
+    """Put a remark into the notes of the run that profkit makes of this process; without one it does nothing."""
+    if "PROFKIT_DIRECTIVE" in os.environ:
+        from profkit.core.types import Fact
+        from profkit.runtime.region.active import session
+
+        session.remark(Fact.message(remark))
+
+
 def need_profkit() -> None:
     """Raise Refusal, with the line that installs it, where profkit cannot be imported."""
     try:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +31,22 @@ def why_not() -> str | None:
         import playwright.sync_api  # noqa: F401
     except ImportError:
         return "playwright is not installed (./setup.sh --dev)"
-    return None if executable() is not None else f"no browser is here: none of {', '.join(NAMES)}"
+    if executable() is None:
+        return f"no browser is here: none of {', '.join(NAMES)}"
+    driver = subprocess.run(
+        [sys.executable, "-m", "playwright", "--version"], capture_output=True, text=True, check=False
+    )
+    return (
+        None
+        if driver.returncode == 0
+        else f"the browser's driver does not start: {_last_line(driver.stderr)}"
+    )
+
+
+def _last_line(text: str) -> str:
+    """Without the folder of a program: `node: error while loading shared libraries: libatomic.so.1`."""
+    lines = text.strip().splitlines() or ["it said nothing"]
+    return re.sub(r"^\S*/", "", lines[-1])
 
 
 @contextlib.contextmanager

@@ -270,12 +270,13 @@ def run_timing(
         artifacts=artifacts,
         log=f"logs/{plan.steps[0].name}.log",
     )
+    records, remarks = _readable_records(settings.folder)
     return TimingRecord(
         result,
         runs.timings,
         sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
         tuple(outcomes),
-        (*_readable_records(settings.folder)[1], *runs.endless),
+        tuple(dict.fromkeys((*remarks, *(note for one in records for note in one.notes), *runs.endless))),
         tuple(runs.disturbances),
     )
 

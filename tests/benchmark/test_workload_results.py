@@ -9,6 +9,10 @@ import pytest
 from workload_cases import KINDS, ODD, case_id
 
 from benchmark import harness
+from profkit.core.run_folder import read_run
+from profkit.reporting.facts import fact_text
+from tests.cli_runner import profkit
+from tests.conftest import ROOT
 
 FEW = ["--warmup", "1", "--iters", "2"]
 
@@ -74,3 +78,17 @@ def test_without_torch_numpy_computes_and_the_output_says_so(monkeypatch, capsys
     said = capsys.readouterr().out
     assert said.startswith("rms_norm (numpy): NumPy ")
     assert "torch is not installed, so NumPy computes this" in said
+
+
+def test_that_numpy_stood_in_for_torch_is_on_the_screen_of_profile_and_in_the_notes_of_the_run(tmp_path):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    argv = ("profile", "--backend", "cpu", "--passes", "timing,cprofile", "--depth", "quick", "--")
+    command = (sys.executable, ROOT / "benchmark" / "rms_norm.py", "-b", "1", "--backend", "cpu")
+    said = profkit(*argv, *command, cwd=tmp_path, env={"PYTHONPATH": str(hidden)}, process=True)
+    assert said.code in (0, 1), said.err  # 1: it may miss a target
+    sentence = "torch is not installed, so NumPy computes this (with torch: PROFKIT_TORCH=1 ./setup.sh)"
+    assert " ".join(said.out.split()).count(sentence) == 1
+    document = read_run(next(tmp_path.glob("reports/*")))
+    assert [fact_text(note) for note in document.notes].count(sentence) == 1

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
+import torch
+
 from profkit.core.types import TestResult
 from profkit.evaluation import CorrectnessTestResult, FeedbackInfo, LLMBackend, PerformanceTestResult
 from profkit.evaluation.records import correctness_record, performance_record
 from tests.evaluation_documents import a_test, failed, passed
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 CODE = "import torch\n\n\ndef relu_kernel_impl(x):\n    return x.clamp(max=0)\n"

@@ -66,7 +66,7 @@ def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: b
         ("import torch\n\ndef relu_kernel_impl(x:\n    return x\n", "relu_attempt_1.py, line 3"),
         ("relu_kernel_impl\ndef relu(x): pass\n", "does not define `relu_kernel_impl`; it defines `relu`"),
         ("relu_kernel_impl\n" + "(" * 500 + "\n", "relu_attempt_1.py, line 2"),
-        ("relu_kernel_impl = 1\0\n", "relu_attempt_1.py: source code"),  # which has no line
+        ("relu_kernel_impl = 1\0\n", "null bytes"),  # which has no line; in 3.11.4 it became a SyntaxError
         (
             "relu_kernel_impl = " + "-" * 90_000 + "1\n",
             "relu_attempt_1.py is no Python: it is nested too deeply",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.source import make_source_request
 from tests.cli_runner import Said, profkit
@@ -116,6 +118,7 @@ FEEDBACK = (
 )
 
 
+@pytest.mark.torch
 def test_each_kind_of_answer_has_its_status_and_its_feedback_and_the_loop_goes_on(tmp_path: Path) -> None:
     """One whole script: it takes long, so that all that it shows is asked here."""
     with ModelServer(SCRIPT) as server:
@@ -176,6 +179,7 @@ def check_folder(done: Generated) -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.torch
 def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_path: Path) -> None:
     def script(request: Request) -> str:
         name = re.search(r"`(\w+)_kernel_impl`", request.text)
@@ -198,6 +202,7 @@ def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_p
     )
 
 
+@pytest.mark.torch
 def test_an_agent_is_asked_by_files_and_its_last_attempt_has_no_profile(tmp_path: Path) -> None:
     agent = tmp_path / "my agent.py"
     agent.write_text(

@@ -280,9 +280,13 @@ class RegionSession:
         self._benchmarks.append(BenchmarkTimes(name, samples, flops, bytes_))
         self.save()
 
+    def remark(self, fact: Fact) -> None:
+        """Keep a fact for the record, and say nothing."""
+        self._notes.append(fact)
+
     def note(self, fact: Fact) -> None:
         """Keep a fact for the record and say one on stderr, by its code: the sentences are not loaded here."""
-        self._notes.append(fact)
+        self.remark(fact)
         self._complain(": ".join((fact.code.replace("-", " "), *fact.names.values())))
 
     def _complain(self, text: str) -> None:

@@ -143,6 +143,7 @@ raise RuntimeError("CUDA out of memory. Tried to allocate 1.00 GiB")
 """
 
 
+@pytest.mark.torch
 def test_a_workload_that_is_out_of_memory_runs_once_more_and_the_lines_that_hold_it_are_said(
     machine: Machine,
 ) -> None:

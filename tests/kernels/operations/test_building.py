@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from profkit.kernels.operations.cuda import compiler as cuda_compiler
 from profkit.kernels.operations.cuda import launch
 from profkit.kernels.operations.cuda.compiler import (

@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+pytest.importorskip("torch")
+
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.kernels.operations.definitions import FactError

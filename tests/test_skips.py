@@ -1,0 +1,120 @@
+"""What is not tried is counted and said: by pytest at its end, and by check.sh in its last lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import browser
+from tests.conftest import ROOT
+from tests.skips import reason_of
+
+SUITE = {
+    "conftest.py": "from tests.skips import pytest_terminal_summary as pytest_terminal_summary\n",
+    "test_whole.py": """
+import pytest
+
+pytest.importorskip("no_such_package")
+
+def test_one(): ...
+def test_two(): ...
+@pytest.mark.timed
+def test_timed(): ...
+def helper(): ...
+""",
+    "test_some.py": """
+import pytest
+
+@pytest.mark.parametrize("n", range(3))
+def test_marked(n): pytest.skip("no_such_package is not installed")
+@pytest.mark.skipif(True, reason="needs a GPU")
+def test_gpu(): ...
+@pytest.mark.xfail(reason="known")
+def test_expected(): assert False
+def test_runs(): ...
+""",
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    for name, text in SUITE.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run_suite(folder: Path, *words: str, **variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PROFKIT_SKIPPED"}
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    environment |= {"PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_each_reason_is_a_line_with_its_tests_also_those_of_files_skipped_whole(
+    suite: Path, workers: tuple[str, ...]
+) -> None:
+    said = run_suite(suite, "-m", "not timed", *workers)
+    assert re.findall(r"^\d+ tests? skipped: .*", said, re.MULTILINE) == [
+        "5 tests skipped: no_such_package is not installed",
+        "1 test skipped: needs a GPU",
+    ]
+    said = run_suite(suite, "-m", "timed", *workers)
+    assert re.findall(r"^\d+ tests? skipped: .*", said, re.MULTILINE) == [
+        "1 test skipped: no_such_package is not installed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Skipped: torch is not installed", "torch is not installed (PROFKIT_TORCH=1 ./setup.sh)"),
+        (
+            "Skipped: could not import 'torch': No module named 'torch'",
+            "torch is not installed (PROFKIT_TORCH=1 ./setup.sh)",
+        ),
+        ("Skipped: needs a CUDA device\nand more", "needs a CUDA device"),
+    ],
+)
+def test_a_package_has_one_reason_with_what_brings_it(reason: str, said: str) -> None:
+    assert reason_of(reason) == said
+
+
+def test_check_ends_with_the_sums_of_its_steps(suite: Path) -> None:
+    """check.sh itself, with a set-up that makes nothing and this Python."""
+    (suite / "tests").mkdir()
+    for name in SUITE:
+        shutil.move(suite / name, suite / "tests" / name)
+    shutil.copy(ROOT / "check.sh", suite)
+    (suite / "setup.sh").write_text("#!/bin/sh\n")
+    (suite / "setup.sh").chmod(0o755)
+    (suite / "pytest.ini").write_text("[pytest]\ntestpaths = tests\nmarkers = timed: real time\n")
+    # Not in the way of the imported package `tests`: only the files of this folder are collected.
+    (suite / "tests" / "conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n" + SUITE["conftest.py"]
+    )
+    done = subprocess.run([suite / "check.sh"], cwd=suite, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-4:-2] == [
+        "6 tests skipped: no_such_package is not installed",
+        "1 test skipped: needs a GPU",
+    ], done.stdout + done.stderr
+
+
+def test_a_browser_whose_driver_does_not_start_is_a_reason_and_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    text = "/a/driver/node: error while loading shared libraries: libatomic.so.1: cannot open"
+    (tmp_path / "python").write_text(f"#!/bin/sh\necho '{text}' >&2\nexit 127\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setenv("PROFKIT_BROWSER", "sh")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert browser.why_not() == (
+        "the browser's driver does not start: node: error while loading shared libraries: libatomic.so.1: cannot open"
+    )
