@@ -48,7 +48,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     from profkit.fronts.pytest_suite import profile_test
 
-    return profile_test(config, name)
+    return profile_test(config, name, __name__, DEEP)
 
 
 def _of_nobody(parser: pytest.Parser, words: Sequence[str]) -> set[str]:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from profkit.fronts import pytest_plugin
-
 if TYPE_CHECKING:
     from profkit.analysis.stacks.python_code import PythonSample
     from profkit.core.types import Frame, RunState
@@ -41,15 +39,13 @@ _PARTS = {
 }
 
 
-def profile_test(config: pytest.Config, name: str) -> int:
-    """Let `profkit profile` run one test, and return its exit code."""
+def profile_test(config: pytest.Config, name: str, plugin: str, variable: str) -> int:
+    """Let `profkit profile` run one test, with `plugin` and with `variable` set; return its exit code."""
     chosen = [name] if "::" in name or name.endswith(".py") else ["-k", name, *config.args]
     alone = ["-n0"] if config.pluginmanager.hasplugin("xdist") else []
-    run = [sys.executable, "-m", "pytest", "-q", "-p", pytest_plugin.__name__, *alone, *chosen]
+    run = [sys.executable, "-m", "pytest", "-q", "-p", plugin, *alone, *chosen]
     argv = [sys.executable, "-m", "profkit", "profile", "--name", name.rpartition("::")[2], "--", *run]
-    return subprocess.call(
-        argv, env={**os.environ, pytest_plugin.DEEP: "1"}, cwd=config.invocation_params.dir
-    )
+    return subprocess.call(argv, env={**os.environ, variable: "1"}, cwd=config.invocation_params.dir)
 
 
 class EachTestIsARegion:
