@@ -49,7 +49,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     Two runs of one name in one second get -2, -3 behind theirs: mkdir decides, so they never share a folder.
     Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
     """
-    stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
+    stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{clean_name(backend)}"
     made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     with writing(base, ELSEWHERE.format(base)):
         try:

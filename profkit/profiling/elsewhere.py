@@ -29,7 +29,6 @@ from profkit.core.files.safe_folder import (
     arriving,
     chown_to_sudo_user,
     replace_into,
-    without_links,
 )
 from profkit.core.run_folder import FILE_NAME, clean_name, create_run_folder, read_run, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -148,7 +147,7 @@ def _keep(
         write_run(folder, document)
         if options.targets is not None:
             document = judge_document(document, targets_for(document.backend, options.targets, document.name))
-        folder = Path(short_path(without_links(folder)))
+        folder = Path(short_path(folder.absolute()))
         if (why := write_reports(document, folder)) is not None:
             progress.note(why)
         chown_to_sudo_user(folder)
