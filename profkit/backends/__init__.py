@@ -42,7 +42,7 @@ from profkit.profilers.registry import PROFILERS
 from profkit.runtime.passes.secrets import hide_values
 
 if TYPE_CHECKING:
-    from profkit.backends.passes import BackendRun
+    from profkit.backends.passes import BackendRun, Pass
 
 _T = TypeVar("_T")
 
@@ -178,6 +178,12 @@ class Backend(Protocol):
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """The backend at work on one run."""
+
+    def pass_kinds(self) -> tuple[type[Pass], ...]:
+        """The passes that a run may have: what they leave is all that comes back from another machine."""
+        from profkit.backends.passes import PYTHON_PASSES
+
+        return PYTHON_PASSES
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """What the doctor looks at, beside what every backend needs."""

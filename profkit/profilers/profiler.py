@@ -80,12 +80,13 @@ class Recorder:
     path and returns remarks; None where the step writes it there itself. `check_target` raises UsageError for a path
     that must not be replaced; None where a report is a file. `picks_kernel`: it can count one kernel alone.
     `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU, which nobody else should
-    use meanwhile.
+    use meanwhile. `report_names`: the files of a report of this name, where it may be a folder; `FileNames` says how.
     """
 
     step: Callable[[RecordRequest], Step]
     collect: Callable[[RecordRequest], tuple[str, ...]] | None = None
     check_target: Callable[[Path], None] | None = None
+    report_names: Callable[[str], tuple[str, ...]] | None = None
     picks_kernel: bool = False
     follows_region: bool = True
     uses_gpu: bool = False

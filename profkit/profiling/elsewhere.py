@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from profkit.backends import backend_names
+from profkit.backends.artifacts import run_files
 from profkit.core.codec import from_plain_data, is_finite_number
 from profkit.core.errors import (
     Interrupted,
@@ -24,6 +27,7 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
+from profkit.core.files.names import ARCHIVE, FileNames
 from profkit.core.files.safe_folder import (
     TemporaryFolder,
     arriving,
@@ -35,16 +39,16 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Json, RunDocument, Workload
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import (
-    RUN_PARTS,
     ReceivedFiles,
     Sending,
     Tree,
+    left_out_line,
     refused_with,
     workload_tree,
 )
 from profkit.execution.places.kinds import ExecutionPlace
 from profkit.profiling.profile import ProfileOptions, check_options, profile_workload, write_reports
-from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
+from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report, report_files
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name, read_revision
 
@@ -79,22 +83,27 @@ def record_elsewhere(
     options: RecordOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> Path:
     """As `record_report`."""
-    check_target(options.report, options.force, find_recorder(options.tool))
     errand = _errand_of("record", options, sending)
+    sent, target = clean_name(options.report.name), options.report
+    if errand.names.is_document(sent):  # of a folder that only its tool knows nobody can tell what is in it
+        sent, target = sent + ARCHIVE, target.with_name(target.name + ARCHIVE)
+    check_target(target, options.force, find_recorder(options.tool))
 
     def bring(place: ExecutionPlace) -> Path:
         with arriving(options.report.absolute().parent) as arrived:
-            found = arrived / clean_name(options.report.name)
+            found = arrived / sent
             try:
                 do_errand(errand, place, progress, arrived)
             except (WorkloadError, Interrupted):  # what the tool had finished all the same
                 if found.exists():
-                    replace_into(found, options.report)
+                    replace_into(found, target)
                 raise
             if not found.exists():
                 raise MachineError(f"{place.title} left no report")
-            replace_into(found, options.report)
-            return options.report
+            replace_into(found, target)
+            if target != options.report:
+                progress.note(f"{target.name} holds the document: tar -xf {shlex.quote(str(target))}")
+            return target
 
     with raise_on_signals():
         return try_places(places, bring, lambda: record_report(options, progress), progress)
@@ -125,8 +134,12 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
     work = workload_tree(options.command, sending.paths)
     name = clean_name(getattr(options, "name", None) or default_name(options.command))
-    parts = (data["report"],) if isinstance(options, RecordOptions) else RUN_PARTS
-    return Errand(function, plain, work, name, sending, parts)
+    names = (
+        run_files()
+        if isinstance(options, ProfileOptions)
+        else report_files(options.tool, str(data["report"]))
+    )
+    return Errand(function, plain, work, name, sending, names)
 
 
 def _keep(
@@ -138,6 +151,11 @@ def _keep(
     except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
         said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
         raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
+    if document.backend not in backend_names():
+        raise UnreadableReport(
+            f"what {place.title} sent back is no run: its backend is {document.backend[:40]!r}, which there is not"
+        )
+    document = _with_archives(document, arrived)
     here = Workload(options.command, document.name, str(Path.cwd()))
     with defer_interrupts():
         document = replace(document, revision=read_revision(here), place=place.title)
@@ -154,9 +172,20 @@ def _keep(
     return document, folder
 
 
+def _with_archives(document: RunDocument, arrived: Path) -> RunDocument:
+    """The document with each folder that came as an archive called so."""
+
+    def called(name: str) -> str:
+        return name + ARCHIVE if (arrived / (name + ARCHIVE)).is_file() else name
+
+    passes = (replace(one, artifacts=tuple(map(called, one.artifacts))) for one in document.passes)
+    return replace(document, passes=tuple(passes))
+
+
 # ------------------------------------------------------------ one piece of work at a place
 
 _T = TypeVar("_T")
+NOTHING = FileNames(())
 _CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
 _LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
 _ROOM = 1000  # characters of a line of progress
@@ -171,7 +200,7 @@ class Errand:
     work: Tree | None
     name: str
     sending: Sending
-    parts: Collection[str] = ()  # the names that what comes back may have
+    names: FileNames = NOTHING  # of the files that may come back
 
 
 def try_places(
@@ -201,7 +230,7 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
         ends.callback(connection.close)
         files = None
         if arrived is not None:
-            files = ReceivedFiles(arrived, errand.parts, place.title)
+            files = ReceivedFiles(arrived, errand.names, place.title)
             ends.callback(files.close)
         progress.begin("connect", place.title)
         connection.open(progress)
@@ -217,14 +246,11 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
         )
         try:
             value = _listen(connection, files, progress)
-        except (PlaceLost, UnreadableReport):
-            raise
-        except ProfkitError:
-            if files is not None:
-                files.finish()
-            raise
+        finally:
+            if files is not None and files.refused:
+                progress.note(left_out_line(files.refused, f"no pass leaves what {place.title} calls so"))
         if files is not None:
-            files.finish()
+            files.close()  # where its end cannot be written the result is not whole
         return value
 
 
