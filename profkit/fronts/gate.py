@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,7 +108,7 @@ def write_gate(plan: GatePlan, *, force: bool) -> None:
             raise UsageError(f"{name} is there already, with other content", "profkit gate --init --force")
     for name, text in plan.files.items():
         path = plan.root / name
-        with writing(path, f"ls -ld {path.parent}"):
+        with writing(path, f"ls -ld {shlex.quote(str(path.parent))}"):
             make_parents(path.parent)
             write_whole(path, (text,))
 

@@ -66,14 +66,21 @@ def profile_elsewhere(
         begun = datetime.now()
         with arriving(options.output) as arrived:
             try:
-                do_errand(errand, place, progress, arrived)
+                _, cancelled = do_errand(errand, place, progress, arrived)
             except (PlaceLost, PlaceUnreachable, UnreadableReport):  # nothing of what is refused is used
                 raise
             except ProfkitError as fault:
                 if (arrived / FILE_NAME).is_file():
                     fault.run = _keep(arrived, options, place, begun, progress)[1]
                 raise
-            return _keep(arrived, options, place, begun, progress)
+            document, folder = _keep(arrived, options, place, begun, progress)
+            if document.state == "interrupted" and not cancelled:
+                ended = MachineError(
+                    f"somebody ended the run at {place.title}, not here; what was finished is kept"
+                )
+                ended.run = folder
+                raise ended
+            return document, folder
 
     with raise_on_signals():
         return try_places(places, bring, lambda: profile_workload(options, progress), progress)
@@ -114,9 +121,9 @@ def diagnose_elsewhere(
 ) -> tuple[Check, ...]:
     """As `diagnose`, at the only place. Raises UsageError where there are several."""
     if len(places) != 1:
-        raise UsageError("doctor looks at one place at a time", f"--on {places[0].title}")
+        raise UsageError("doctor looks at one place at a time", f"--on {shlex.quote(places[0].title)}")
     errand = Errand("doctor", backend, None, "doctor", sending)
-    checks = do_errand(errand, places[0], progress, None)
+    checks, _ = do_errand(errand, places[0], progress, None)
     with refused_with(places[0].title):
         return from_plain_data(tuple[Check, ...], checks, "the list of checks")
 
@@ -223,8 +230,13 @@ def try_places(
     raise UsageError("--on names no place", "--on ssh:HOST")
 
 
-def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
-    """Carry out the errand; files that come back go into `arrived`, those of a fault, too. The result."""
+def do_errand(
+    errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None
+) -> tuple[Json, bool]:
+    """Carry out the errand; files that come back go into `arrived`, those of a fault, too.
+
+    The result, and whether a Ctrl-C here cut it short.
+    """
     with TemporaryFolder("place") as folder, contextlib.ExitStack() as ends:
         connection = Connection(place, Path(folder, "log"), errand.sending.python)
         ends.callback(connection.close)
@@ -251,7 +263,7 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
                 progress.note(left_out_line(files.refused, f"no pass leaves what {place.title} calls so"))
         if files is not None:
             files.close()  # where its end cannot be written the result is not whole
-        return value
+        return value, connection.cancelled
 
 
 def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progress) -> Json:

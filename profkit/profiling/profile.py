@@ -23,7 +23,7 @@ from profkit.core.errors import (
     writing,
 )
 from profkit.core.files.safe_folder import chown_to_sudo_user, held, opened, write_whole
-from profkit.core.run_folder import ELSEWHERE, create_run_folder, short_path, write_run
+from profkit.core.run_folder import create_run_folder, elsewhere, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.gpu import read_gpu_uuids
@@ -141,7 +141,7 @@ def kept_at_hand(context: RunContext, name: Path) -> Iterator[RunContext]:
     where another folder is in its place, then or at the end.
     """
     with contextlib.ExitStack() as last:
-        with writing(name, ELSEWHERE.format(name.parent)):
+        with writing(name, elsewhere(name.parent)):
             folder = last.enter_context(held(name))
         last.callback(chown_to_sudo_user, folder)
         context = replace(context, folder=folder, name=name if folder != name else None)

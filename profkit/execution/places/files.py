@@ -64,7 +64,9 @@ def read_environment(names: Sequence[str]) -> dict[str, str]:
     """The variables that are sent by name. Raises UsageError for one that is not set."""
     for name in names:
         if name not in os.environ:
-            raise UsageError(f"--send-env {name}: there is no such variable here", f"export {name}=...")
+            raise UsageError(
+                f"--send-env {name}: there is no such variable here", f"export {shlex.quote(name)}=..."
+            )
     return {name: os.environ[name] for name in names}
 
 
@@ -147,7 +149,10 @@ def _check_command(command: Sequence[str], here: Path, base: Path, files: Mappin
             )
         if Path(word).is_absolute():
             relative = path.relative_to(here)
-            raise UsageError(f"{word} is a path of this machine; it is another there", f"call it {relative}")
+            raise UsageError(
+                f"{word} is a path of this machine; it is another there",
+                f"call it {shlex.quote(str(relative))}",
+            )
 
 
 def _leads_inside(path: Path, base: Path) -> bool:

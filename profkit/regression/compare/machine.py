@@ -230,7 +230,7 @@ def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
         return Fact("in-turns")
     old, new = baseline.revision, candidate.revision
     if before == after and old and new and old.commit and new.commit and not (old.dirty or new.dirty):
-        line = f"profkit compare --base {old.commit[:12]} --head {new.commit[:12]} -- {after}"
+        line = f"profkit compare --base {shlex.quote(old.commit[:12])} --head {shlex.quote(new.commit[:12])} -- {after}"
         return Fact.of("text", text=line)
     return Fact.of("text", text=f"profkit compare --a {shlex.quote(before)} --b {shlex.quote(after)}")
 
