@@ -41,7 +41,7 @@ from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import PROFILERS, explain_fault
 from profkit.profiling.doctor import diagnose
 from profkit.profiling.profile import ProfileOptions, profile_workload
-from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
+from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, is_full, run_step
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
@@ -185,7 +185,9 @@ def check_target(report: Path, force: bool, recorder: Recorder) -> None:
 
 def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
     outcome = recorded.outcome
-    fault = explain_fault(tool, recorded.text(), outcome.returncode)
+    if recorded.full_disk is None and outcome.returncode not in (0, *recorded.step.fine):
+        recorded = replace(recorded, full_disk=report.parent if is_full(report.parent) else None)
+    fault = recorded.disk_fault() or explain_fault(tool, recorded.text(), outcome.returncode)
     there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
     left = f"; what {tool} had written is in {report}" if there else ""
     if recorded.ran_out:

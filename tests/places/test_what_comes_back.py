@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import tarfile
@@ -26,6 +27,7 @@ from profkit.execution.places.files import ReceivedFiles, pack_piece, send_folde
 from profkit.profiling.record import report_files
 from tests import documents
 from tests.cli_runner import profkit
+from tests.conftest import ROOT
 from tests.places.test_hostile_answers import RESULT, RUN, ask, sent
 from tests.what_comes_back import check_all_comes_back
 
@@ -86,6 +88,14 @@ def test_nothing_that_a_place_plants_is_kept_and_one_line_names_it(tmp_path: Pat
     assert "'artifacts/HEAD', 'artifacts/config', 'artifacts/objects/info/alternates' and 26 more" in line
     assert f"prefix:{sys.executable}" in done.err
     assert {path.name for path in tmp_path.rglob("*") if "evil" in path.name} == set()
+
+
+def test_a_run_that_somebody_interrupts_there_is_kept_and_is_no_ctrl_c_here(tmp_path: Path) -> None:
+    done = ask(tmp_path, RUN, answers=[*sent(run_json(state="interrupted")), RESULT])
+    assert done.code == 3, done.err
+    assert "somebody ended the run at prefix:" in done.err
+    (run,) = (tmp_path / "work" / "reports").iterdir()
+    assert (run / "run.json").is_file()
 
 
 @pytest.mark.parametrize("backend", ["cpu/../../ESCAPED", "../x", "other", ""])
@@ -187,6 +197,21 @@ def test_all_that_the_tools_here_leave_is_wanted(tmp_path: Path, depth: str, scr
     (run,) = (tmp_path / "reports").iterdir()
     assert len(list((run / "artifacts").iterdir())) > 5
     check_all_comes_back(run)
+
+
+def test_all_that_the_reference_names_is_wanted() -> None:
+    table = (
+        (ROOT / "docs" / "reference.md").read_text().partition("| pass | artifacts |")[2].partition("\n\n")[0]
+    )
+    named = re.findall(r"`([\w.<>-]+\.[\w.<>-]+/?)`", table)
+    assert len(named) > 15
+    for name in named:
+        filled = re.sub("<n>|<pid>", "7", name.replace("<pass>", "trace")).replace(
+            "toc.xml", "trace.xctrace/toc.xml"
+        )
+        if filled not in ("trace.xctrace/",):
+            names, whole = run_files(), f"artifacts/{filled}"
+            assert names.wants(whole) or names.is_document(whole), name
 
 
 def test_a_document_of_instruments_comes_as_one_archive_and_its_exports_by_name(tmp_path: Path) -> None:
