@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from profkit.core.codec import map_text
 from profkit.core.errors import UsageError
 from profkit.core.types import (
     Allocations,
@@ -38,9 +39,12 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.registry import PROFILERS
+from profkit.runtime.passes.secrets import hide_values
 
 if TYPE_CHECKING:
-    from profkit.backends.passes import BackendRun
+    from profkit.backends.passes import BackendRun, Pass
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,13 @@ class RunContext:
     budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
     # secrets among the workload's arguments, which nothing that is written shows
     hidden: tuple[str, ...] = ()
+    name: Path | None = None  # what the folder is called, where `folder` is the path of an open handle
+
+    def shown(self, value: _T) -> _T:
+        """Plain data, or dataclasses, as they may be written: without secrets, the folder by its name."""
+        value = hide_values(value, self.hidden)
+        held, name = str(self.folder), self.name
+        return value if name is None else map_text(value, lambda text: text.replace(held, str(name)))
 
 
 @dataclass(frozen=True)
@@ -167,6 +178,12 @@ class Backend(Protocol):
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         """The backend at work on one run."""
+
+    def pass_kinds(self) -> tuple[type[Pass], ...]:
+        """The passes that a run may have: what they leave is all that comes back from another machine."""
+        from profkit.backends.passes import PYTHON_PASSES
+
+        return PYTHON_PASSES
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """What the doctor looks at, beside what every backend needs."""

@@ -58,7 +58,7 @@ from profkit.profilers.xctrace.command import (
     explain_fault,
     record_argv,
 )
-from profkit.profilers.xctrace.export import TOC, export_argv, probe_xctrace
+from profkit.profilers.xctrace.export import TOC, export_argv, export_names, probe_xctrace
 from profkit.profilers.xctrace.metal_tables import COUNTERS
 from profkit.profilers.xctrace.report import read_exports, wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT
@@ -225,10 +225,16 @@ LONGEST_COUNTED = 20.0
 _FACT = "counter set"
 
 
+def _recorded_names(step: str) -> tuple[str, ...]:
+    """The document of Instruments, and its exports."""
+    return (f"{step}.trace/", *(f"{step}.xctrace/{name}" for name in export_names()))
+
+
 class MetalTracePass(MetalPass):
     """One recording of the whole process, and as much else of the machine as the template sees."""
 
     name, seconds, saving = "trace", TRACED_SECONDS, SAVE_SECONDS
+    step_names, leaves = (name,), (*_recorded_names(name), "trace.speedscope.json")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """Metal System Trace."""
@@ -257,6 +263,7 @@ class MetalCountersPass(MetalPass):
     """A recording of its own: beside the trace's instruments that of the counters often gives no rows at all."""
 
     name, seconds, saving = "counters", COUNTED_SECONDS, COUNTERS_SECONDS
+    step_names, leaves = (name,), _recorded_names(name)
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """The instrument of the counters, alone."""
@@ -297,6 +304,9 @@ class MetalCountersPass(MetalPass):
         if fault is not None and fault.code == "unsupported-counters":
             return [*told, MetalAbsent(COUNTERS, Fact.message(fault.reason), fault.fix)]
         return [*told, MetalAbsent(COUNTERS, Fact("no-gpu-counters"), COUNTERS_FIX)]
+
+
+METAL_PASSES: tuple[type[Pass], ...] = (MetalTracePass, MetalCountersPass)
 
 
 class MpsRun(BackendRun):

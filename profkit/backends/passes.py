@@ -51,6 +51,10 @@ class Pass(ABC):
 
     name: PassName
     tool: str | None = None
+    # How its steps are called, and what it may leave in `artifacts/` beside the records of each step; # is a number.
+    # What ends with / is a folder of files that only its tool knows. Nothing else comes back from another machine.
+    step_names: ClassVar[tuple[str, ...]] = ()
+    leaves: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, context: RunContext) -> None:
         self.context, self.folder = context, context.folder / "artifacts"
@@ -166,6 +170,7 @@ class TimingPass(Pass):
     """The workload alone: one step per process; one that marks nothing is timed whole, as often as it takes."""
 
     name = "timing"
+    step_names = ("timing-#",)
 
     def __init__(self, context: RunContext, processes: int, switch: Switch | None = None) -> None:
         super().__init__(context)
@@ -230,6 +235,7 @@ class CallsPass(PythonPass):
     """cProfile."""
 
     name, file = "cprofile", "cprofile.prof"
+    step_names, leaves = ("cprofile",), (file, "cprofile.setup.prof", "cprofile.json")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One step under the host."""
@@ -249,6 +255,7 @@ class AllocationsPass(PythonPass):
     """tracemalloc, which notes every allocation. `device`: the workload is a GPU's, and not about Python's memory."""
 
     name, file = "tracemalloc", "tracemalloc.json"
+    step_names, leaves = ("tracemalloc",), (file,)
     least, most = 32, 2_000  # a leak is a slope, which takes some points
 
     def __init__(self, context: RunContext, *, device: bool) -> None:
@@ -280,6 +287,8 @@ class StacksPass(PythonPass):
     """Every Python process of the workload samples its stacks."""
 
     name, file = "stacks", "stacks.jsonl"
+    step_names = ("stacks", "stacks-#")
+    leaves: ClassVar[tuple[str, ...]] = (file, "stacks-#.jsonl", "stacks.speedscope.json")
     seconds = 2.0  # 200 samples
     most = 10_000_000
     cap = None
@@ -336,6 +345,8 @@ def leave_stacks(context: RunContext, stacks: Sequence[Stacks], name: str) -> tu
     return (place,)
 
 
+# What every backend has: timing, and what looks into Python.
+PYTHON_PASSES: tuple[type[Pass], ...] = (TimingPass, CallsPass, AllocationsPass, StacksPass)
 PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
 
 

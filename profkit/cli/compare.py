@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,7 +100,9 @@ def compare(
             if words or a is not None or b is not None:
                 raise UsageError("--suite has the commands in its file", "leave COMMAND, --a and --b out")
             if base is None:
-                raise UsageError("--suite: and what is it compared with?", f"--suite {suite} --base main")
+                raise UsageError(
+                    "--suite: and what is it compared with?", f"--suite {shlex.quote(str(suite))} --base main"
+                )
             _compare_suite(
                 SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, strict),
                 show,
@@ -150,10 +153,13 @@ def _versions(
         return VersionsRequest(commands=(a, b))
     if not words:
         raise UsageError(
-            "no command: put it after `--`", f"profkit compare --base {base or 'main'} -- python bench.py"
+            "no command: put it after `--`",
+            f"profkit compare --base {shlex.quote(base or 'main')} -- python bench.py",
         )
     if base is None:
-        raise UsageError(f"--head {head}: and what is it compared with?", f"--base {head}~1")
+        raise UsageError(
+            f"--head {head}: and what is it compared with?", f"--base {shlex.quote(head or 'HEAD')}~1"
+        )
     return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=_prepared(setup)))
 
 

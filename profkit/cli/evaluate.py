@@ -225,7 +225,9 @@ def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[
     if trace and not words:
         raise UsageError("--trace needs a program", "profkit evaluate --trace -- python train.py")
     if not trace and rest:
-        raise UsageError(f"{rest[0]!r} is one word too many", f"profkit evaluate --trace -- {' '.join(rest)}")
+        raise UsageError(
+            f"{rest[0]!r} is one word too many", f"profkit evaluate --trace -- {shlex.join(rest)}"
+        )
     return (None if len(words) > len(rest) else file) if trace else file, words
 
 
@@ -267,7 +269,8 @@ def _replay(
 
     if folder is None:
         raise UsageError(
-            "--replay needs the folder of the evaluation", f"profkit evaluate --replay {test} FOLDER"
+            "--replay needs the folder of the evaluation",
+            f"profkit evaluate --replay {shlex.quote(test)} FOLDER",
         )
     document = replay_test(folder, test, progress_for(quiet=quiet), named)
     _show(document, folder, format, details=True)

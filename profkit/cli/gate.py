@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,8 +68,8 @@ def _view(plan: GatePlan, *, written: bool) -> View:
     rows = [(each.name, each.kind, " ".join(each.command)) for each in plan.benchmarks]
     found: tuple[Block, ...] = (table(("workload", "found as", "command"), rows, words=3),) if rows else ()
     files = table(("file",), [(name,) for name in plan.files])
-    try_it = f"profkit compare --suite {plan.suite} --base HEAD~1"
-    lines = (f"git add {' '.join(plan.files)}", try_it) if written else ("profkit gate --init",)
+    try_it = f"profkit compare --suite {shlex.quote(plan.suite)} --base HEAD~1"
+    lines = (f"git add {shlex.join(plan.files)}", try_it) if written else ("profkit gate --init",)
     done = "written" if written else "would be written"
     what = plural(len(rows), "workload") if rows else f"the workloads of {plan.suite}"
     return View(

@@ -49,6 +49,24 @@ def to_plain_data(value: object) -> Json:
     raise TypeError(f"a document holds plain data, not {kind.__name__}")
 
 
+def map_text(value: _T, change: Callable[[str], str]) -> _T:
+    """The value with each text in it changed: of a dataclass, a tuple, a list or a mapping also those inside."""
+    return cast("_T", _map_text(value, change))
+
+
+def _map_text(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        inside = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return dataclasses.replace(value, **{name: _map_text(part, change) for name, part in inside.items()})
+    if isinstance(value, (tuple, list)):
+        return type(value)(_map_text(part, change) for part in value)
+    if isinstance(value, Mapping):
+        return {_map_text(key, change): _map_text(part, change) for key, part in value.items()}
+    return value
+
+
 def is_finite_number(value: object) -> TypeGuard[float]:
     """Whether a foreign value is a number that can be computed with: as a float it is finite, and so is its square.
 

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import re
+import shlex
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -36,11 +37,16 @@ from profkit.core.types import Json, RunDocument
 SCHEMA = "profkit.run/6"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
-ELSEWHERE = "--output FOLDER   (df -h {0}; ls -ld {0})"
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
 
 
 # ---------------------------------------------------------------- the folder
+
+
+def elsewhere(folder: Path) -> str:
+    """What helps where a run cannot be written to a folder."""
+    quoted = shlex.quote(str(folder))
+    return f"--output FOLDER   (df -h {quoted}; ls -ld {quoted})"
 
 
 def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Path:
@@ -49,9 +55,9 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     Two runs of one name in one second get -2, -3 behind theirs: mkdir decides, so they never share a folder.
     Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
     """
-    stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
+    stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{clean_name(backend)}"
     made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
-    with writing(base, ELSEWHERE.format(base)):
+    with writing(base, elsewhere(base)):
         try:
             make_parents(base)
         except (FileExistsError, NotADirectoryError) as error:
@@ -94,7 +100,7 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     """
     target = folder / FILE_NAME
     remark = "; what was written before is whole" if target.exists() else ""
-    with writing(target, ELSEWHERE.format(folder), remark):
+    with writing(target, elsewhere(folder), remark):
         ensure_folder(folder)  # the workload may have removed it
         write_whole(target, (json_text(run_to_json(document)),), sync=True)
     return target

@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -105,7 +106,8 @@ class Journal(Generic[T]):
             rest = (_encode({**entry, "at": round(self.seconds, 3)}) + "\n").encode()
             try:
                 with writing(
-                    self.path, f"make room, then: {self._format.command} --resume {self.path.parent}"
+                    self.path,
+                    f"make room, then: {self._format.command} --resume {shlex.quote(str(self.path.parent))}",
                 ):
                     while rest:  # a disk that fills up takes the first part
                         rest = rest[os.write(self._file, rest) :]
@@ -224,4 +226,6 @@ def _lines(path: Path, format: JournalFormat[Any]) -> Iterator[tuple[Any, int]]:
             f"{format.command} --output FOLDER",
         ) from error
     except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
+        raise UnreadableReport(
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tarfile
 import time
@@ -49,7 +50,9 @@ class Bundle:
 def check_target(target: Path) -> None:
     """Raise UsageError where the bundle cannot be written, before anything runs."""
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{target} is there already", f"--bundle {target.with_name('bundle-2.tar.gz')}")
+        raise UsageError(
+            f"{target} is there already", f"--bundle {shlex.quote(str(target.with_name('bundle-2.tar.gz')))}"
+        )
     if not target.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {target.absolute().parent}", "--bundle bundle.tar.gz")
 

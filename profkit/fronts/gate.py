@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
+import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
+
+import yaml
 
 from profkit.core.errors import UsageError, writing
 from profkit.core.files.regular import read_bounded
@@ -103,13 +108,24 @@ def write_gate(plan: GatePlan, *, force: bool) -> None:
             "profkit gate --init --install 'profkit @ git+https://HOST/OWNER/profkit'",
         )
     for name, text in plan.files.items():
+        _refuse_links(plan.root, name)
         if (plan.root / name).exists() and _read(plan.root / name) != text and not force:
             raise UsageError(f"{name} is there already, with other content", "profkit gate --init --force")
     for name, text in plan.files.items():
         path = plan.root / name
-        with writing(path, f"ls -ld {path.parent}"):
+        with writing(path, f"ls -ld {shlex.quote(str(path.parent))}"):
             make_parents(path.parent)
             write_whole(path, (text,))
+
+
+def _refuse_links(root: Path, name: str) -> None:
+    """Raise UsageError where a link stands on the way to a file: what it leads to may be another's."""
+    for step in (*reversed(PurePath(name).parents[:-1]), PurePath(name)):
+        if (root / step).is_symlink():
+            leads = f"{step} is a link to {os.readlink(root / step)}, and a gate is written through none"
+            raise UsageError(
+                leads, f"cd {shlex.quote(str(root))} && rm {shlex.quote(str(step))}   (the link alone)"
+            )
 
 
 # ---------------------------------------------------------------- which benchmarks there are
@@ -181,8 +197,10 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
 
 
 def _quoted(word: str) -> str:
-    plain = re.fullmatch(r"[A-Za-z][\w./=]*", word) is not None
-    return word if plain else json.dumps(word, ensure_ascii=False)
+    """The word as YAML: as it is where it can only be a text, which `null`, `yes` and `on` are not."""
+    if re.fullmatch(r"[A-Za-z][\w./=]*", word) is not None and yaml.safe_load(word) == word:
+        return word
+    return yaml.safe_dump(word, default_style='"', allow_unicode=True, width=math.inf).rstrip("\n")
 
 
 def _set_up(root: Path, names: Sequence[str], found: Sequence[FoundBenchmark]) -> str:

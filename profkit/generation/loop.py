@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -207,7 +208,8 @@ class OperationLoop:
         self._folder.mkdir(exist_ok=True)
         if self._folder.resolve() != self._real_folder / self._name:
             raise MachineError(
-                f"{self._folder} is a link: kernels would be written elsewhere", f"rm {self._folder}"
+                f"{self._folder} is a link: kernels would be written elsewhere",
+                f"rm {shlex.quote(str(self._folder))}",
             )
 
     def _path(self, name: str) -> Path:

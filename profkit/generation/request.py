@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -119,7 +120,8 @@ def make_request(
     check_limits(request.limits)
     if (folder := request.folder).exists():
         raise UsageError(
-            f"{folder} is there already", f"profkit generate --resume {folder}, or another --run-id"
+            f"{folder} is there already",
+            f"profkit generate --resume {shlex.quote(str(folder))}, or another --run-id",
         )
     return request
 

@@ -81,11 +81,13 @@ class Recorder:
     that must not be replaced; None where a report is a file. `picks_kernel`: it can count one kernel alone.
     `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU, which nobody else should
     use meanwhile. `viewer`: the line with which the tool itself shows the report `{name}`.
+    `report_names`: the files of a report of this name, where it may be a folder; `FileNames` says how.
     """
 
     step: Callable[[RecordRequest], Step]
     collect: Callable[[RecordRequest], tuple[str, ...]] | None = None
     check_target: Callable[[Path], None] | None = None
+    report_names: Callable[[str], tuple[str, ...]] | None = None
     picks_kernel: bool = False
     follows_region: bool = True
     uses_gpu: bool = False

@@ -188,6 +188,7 @@ XCTRACE = Profiler(
         _lazy("xctrace.export.recording_step"),
         _lazy("xctrace.export.collect_report"),
         _lazy("xctrace.export.check_target"),
+        _lazy("xctrace.export.report_names"),
         follows_region=False,
     ),
     _lazy("xctrace.command.explain_fault"),

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.analysis.summaries.host import time_split
+from profkit.analysis.targets.target import Target
 from profkit.backends import DEFAULT, PassFindings, RunContext
-from profkit.backends.attached import attach, is_python
+from profkit.backends.attached import Attached, attach, is_python
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
-from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
@@ -28,7 +30,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.profilers.programs import last_line
-from profkit.profiling.profile import write_reports
+from profkit.profiling.profile import kept_at_hand, write_reports
 from profkit.profiling.run_passes import run_pass, usage_readings
 from profkit.profiling.run_steps import RunSettings
 from profkit.profiling.summarize import judge_document, targets_for
@@ -67,32 +69,46 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     workload, hidden = _describe(watch.root, options)
     attached = attach(options.pid, options.seconds)
     targets = targets_for(DEFAULT, options.targets, workload.name)
-    folder = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
-    context = RunContext(workload, read_machine(), folder, "standard", None, 0.01, 0.0, hidden=hidden)
+    name = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
+    context = RunContext(workload, read_machine(), name, "standard", None, 0.01, 0.0, hidden=hidden)
+    with kept_at_hand(context, name) as context:
+        document = _look_at(attached, watch, context, targets, progress)
+    return document, Path(short_path(name))
+
+
+def _look_at(
+    attached: Attached, watch: _Watch, context: RunContext, targets: Sequence[Target], progress: Progress
+) -> RunDocument:
+    """Record and read into the folder of the run; what it says, judged and written."""
+    workload, folder = context.workload, context.folder
     begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
     document = RunDocument(workload.name, DEFAULT, "running", workload, begun, machine=context.machine)
     write_run(folder, document)
     plan = replace(attached.plan, steps=attached.steps(folder / "artifacts"))
-    progress.begin(plan.name, f"{plan.tool}, {options.seconds:g} s of process {options.pid}")
+    progress.begin(plan.name, f"{plan.tool}, {attached.seconds:g} s of process {attached.pid}")
 
     def look(gone: float) -> None:
-        if gone < options.seconds:
+        if gone < attached.seconds:
             attached.look(watch.look(gone))
         progress.tick(gone)
 
     done = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
     with raise_on_signals(), contextlib.suppress(KeyboardInterrupt, Interrupted):
-        done = run_pass(plan, RunSettings(folder, "/", options.seconds + PATIENCE, look)).result
+        done = run_pass(plan, RunSettings(folder, "/", attached.seconds + PATIENCE, look)).result
     with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
         try:
             if done.state == "failed":
                 said = last_line((folder / str(done.log)).read_text(errors="replace"))
-                raise MachineError(f"{plan.tool} failed: {said}", f"less {short_path(folder)}/{done.log}")
+                shown = short_path(context.name or folder)
+                raise MachineError(
+                    f"{plan.tool} failed: {said}", f"less {shlex.quote(f'{shown}/{done.log}')}"
+                )
             findings = attached.read(context, watch.seconds, watch.cpu)
         except ProfkitError as fault:
             progress.end("failed")
-            write_run(folder, replace(document, state="failed", failure=fault.message))
-            fault.run = folder
+            failure = context.shown(fault.message)
+            write_run(folder, replace(document, state="failed", failure=failure))
+            fault.run = context.name or folder
             raise
         state: RunState = "interrupted" if done.state == "interrupted" else "complete"
         progress.end("done" if state == "complete" else "interrupted; what was seen is kept")
@@ -100,10 +116,10 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
             document, state=state, tools={str(plan.tool): attached.version}, facts=findings.facts
         )
         document = judge_document(_with_findings(document, watch, findings, done), targets)
+        document = context.shown(document)
         if (why := write_reports(document, folder)) is not None:
-            progress.note(why)
-        chown_to_sudo_user(folder)
-    return document, Path(short_path(folder))
+            progress.note(context.shown(why))
+    return document
 
 
 def _with_findings(

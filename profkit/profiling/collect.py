@@ -47,7 +47,6 @@ from profkit.profiling.workload import read_revision, seems_marked
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.read import read_packages
-from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
@@ -90,13 +89,13 @@ class RunCollector:
             machine=context.machine,
             notes=(Fact("hidden-arguments"),) if context.hidden else (),
         )
-        self.document = hide_values(document, context.hidden)
+        self.document = context.shown(document)
 
     def update(self, **changes: object) -> None:
         """Add to the document and write it."""
         with defer_interrupts() as hurry:
             document = replace(self.document, **changes)  # type: ignore[arg-type]
-            self.document = hide_values(document, self._context.hidden)
+            self.document = self._context.shown(document)
             write_run(self._context.folder, self.document)
         if hurry.is_set():
             raise KeyboardInterrupt

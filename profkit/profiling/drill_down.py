@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def _profile(
         if document.state == "interrupted":
             fault = Interrupted(
                 "interrupted; the evaluation is kept, and the profiles that were finished are linked",
-                f"profkit evaluate --resume {folder} --profile {count} --profile-depth {options.depth}",
+                f"profkit evaluate --resume {shlex.quote(str(folder))} --profile {count} "
+                f"--profile-depth {options.depth}",
             )
             fault.run = run
             raise fault

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from profkit.backends import backend_names
+from profkit.backends.artifacts import run_files
 from profkit.core.codec import from_plain_data, is_finite_number
 from profkit.core.errors import (
     Interrupted,
@@ -24,28 +27,28 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
+from profkit.core.files.names import ARCHIVE, FileNames
 from profkit.core.files.safe_folder import (
     TemporaryFolder,
     arriving,
     chown_to_sudo_user,
     replace_into,
-    without_links,
 )
 from profkit.core.run_folder import FILE_NAME, clean_name, create_run_folder, read_run, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Json, RunDocument, Workload
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import (
-    RUN_PARTS,
     ReceivedFiles,
     Sending,
     Tree,
+    left_out_line,
     refused_with,
     workload_tree,
 )
 from profkit.execution.places.kinds import ExecutionPlace
 from profkit.profiling.profile import ProfileOptions, check_options, profile_workload, write_reports
-from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
+from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report, report_files
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.workload import default_name, read_revision
 
@@ -63,14 +66,21 @@ def profile_elsewhere(
         begun = datetime.now()
         with arriving(options.output) as arrived:
             try:
-                do_errand(errand, place, progress, arrived)
+                _, cancelled = do_errand(errand, place, progress, arrived)
             except (PlaceLost, PlaceUnreachable, UnreadableReport):  # nothing of what is refused is used
                 raise
             except ProfkitError as fault:
                 if (arrived / FILE_NAME).is_file():
                     fault.run = _keep(arrived, options, place, begun, progress)[1]
                 raise
-            return _keep(arrived, options, place, begun, progress)
+            document, folder = _keep(arrived, options, place, begun, progress)
+            if document.state == "interrupted" and not cancelled:
+                ended = MachineError(
+                    f"somebody ended the run at {place.title}, not here; what was finished is kept"
+                )
+                ended.run = folder
+                raise ended
+            return document, folder
 
     with raise_on_signals():
         return try_places(places, bring, lambda: profile_workload(options, progress), progress)
@@ -80,22 +90,27 @@ def record_elsewhere(
     options: RecordOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> Path:
     """As `record_report`."""
-    check_target(options.report, options.force, find_recorder(options.tool))
     errand = _errand_of("record", options, sending)
+    sent, target = clean_name(options.report.name), options.report
+    if errand.names.is_document(sent):  # of a folder that only its tool knows nobody can tell what is in it
+        sent, target = sent + ARCHIVE, target.with_name(target.name + ARCHIVE)
+    check_target(target, options.force, find_recorder(options.tool))
 
     def bring(place: ExecutionPlace) -> Path:
         with arriving(options.report.absolute().parent) as arrived:
-            found = arrived / clean_name(options.report.name)
+            found = arrived / sent
             try:
                 do_errand(errand, place, progress, arrived)
             except (WorkloadError, Interrupted):  # what the tool had finished all the same
                 if found.exists():
-                    replace_into(found, options.report)
+                    replace_into(found, target)
                 raise
             if not found.exists():
                 raise MachineError(f"{place.title} left no report")
-            replace_into(found, options.report)
-            return options.report
+            replace_into(found, target)
+            if target != options.report:
+                progress.note(f"{target.name} holds the document: tar -xf {shlex.quote(str(target))}")
+            return target
 
     with raise_on_signals():
         return try_places(places, bring, lambda: record_report(options, progress), progress)
@@ -106,9 +121,9 @@ def diagnose_elsewhere(
 ) -> tuple[Check, ...]:
     """As `diagnose`, at the only place. Raises UsageError where there are several."""
     if len(places) != 1:
-        raise UsageError("doctor looks at one place at a time", f"--on {places[0].title}")
+        raise UsageError("doctor looks at one place at a time", f"--on {shlex.quote(places[0].title)}")
     errand = Errand("doctor", backend, None, "doctor", sending)
-    checks = do_errand(errand, places[0], progress, None)
+    checks, _ = do_errand(errand, places[0], progress, None)
     with refused_with(places[0].title):
         return from_plain_data(tuple[Check, ...], checks, "the list of checks")
 
@@ -126,8 +141,12 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
     work = workload_tree(options.command, sending.paths)
     name = clean_name(getattr(options, "name", None) or default_name(options.command))
-    parts = (data["report"],) if isinstance(options, RecordOptions) else RUN_PARTS
-    return Errand(function, plain, work, name, sending, parts)
+    names = (
+        run_files()
+        if isinstance(options, ProfileOptions)
+        else report_files(options.tool, str(data["report"]))
+    )
+    return Errand(function, plain, work, name, sending, names)
 
 
 def _keep(
@@ -139,6 +158,11 @@ def _keep(
     except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
         said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
         raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
+    if document.backend not in backend_names():
+        raise UnreadableReport(
+            f"what {place.title} sent back is no run: its backend is {document.backend[:40]!r}, which there is not"
+        )
+    document = _with_archives(document, arrived)
     here = Workload(options.command, document.name, str(Path.cwd()))
     with defer_interrupts():
         document = replace(document, revision=read_revision(here), place=place.title)
@@ -148,16 +172,27 @@ def _keep(
         write_run(folder, document)
         if options.targets is not None:
             document = judge_document(document, targets_for(document.backend, options.targets, document.name))
-        folder = Path(short_path(without_links(folder)))
+        folder = Path(short_path(folder.absolute()))
         if (why := write_reports(document, folder)) is not None:
             progress.note(why)
         chown_to_sudo_user(folder)
     return document, folder
 
 
+def _with_archives(document: RunDocument, arrived: Path) -> RunDocument:
+    """The document with each folder that came as an archive called so."""
+
+    def called(name: str) -> str:
+        return name + ARCHIVE if (arrived / (name + ARCHIVE)).is_file() else name
+
+    passes = (replace(one, artifacts=tuple(map(called, one.artifacts))) for one in document.passes)
+    return replace(document, passes=tuple(passes))
+
+
 # ------------------------------------------------------------ one piece of work at a place
 
 _T = TypeVar("_T")
+NOTHING = FileNames(())
 _CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
 _LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
 _ROOM = 1000  # characters of a line of progress
@@ -172,7 +207,7 @@ class Errand:
     work: Tree | None
     name: str
     sending: Sending
-    parts: Collection[str] = ()  # the names that what comes back may have
+    names: FileNames = NOTHING  # of the files that may come back
 
 
 def try_places(
@@ -195,14 +230,19 @@ def try_places(
     raise UsageError("--on names no place", "--on ssh:HOST")
 
 
-def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
-    """Carry out the errand; files that come back go into `arrived`, those of a fault, too. The result."""
+def do_errand(
+    errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None
+) -> tuple[Json, bool]:
+    """Carry out the errand; files that come back go into `arrived`, those of a fault, too.
+
+    The result, and whether a Ctrl-C here cut it short.
+    """
     with TemporaryFolder("place") as folder, contextlib.ExitStack() as ends:
         connection = Connection(place, Path(folder, "log"), errand.sending.python)
         ends.callback(connection.close)
         files = None
         if arrived is not None:
-            files = ReceivedFiles(arrived, errand.parts, place.title)
+            files = ReceivedFiles(arrived, errand.names, place.title)
             ends.callback(files.close)
         progress.begin("connect", place.title)
         connection.open(progress)
@@ -218,15 +258,12 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
         )
         try:
             value = _listen(connection, files, progress)
-        except (PlaceLost, UnreadableReport):
-            raise
-        except ProfkitError:
-            if files is not None:
-                files.finish()
-            raise
+        finally:
+            if files is not None and files.refused:
+                progress.note(left_out_line(files.refused, f"no pass leaves what {place.title} calls so"))
         if files is not None:
-            files.finish()
-        return value
+            files.close()  # where its end cannot be written the result is not whole
+        return value, connection.cancelled
 
 
 def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progress) -> Json:

@@ -6,7 +6,7 @@ Every step is written to run.json before the next begins, so that a run which di
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,8 +22,8 @@ from profkit.core.errors import (
     WorkloadError,
     writing,
 )
-from profkit.core.files.safe_folder import chown_to_sudo_user, without_links, write_whole
-from profkit.core.run_folder import create_run_folder, short_path, write_run
+from profkit.core.files.safe_folder import chown_to_sudo_user, held, opened, write_whole
+from profkit.core.run_folder import create_run_folder, elsewhere, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.gpu import read_gpu_uuids
@@ -36,7 +36,7 @@ from profkit.reporting import markdown
 from profkit.reporting.facts import fact_text
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
-from profkit.runtime.passes.secrets import hide_values, mask_command
+from profkit.runtime.passes.secrets import mask_command
 
 PASSES = get_args(PassName)
 
@@ -66,7 +66,7 @@ def make_plan(options: ProfileOptions) -> Plan:
     choice = choose_backend(options.backend, workload)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
     plan = choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
-    return hide_values(plan, context.hidden)
+    return context.shown(plan)
 
 
 def profile_workload(
@@ -89,11 +89,9 @@ def profile_workload(
     with raise_on_signals(), contextlib.ExitStack() as last:
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
-            folder = without_links(
-                create_run_folder(options.output, workload.name, backend.name, datetime.now())
-            )
-            last.callback(chown_to_sudo_user, folder)
-            context = replace(context, folder=folder)
+            name = create_run_folder(options.output, workload.name, backend.name, datetime.now()).absolute()
+            context = last.enter_context(kept_at_hand(context, name))
+            folder = context.folder
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
             told = () if choice.reason is None else (choice.reason,)
@@ -112,12 +110,12 @@ def profile_workload(
                 ):  # the failure itself is told anyhow
                     why = collector.explain_failure(fault.message)
                     fault.message += f"\n{why}" if why is not None else ""
-            fault.message = hide_values(fault.message, context.hidden)
+            fault.message = context.shown(fault.message)
             _write_failure(collector, folder, targets, fault.message, page=page)
-            fault.run = folder
+            fault.run = name
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
-            failure = hide_values(f"{type(error).__name__}: {error}", context.hidden)
+            failure = context.shown(f"{type(error).__name__}: {error}")
             _write_failure(collector, folder, targets, failure, page=page)
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
@@ -126,14 +124,35 @@ def profile_workload(
             document = replace(judge_document(collector.document, targets), state=state)
             if (changed := collector.change_of(next(iter(document.insights), None))) is not None:
                 document = replace(document, notes=(*document.notes, changed))
-            folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
-                progress.note(why)
+                progress.note(context.shown(why))
     if hurry.is_set() and state == "complete":
         late = Interrupted("interrupted when all was measured")
-        late.run = folder
+        late.run = name
         raise late
-    return document, folder
+    return document, Path(short_path(name))
+
+
+@contextlib.contextmanager
+def kept_at_hand(context: RunContext, name: Path) -> Iterator[RunContext]:
+    """The context of a run in the folder that was made for it, which is handed over to the caller of sudo at the end.
+
+    Nobody else can take the folder away during the block, and what is raised calls it by its name. Raises MachineError
+    where another folder is in its place, then or at the end.
+    """
+    with contextlib.ExitStack() as last:
+        with writing(name, elsewhere(name.parent)):
+            folder = last.enter_context(held(name))
+        last.callback(chown_to_sudo_user, folder)
+        context = replace(context, folder=folder, name=name if folder != name else None)
+        try:
+            yield context
+        except ProfkitError as fault:
+            fault.message, fault.fix = context.shown((fault.message, fault.fix))
+            raise
+        fix = "--output FOLDER   (one that no other user can write to)"
+        with writing(name, fix, "; the run lies where somebody moved it"), opened(name):
+            pass
 
 
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:

@@ -6,11 +6,12 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from profkit.backends.artifacts import run_files
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import (
     Interrupted,
@@ -21,6 +22,7 @@ from profkit.core.errors import (
     WorkloadError,
     writing,
 )
+from profkit.core.files.names import FileNames
 from profkit.core.files.safe_folder import (
     TemporaryFolder,
     chown_to_sudo_user,
@@ -31,7 +33,6 @@ from profkit.core.files.safe_folder import (
 from profkit.core.process import read_status
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Json
-from profkit.execution.places.files import RUN_PARTS
 from profkit.execution.places.there import Home, serve
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
@@ -40,7 +41,7 @@ from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import PROFILERS, explain_fault
 from profkit.profiling.doctor import diagnose
 from profkit.profiling.profile import ProfileOptions, profile_workload
-from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, run_step
+from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, is_full, run_step
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
@@ -123,6 +124,12 @@ def find_recorder(tool: str) -> Recorder:
     return profiler.recorder
 
 
+def report_files(tool: str, report: str) -> FileNames:
+    """The files that recording with the tool may leave as a report of this name."""
+    recorder = find_recorder(tool)
+    return FileNames((report, *(recorder.report_names(report) if recorder.report_names is not None else ())))
+
+
 def _where_to_write(report: Path, private: Path) -> Path:
     """The report's own place; where another user may put a link there while the tool writes, one that is only ours."""
     if sys.platform != "linux" or not is_shared(report.parent):  # elsewhere a recording may be a folder
@@ -178,7 +185,9 @@ def check_target(report: Path, force: bool, recorder: Recorder) -> None:
 
 def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
     outcome = recorded.outcome
-    fault = explain_fault(tool, recorded.text(), outcome.returncode)
+    if recorded.full_disk is None and outcome.returncode not in (0, *recorded.step.fine):
+        recorded = replace(recorded, full_disk=report.parent if is_full(report.parent) else None)
+    fault = recorded.disk_fault() or explain_fault(tool, recorded.text(), outcome.returncode)
     there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
     left = f"; what {tool} had written is in {report}" if there else ""
     if recorded.ran_out:
@@ -211,9 +220,9 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
             _, folder = profile_workload(options, home, page=False)
         except ProfkitError as fault:
             if fault.run is not None:
-                _send(home, fault.run, RUN_PARTS)
+                _send(home, fault.run, run_files())
             raise
-        _send(home, folder, RUN_PARTS)
+        _send(home, folder, run_files())
         return None
 
     serve(requests, answers, work)
@@ -228,7 +237,7 @@ def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
         try:
             record_report(options, home)
         finally:
-            _send(home, run / "out", (data["report"],))
+            _send(home, run / "out", report_files(options.tool, data["report"]))
         return None
 
     serve(requests, answers, work)
@@ -250,8 +259,8 @@ def _check_python(command: Sequence[str]) -> None:
         )
 
 
-def _send(home: Home, folder: Path, parts: Collection[str]) -> None:
+def _send(home: Home, folder: Path, names: FileNames) -> None:
     with defer_interrupts():  # what was measured is not lost on its way
         home.begin("bring back", "what was measured")
-        home.send_folder(folder, parts)
+        home.send_folder(folder, names)
         home.end("whole")

@@ -174,6 +174,8 @@ def _tool_fault(recorded: StepOutcome) -> Fault | None:
     tool = recorded.step.tool
     if tool is None:
         return None
+    if (full := recorded.disk_fault()) is not None:
+        return full
     code = 0 if _ended_as_workload(recorded) else recorded.outcome.returncode
     return explain_fault(tool, recorded.text(), code)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import json
 import os
 import re
+import shlex
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from profkit.core import process
-from profkit.core.errors import MORE_TIME, MachineError, UsageError
+from profkit.core.errors import MORE_TIME, Fault, MachineError, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.process import read_status
 from profkit.core.signals import defer_interrupts
@@ -67,6 +70,7 @@ class StepOutcome:
     status: int
     log: Path
     limit: float | None = None
+    full_disk: Path | None = None  # the folder that took nothing more when its tool had failed
 
     @property
     def workload_ok(self) -> bool:
@@ -86,6 +90,14 @@ class StepOutcome:
         if self.ran_out and not self.outcome.timed_out:
             return f"ran past its time limit and was ended after {self.limit:.1f} s"
         return self.outcome.ending()
+
+    def disk_fault(self) -> Fault | None:
+        """A full disk, where the tool failed and not the workload: some tools say nothing of it."""
+        file = self.step.workload_status
+        if self.full_disk is None or (file is not None and read_status(file) not in (None, 0)):
+            return None
+        reason = f"the disk is full, so {self.step.tool} could not write its file"
+        return Fault(reason, f"df -h {shlex.quote(str(self.full_disk))}")
 
     @property
     def tool_died(self) -> bool:
@@ -167,7 +179,22 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
     status = read_status(step.workload_status) if step.workload_status is not None else None
     if status is None:
         status = 0 if outcome.returncode in step.fine else outcome.returncode
-    return StepOutcome(step, outcome, status, log, timeout)
+    failed = step.tool is not None and outcome.returncode not in (0, *step.fine) and not outcome.timed_out
+    return StepOutcome(step, outcome, status, log, timeout, folder if failed and is_full(folder) else None)
+
+
+_LITTLE = 1 << 16  # bytes
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk of a folder, or what this user may have of it, takes nothing more: by a trial."""
+    try:
+        with opened(folder) as inside, tempfile.TemporaryFile(dir=inside) as file:
+            file.write(bytes(_LITTLE))
+            file.flush()
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return False
 
 
 def directive_json(directive: Directive) -> str:

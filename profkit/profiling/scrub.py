@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import platform
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -80,7 +81,8 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     if run.workload.command[:2] in (("profkit", "sweep"), ("profkit", "evaluate")):
         raise UsageError(
             f"{folder} is a table of kernels: only runs and reports are scrubbed",
-            f"profkit scrub {folder / 'profiles'}/RUN, or copy its numbers: profkit report {folder} --format markdown",
+            f"profkit scrub {shlex.quote(str(folder / 'profiles'))}/RUN, or copy its numbers: "
+            f"profkit report {shlex.quote(str(folder))} --format markdown",
         )
     redactor = own_redactor()  # it was made here, most often, and errors may name this machine
     with copied_to(output) as copy:

@@ -28,6 +28,7 @@ from tests import schemas
 from tests.conftest import ROOT
 from tests.cuda_stand_in import nvidia as nvidia
 from tests.spoken import spoken_notes
+from tests.what_comes_back import check_all_comes_back
 
 pytestmark = pytest.mark.usefixtures("no_page")
 
@@ -91,6 +92,8 @@ class Bench:
         assert said.code in (0, 1, 2, 3, 4, 5, 130), said.err
         assert "\x1b" not in said.err
         assert said.json()
+        for left in (self.folder / "reports").glob("*/"):
+            check_all_comes_back(left)
         for run in runs(self.folder / "reports"):
             _validator().validate(run)
             assert run["state"] != "running"

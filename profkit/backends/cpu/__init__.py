@@ -10,7 +10,7 @@ from profkit.backends import Backend, CheckGroup, RunContext, profiler_group
 from profkit.core.types import Gpu, RunDocument, Summary
 
 if TYPE_CHECKING:
-    from profkit.backends.passes import BackendRun
+    from profkit.backends.passes import BackendRun, Pass
 
 
 class CpuBackend(Backend):
@@ -30,6 +30,12 @@ class CpuBackend(Backend):
         from profkit.backends.cpu.linux import LinuxRun
 
         return LinuxRun(context)
+
+    def pass_kinds(self) -> tuple[type[Pass], ...]:
+        """Those of Linux: a Mac has no other."""
+        from profkit.backends.cpu.linux import LINUX_PASSES
+
+        return (*super().pass_kinds(), *LINUX_PASSES)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """The tools of this system."""

@@ -155,6 +155,7 @@ class Counting(Pass):
     """perf stat: one process for each group of events."""
 
     name, tool = "counters", "perf"
+    step_names, leaves = ("count-#",), ("count-#.csv",)
 
     def __init__(self, context: RunContext, perf: PerfAbility) -> None:
         super().__init__(context)

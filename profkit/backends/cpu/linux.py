@@ -50,6 +50,7 @@ class SampledTrace(Pass):
     """perf record over the region, as tables and flame graphs."""
 
     name, tool = "trace", "perf"
+    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, "trace.speedscope.json")
 
     def __init__(
         self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, beside: bool
@@ -192,6 +193,9 @@ class LinuxCounters(Pass):
         """What perf or callgrind left."""
         one = self._simulation if plan.simulated and self._simulation is not None else self._counting
         return one.read(plan, result)
+
+
+LINUX_PASSES: tuple[type[Pass], ...] = (SampledTrace, RecordedStacks, LinuxCounters, Counting, Simulation)
 
 
 class LinuxRun(BackendRun):

@@ -65,6 +65,8 @@ class Simulation(Pass):
     """callgrind in place of a PMU."""
 
     name, tool = "counters", "valgrind"
+    step_names = ("simulate-l2", "simulate-l3")
+    leaves = ("simulate-l2.callgrind.#", "simulate-l3.callgrind.#")
 
     def __init__(self, context: RunContext, valgrind: ValgrindAbility) -> None:
         super().__init__(context)

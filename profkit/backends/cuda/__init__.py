@@ -14,7 +14,7 @@ from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Fact, Gpu, GpuToolLines, Report, RunDocument, Summary, Workload
 
 if TYPE_CHECKING:
-    from profkit.backends.passes import BackendRun
+    from profkit.backends.passes import BackendRun, Pass
 
 # What a program that uses an NVIDIA GPU names, in its text or its arguments.
 _NAMES = re.compile(
@@ -82,6 +82,12 @@ class CudaBackend(Backend):
         from profkit.backends.cuda.run import CudaRun
 
         return CudaRun(context, gpus)
+
+    def pass_kinds(self) -> tuple[type[Pass], ...]:
+        """With those of nsys and ncu."""
+        from profkit.backends.cuda.run import CUDA_PASSES
+
+        return (*super().pass_kinds(), *CUDA_PASSES)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """The devices, their driver, and the tools."""

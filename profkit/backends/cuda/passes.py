@@ -90,6 +90,7 @@ class DeviceTracePass(Pass):
     """
 
     name, tool = "trace", "nsys"
+    step_names, leaves = ("trace", "trace-torch"), ("trace.nsys-rep", "trace.sqlite", "trace.torch.#.json")
 
     def __init__(self, context: RunContext, nsys: ToolAbility, *, ranges: bool) -> None:
         super().__init__(context)
@@ -333,6 +334,7 @@ class KernelCountersPass(NcuPass):
     """The smallest set for the depth, on the configurations that the trace showed."""
 
     name = "counters"
+    step_names, leaves = ("counters", "counters-gate"), ("counters.ncu-rep", "counters-gate.ncu-rep")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One plan; where the set was too much for this machine, one more with the smallest."""
@@ -380,6 +382,7 @@ class ExplanationPass(NcuPass):
     """The counters that explain, on the program's own kernels that missed a target; on all of them at full depth."""
 
     name = "explain"
+    step_names, leaves = ("explain",), ("explain.ncu-rep",)
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One plan, decided once the judge has spoken of what was counted."""

@@ -153,12 +153,14 @@ def _tuned_once(planned: PassPlan) -> PassPlan:
 # 2.9 us. A step of a GPT that keeps an H100 busy for 95 % of 25.4 ms took 33 ms so, and the GPU seemed to wait for its
 # host for a quarter of it. In the process whose stacks are sampled no time of the device counts.
 
-SWITCHED_OFF = "artifacts/stacks.jsonl.operations"
-REPORT, EXPORT = "artifacts/operations.nsys-rep", "artifacts/operations.sqlite"
+_LEFT = ("stacks.jsonl.operations", "operations.nsys-rep", "operations.sqlite")
+SWITCHED_OFF, REPORT, EXPORT = (f"artifacts/{name}" for name in _LEFT)
 
 
 class TracedStacksPass(StacksPass):
     """The sampled stacks, once nsys is known to work: its one step traced by it, each call into torch a range."""
+
+    leaves: ClassVar[tuple[str, ...]] = (*StacksPass.leaves, *_LEFT)
 
     def __init__(self, context: RunContext, nsys: Path | None) -> None:
         super().__init__(context)
@@ -302,6 +304,13 @@ def _said_profile(
     spots = sorted(_of_rows(said, key, spot), key=lambda one: -one.own)
     return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None
 
+
+CUDA_PASSES: tuple[type[Pass], ...] = (
+    DeviceTracePass,
+    TracedStacksPass,
+    KernelCountersPass,
+    ExplanationPass,
+)
 
 # ------------------------------------------------------------ the doctor's checks
 

@@ -13,7 +13,7 @@ from profkit.core.errors import MachineError
 from profkit.core.types import Depth, Fact, Gpu, Report, RunDocument, Summary, Workload
 
 if TYPE_CHECKING:
-    from profkit.backends.passes import BackendRun
+    from profkit.backends.passes import BackendRun, Pass
 
 # What a program that uses an Apple GPU names. `torch` alone runs on the CPU.
 _NAMES = re.compile(r"\b(?:mps|mlx(?:_lm)?|coremltools|metal|MTLDevice|current_accelerator)\b|\bMetal\b")
@@ -67,6 +67,12 @@ class MpsBackend(Backend):
         from profkit.backends.instruments import MpsRun
 
         return MpsRun(context, gpus)
+
+    def pass_kinds(self) -> tuple[type[Pass], ...]:
+        """With the recordings of Instruments."""
+        from profkit.backends.instruments import METAL_PASSES
+
+        return (*super().pass_kinds(), *METAL_PASSES)
 
     def check_groups(self) -> tuple[CheckGroup, ...]:
         """Xcode, where there is a Mac, and the GPU."""

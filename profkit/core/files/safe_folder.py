@@ -3,7 +3,8 @@
 Under sudo a run is written by root. Where its folder lies in one that another user can write, that user can put a link
 in its place at any moment. So every folder that is made for a run is remembered by its device and inode, what is
 written into it goes through a handle of it, and what is handed over to the caller is looked at before. On the way to
-any folder root follows no link of another user.
+any folder root follows no link of another user. Where another user can take the name of a run's folder, the run goes
+on by a handle of it (`held`), also in the tools that it starts.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
 _MOST_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
+_held: dict[str, tuple[int, Path]] = {}  # by a path that `held` gave: the handle, and the folder's own path
 
 
 def make_folder(path: Path, inside: tuple[str, ...] = (), mode: int = 0o777) -> None:
@@ -63,16 +65,56 @@ def remember(folder: Path) -> None:
             _made[os.path.abspath(folder)] = status.st_dev, status.st_ino
 
 
-def without_links(folder: Path) -> Path:
-    """The path of a remembered folder with no link on the way to it; `resolve` would follow one in its place."""
-    resolved = folder.parent.resolve() / folder.name
-    if (known := _made.get(os.path.abspath(folder))) is not None:
-        _made[str(resolved)] = known
-    return resolved
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[Path]:
+    """A path that leads to a remembered folder during the block, whatever takes its name.
+
+    That is its own, where no other user can take that. For root on Linux it is that of an open handle elsewhere, which
+    every process that root starts can use. Raises OSError where another folder is in its place already.
+    """
+    if not _asks_whose_links() or not _HANDLES.is_dir():
+        yield folder
+        return
+    with _closing(_open(folder)) as handle:
+        if not _can_be_taken(handle):
+            yield folder
+            return
+        path = Path(f"/proc/{os.getpid()}/fd/{handle}")
+        _made[str(path)], _held[str(path)] = _made[os.path.abspath(folder)], (handle, folder)
+        try:
+            yield path
+        finally:
+            del _made[str(path)], _held[str(path)]
+
+
+def _can_be_taken(folder: int) -> bool:
+    """Whether another user may rename an open folder, or one that it is in."""
+    inner, status = os.dup(folder), os.fstat(folder)
+    while True:
+        with _closing(inner):
+            inner = os.open("..", _FOLDER, dir_fd=inner)
+        above = os.fstat(inner)
+        if (above.st_dev, above.st_ino) == (status.st_dev, status.st_ino):  # the root of all
+            os.close(inner)
+            return False
+        protected = above.st_mode & stat.S_ISVTX and is_own(status.st_uid)
+        if not is_own(above.st_uid) or (above.st_mode & 0o022 and not protected):
+            os.close(inner)
+            return True
+        status = above
 
 
 def ensure_folder(folder: Path) -> None:
     """Make a folder again that was removed. Raises OSError where it was remembered and another is in its place."""
+    if str(folder) in _held:
+        handle, own = _held[str(folder)]
+        if os.fstat(handle).st_nlink == 0:
+            make_parents(own.parent)
+            make_folder(own)
+            with _closing(_open(own)) as new:
+                os.dup2(new, handle, inheritable=False)
+            _made[str(folder)] = _made[os.path.abspath(own)]
+        return
     if str(os.path.abspath(folder)) not in _made:
         make_parents(folder)
         return
@@ -108,7 +150,7 @@ def _open(folder: Path) -> int:
     root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
     if root is None:
         return _walk(folder)
-    handle = _enter(root, root)
+    handle = os.dup(_held[str(root)][0]) if str(root) in _held else _enter(root, root)
     status = os.fstat(handle)
     if (status.st_dev, status.st_ino) != _made[str(root)]:
         os.close(handle)
@@ -289,8 +331,9 @@ def chown_to_sudo_user(*paths: Path) -> None:
     if (owner := caller_of_sudo()) is None:
         return
     for path in paths:
-        with contextlib.suppress(OSError), _closing(_open(path.parent)) as folder:
-            _hand_over(path.name or ".", folder, owner, path)
+        parent, name = (path, ".") if str(path) in _held else (path.parent, path.name or ".")
+        with contextlib.suppress(OSError), _closing(_open(parent)) as folder:
+            _hand_over(name, folder, owner, path)
 
 
 def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None = None) -> None:

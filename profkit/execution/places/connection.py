@@ -41,7 +41,7 @@ PIECE = 1 << 20  # bytes
 NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)), "python")
 BOOT = Path(__file__).with_name("boot.py")
-DISTRIBUTIONS = {"yaml": "PyYAML"}
+DISTRIBUTIONS = {"psutil": "psutil", "yaml": "PyYAML"}  # by module: what `boot.py` asks for
 LONGEST_NOTE = 500  # characters
 _FAULTS: dict[int, type[ProfkitError]] = {
     fault.exit_code: fault for fault in (UsageError, MachineError, WorkloadError, Interrupted)
@@ -78,6 +78,7 @@ class Connection:
         self.place = place
         self.hello = Hello()
         self._python, self._told = python, False
+        self.cancelled = False  # by a Ctrl-C here
         hidden = [
             name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
         ]
@@ -130,8 +131,12 @@ class Connection:
             raise PlaceUnreachable(
                 f"{self.place.title} does not answer as profkit does: {error.message}"
             ) from error
+        if unknown := [name for name in self.hello.missing if name not in DISTRIBUTIONS]:
+            raise PlaceUnreachable(
+                f"{self.place.title} does not answer as profkit does: it lacks {unknown[0][:40]!r}, which nobody needs"
+            )
         if missing := self.hello.missing:
-            packages = " ".join(DISTRIBUTIONS.get(name, name) for name in missing)
+            packages = " ".join(DISTRIBUTIONS[name] for name in missing)
             fix = f"{shlex.quote(self.hello.python)} -m pip install {packages}   (there)"
             raise PlaceUnreachable(f"{self.place.title} has no {' and no '.join(missing)}", fix)
 
@@ -171,16 +176,21 @@ class Connection:
         A Ctrl-C is handed on, so that what was finished comes back; a second one is raised here. Raises PlaceLost.
         """
         with self._as_lost(), defer_interrupts() as hurry:
-            patience, asked = STAGE_SECONDS, False
+            patience = STAGE_SECONDS
             while True:
-                event = self._read(patience)
+                try:
+                    event = self._read(patience)
+                except Interrupted as fault:
+                    if not (self.cancelled or hurry.is_set()):
+                        raise MachineError(f"{fault.message} (somebody ended it there, not here)") from fault
+                    raise
                 patience = SILENCE_SECONDS
                 if hurry.is_set():
                     hurry.clear()
-                    if asked:
+                    if self.cancelled:
                         raise KeyboardInterrupt
                     self._child.send_message({"ask": "cancel"})
-                    asked = True
+                    self.cancelled = True
                 if event["event"] != "beat":
                     yield event
                 if event["event"] == "result":
@@ -194,8 +204,11 @@ class Connection:
     def answer(self) -> dict[str, Any]:
         """The next thing it says, beside that it lives. Raises PlaceLost, and the fault that it tells of."""
         with self._as_lost():
-            while (event := self._read(SILENCE_SECONDS))["event"] == "beat":
-                pass
+            try:
+                while (event := self._read(SILENCE_SECONDS))["event"] == "beat":
+                    pass
+            except Interrupted as fault:  # a Ctrl-C here is none of its answers
+                raise MachineError(f"{fault.message} (somebody ended it there, not here)") from fault
             return event
 
     def close(self) -> None:

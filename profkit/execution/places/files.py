@@ -1,4 +1,4 @@
-"""What goes to a place, and what comes back: profkit, the workload's files and those of a result, each as one tar."""
+"""What goes to a place, profkit and the workload's files, each as one tar; and what comes back, file by file."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import contextlib
 import functools
 import hashlib
 import os
-import re
 import shlex
+import stat
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.files.names import ARCHIVE, FileNames
 from profkit.core.files.regular import open_regular
 from profkit.core.git import ask_git
 
@@ -27,13 +28,11 @@ MOST_FILES = 50_000
 GIT_SECONDS = 60.0
 LEVEL = 3  # of gzip: more takes longer than most lines do
 PIECE = 1 << 20  # bytes of what comes back in one message
-MOST_BYTES_BACK = 8 << 30  # a trace has some GB
-MOST_FILES_BACK = 20_000
-LONGEST_NAME = 512  # characters
-DEEPEST = 16  # folders
-# No control character, and nothing that another system takes for a separator or a drive.
-_PART = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]{1,255}')
-RUN_PARTS = frozenset({"run.json", "report.md", "report.html", "artifacts", "logs"})
+LARGEST_BACK, MOST_BYTES_BACK = 4 << 30, 8 << 30  # a trace has some GB
+MOST_FILES_BACK = 20_000  # a process leaves a few
+MOST_GROWTH = 64  # a piece that is unpacked is so many times larger at most; text of perf grows about tenfold
+LONGEST_NAME = 60  # characters that are shown of one
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,9 @@ def read_environment(names: Sequence[str]) -> dict[str, str]:
     """The variables that are sent by name. Raises UsageError for one that is not set."""
     for name in names:
         if name not in os.environ:
-            raise UsageError(f"--send-env {name}: there is no such variable here", f"export {name}=...")
+            raise UsageError(
+                f"--send-env {name}: there is no such variable here", f"export {shlex.quote(name)}=..."
+            )
     return {name: os.environ[name] for name in names}
 
 
@@ -148,7 +149,10 @@ def _check_command(command: Sequence[str], here: Path, base: Path, files: Mappin
             )
         if Path(word).is_absolute():
             relative = path.relative_to(here)
-            raise UsageError(f"{word} is a path of this machine; it is another there", f"call it {relative}")
+            raise UsageError(
+                f"{word} is a path of this machine; it is another there",
+                f"call it {shlex.quote(str(relative))}",
+            )
 
 
 def _leads_inside(path: Path, base: Path) -> bool:
@@ -163,98 +167,140 @@ def _leads_inside(path: Path, base: Path) -> bool:
 # ---------------------------------------------------------------- the files of a result
 
 
-def send_folder(folder: Path, parts: Collection[str], send: Callable[[bytes], None]) -> None:
-    """The regular files of a result below a folder, by their names in it; links and hidden files stay here."""
-    with tempfile.TemporaryFile(dir=folder) as packed:  # it may be large, and a memory's file system small
-        with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=LEVEL) as tar:
-            tar.dereference = True  # a file with two names comes twice, and not as a link
-            for path in sorted(folder.rglob("*")):
-                inside = path.relative_to(folder)
-                if path.is_file() and not path.is_symlink() and _is_wanted(inside.parts, parts):
-                    with open_regular(path) as file:
-                        member = tar.gettarinfo(arcname=inside.as_posix(), fileobj=file)
-                        tar.addfile(_anonymous(member), file)
-        packed.seek(0)
-        while piece := packed.read(PIECE):
-            send(piece)
+def send_folder(folder: Path, names: FileNames, send: Callable[[str, bytes], None]) -> list[str]:
+    """Send the regular files of a result, by their names below its folder, in packed pieces; those that stay here."""
+    left: list[str] = []
+    for path, folders, files in os.walk(folder):
+        inside = Path(path).relative_to(folder)
+        for name in sorted(folders):
+            if names.is_document((inside / name).as_posix()):
+                folders.remove(name)
+                with tempfile.TemporaryFile(
+                    dir=folder
+                ) as archive:  # it may be large, and a memory's file system small
+                    _pack_document(Path(path, name), archive)
+                    _send_file((inside / name).as_posix() + ARCHIVE, archive, send)
+        for name in sorted(files):
+            whole = (inside / name).as_posix()
+            if not names.wants(whole) or not stat.S_ISREG(os.lstat(Path(path, name)).st_mode):
+                left.append(whole)
+                continue
+            with open_regular(Path(path, name)) as file:
+                _send_file(whole, file, send)
+    return left
+
+
+def _pack_document(folder: Path, file: IO[bytes]) -> None:
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        tar.add(folder, folder.name, filter=_anonymous_inside)
+    file.seek(0)
+
+
+def _anonymous_inside(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if member.issym() or member.isdev() else _anonymous(member)
+
+
+def _send_file(name: str, file: IO[bytes], send: Callable[[str, bytes], None]) -> None:
+    piece = file.read(PIECE)
+    while True:
+        send(name, pack_piece(piece))
+        if not (piece := file.read(PIECE)):
+            return
+
+
+def pack_piece(piece: bytes) -> bytes:
+    """A piece of a file, never smaller than MOST_GROWTH allows: the other side believes in no more."""
+    for strategy in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY):
+        packer = zlib.compressobj(LEVEL, strategy=strategy)
+        packed = packer.compress(piece) + packer.flush()
+        if len(piece) <= MOST_GROWTH * len(packed):
+            break
+    return packed
+
+
+def unpack_piece(packed: bytes) -> bytes:
+    """What `pack_piece` was given. Raises UnreadableReport for more, and for what is none of its."""
+    unpacker = zlib.decompressobj()
+    try:
+        piece = unpacker.decompress(packed, min(PIECE, MOST_GROWTH * len(packed)) + 1)
+    except zlib.error as error:
+        raise UnreadableReport(f"it cannot be unpacked: {error}") from error
+    if len(piece) > PIECE or len(piece) > MOST_GROWTH * len(packed):
+        raise UnreadableReport(
+            f"{len(packed)} bytes become more than {MOST_GROWTH} times as many, or than {PIECE >> 20} MiB, as they are "
+            "unpacked; no piece of a result does"
+        )
+    if not unpacker.eof or unpacker.unused_data:
+        raise UnreadableReport("it cannot be unpacked: a piece is cut off, or goes on behind its end")
+    return piece
 
 
 class ReceivedFiles:
-    """Takes `data` messages, the pieces of one tar. Its files go into `folder`, which nobody else writes to.
+    """Takes `data` messages, the pieces of files. They go into `folder`, which nobody else writes to.
 
-    `parts` are the names that may stand at its top. What is refused raises UnreadableReport: then nothing of the
-    result is used.
+    A file is kept where its name is one of `names`, whatever is in it; `refused` are the others. All else that no place
+    of ours says raises UnreadableReport: then nothing of the result is used.
     """
 
-    def __init__(self, folder: Path, parts: Collection[str], title: str = "the place") -> None:
-        self._folder, self._parts, self._title = folder, parts, title
-        self._packed = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - until `close`
-        self._size = 0
+    def __init__(self, folder: Path, names: FileNames, title: str = "the place") -> None:
+        self._folder, self._names, self._title = folder, names, title
+        self._file: IO[bytes] | None = None
+        self._name, self._seen = "", set[str]()
+        self._size = self._total = 0
+        self.refused: list[str] = []
 
     def take(self, message: Mapping[str, Any]) -> None:
         """One message of a place."""
         with refused_with(self._title):
+            name, data = message.get("name"), message.get("data")
+            if not isinstance(name, str) or not isinstance(data, str):
+                raise UnreadableReport("what comes is no piece of a file")
             try:
-                piece = base64.b64decode(message["data"], validate=True)
-            except (KeyError, TypeError, ValueError) as error:
+                piece = unpack_piece(base64.b64decode(data, validate=True))
+            except ValueError as error:
                 raise UnreadableReport("what comes is no piece of a file") from error
-            self._size += len(piece)
-            if self._size > MOST_BYTES_BACK:
-                raise UnreadableReport(f"more than {MOST_BYTES_BACK >> 20} MiB come back")
-            self._packed.write(piece)
-
-    def finish(self) -> None:
-        """No more comes: lay out the files."""
-        if not self._size:
-            return
-        self._packed.seek(0)
-        with refused_with(self._title):
-            try:
-                with tarfile.open(fileobj=self._packed, mode="r|gz") as tar:
-                    self._lay_out(tar)
-            except (tarfile.TarError, EOFError, ValueError, zlib.error) as error:
-                raise UnreadableReport(f"it cannot be unpacked: {error}") from error
+            if name != self._name or not self._seen:
+                self._begin(name)
+            self._size, self._total = self._size + len(piece), self._total + len(piece)
+            if self._size > LARGEST_BACK or self._total > MOST_BYTES_BACK:
+                raise UnreadableReport(
+                    f"a file has more than {LARGEST_BACK >> 20} MiB, or all together {MOST_BYTES_BACK >> 20} MiB"
+                )
+            if self._file is not None:
+                self._file.write(piece)
 
     def close(self) -> None:
-        """Leave nothing open."""
-        self._packed.close()
+        """Leave nothing open. Raises MachineError where the last of it cannot be kept."""
+        file, self._file = self._file, None
+        if file is not None:
+            with refused_with(self._title):
+                file.close()
 
-    def _lay_out(self, tar: tarfile.TarFile) -> None:
-        total = 0
-        for number, member in enumerate(tar):
-            total += member.size
-            if number >= MOST_FILES_BACK or total > MOST_BYTES_BACK:
-                raise UnreadableReport(
-                    f"more than {MOST_FILES_BACK} files or {MOST_BYTES_BACK >> 20} MiB come back"
-                )
-            parts = _read_parts(member.name)
-            plain = member.isreg() and not member.issparse()
-            content = tar.extractfile(member) if plain else None
-            if content is None or not _is_wanted(parts, self._parts):
-                raise UnreadableReport(f"{member.name!r} is no part of a result")
-            path = self._folder.joinpath(*parts)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("xb") as file:  # made anew: no link is followed
-                    while piece := content.read(PIECE):
-                        file.write(piece)
-            except (FileExistsError, NotADirectoryError):
-                raise UnreadableReport(f"{member.name} comes twice") from None
+    def _begin(self, name: str) -> None:
+        self.close()
+        if name in self._seen:
+            raise UnreadableReport(f"{_short(name)} comes twice")
+        self._seen.add(name)
+        if len(self._seen) > MOST_FILES_BACK:
+            raise UnreadableReport(f"more than {MOST_FILES_BACK} files come back")
+        self._name, self._size = name, 0
+        if not self._names.wants(name):
+            self.refused.append(_short(name))
+            return
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("xb")  # made anew: no link is followed, and nothing in it may be run
 
 
-def _is_wanted(parts: Sequence[str], top: Collection[str]) -> bool:
-    """Whether a file is one that a result may be made of: nothing that git, pytest or a shell reads by itself."""
-    hidden = any(part.startswith(".") or part.lower() == "conftest.py" for part in parts)
-    return parts[0] in top and not hidden
+def _short(name: str) -> str:
+    """A name that somebody else chose, as it may be shown."""
+    return ascii(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
 
 
-def _read_parts(name: str) -> list[str]:
-    """The parts of a relative path that leads down only. Raises UnreadableReport for any other."""
-    parts = name.split("/")
-    leads_down = all(part not in (".", "..") and _PART.fullmatch(part) for part in parts)
-    if not leads_down or len(parts) > DEEPEST or len(name) > LONGEST_NAME:
-        raise UnreadableReport(f"a file comes back with the name {name[:LONGEST_NAME]!r}")
-    return parts
+def left_out_line(names: Sequence[str], why: str) -> str:
+    """One line for all names that are not used, and why."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"left out: {', '.join(names[:MOST_NAMED])}{more}; {why}"
 
 
 @contextlib.contextmanager

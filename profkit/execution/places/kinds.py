@@ -50,7 +50,7 @@ class ExecutionPlace:
         if self.gives_devices:
             raise UsageError(
                 f"{self.title} is given its GPUs there, and --gpus can name none",
-                f"leave out --gpus, and name one place for each GPU: --on '{self.title},{self.title}'",
+                f"leave out --gpus, and name one place for each GPU: --on {shlex.quote(f'{self.title},{self.title}')}",
             )
 
 
@@ -162,7 +162,7 @@ class _Options(argparse.ArgumentParser):
         self._example = example
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", f"--on '{self._example}'")
+        raise UsageError(f"{self.prog}: {message}", f"--on {shlex.quote(self._example)}")
 
 
 def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
@@ -180,7 +180,7 @@ def _shell_at_modal(words: Sequence[str]) -> ExecutionPlace:
         (sys.executable, "-m", MODAL_SHELL, json.dumps(request), "sh"),
         MODAL_SECONDS,
         gives_devices=True,
-        try_it=f"profkit doctor --on 'modal:{request['gpu']}'",
+        try_it=f"profkit doctor --on {shlex.quote('modal:' + request['gpu'])}",
         is_rented=True,
     )
 
@@ -205,7 +205,7 @@ def _shell_in_actor(words: Sequence[str]) -> ExecutionPlace:
         (python, str(RAY_SHELL), json.dumps({"address": address, "options": options}), "sh"),
         RAY_SECONDS,
         gives_devices=True,
-        try_it=f"{shlex.quote(python)} -c \"import ray; ray.init('{address}')\"",
+        try_it=shlex.join((python, "-c", f"import ray; ray.init({address!r})")),
     )
 
 
@@ -241,7 +241,9 @@ def _parse_place(text: str) -> ExecutionPlace:
             "local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, prefix:WORDS"
         )
         host = text if re.fullmatch(r"[\w.@-]+", text) else "HOST"
-        raise UsageError(f"there is no place {text!r}; there are {choices}", f"--on ssh:{host}")
+        raise UsageError(
+            f"there is no place {text!r}; there are {choices}", f"--on {shlex.quote('ssh:' + host)}"
+        )
     try:
         words = shlex.split(rest)
     except ValueError as error:

@@ -17,15 +17,16 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from profkit.core.errors import ProfkitError, Progress
+from profkit.core.files.names import FileNames
 from profkit.core.process import adopt_orphans
 from profkit.core.types import Json
 from profkit.execution.child import WorkerClient, WorkerEnded
-from profkit.execution.places.files import send_folder
+from profkit.execution.places.files import left_out_line, send_folder
 
 BEAT_SECONDS = 1.0
 GRACE_SECONDS = 20.0  # for the work to end by itself when the connection is gone
@@ -49,9 +50,15 @@ class Home(Progress):
         except (OSError, ValueError):
             pass
 
-    def send_folder(self, folder: Path, parts: Collection[str]) -> None:
-        """The files of a result, once; links and hidden files stay here."""
-        send_folder(folder, parts, lambda data: self.send("data", data=base64.b64encode(data).decode()))
+    def send_folder(self, folder: Path, names: FileNames) -> None:
+        """The files of a result that are wanted; one line names the others."""
+
+        def send(name: str, data: bytes) -> None:
+            self.send("data", name=name, data=base64.b64encode(data).decode())
+
+        if left := send_folder(folder, names, send):
+            shown = [ascii(name) for name in left]
+            self.note(left_out_line(shown, "only what a pass leaves comes from there"))
 
     def tell(self, call: str, *words: str | float) -> None:
         """What a Progress is told; of ticks two a second at most."""

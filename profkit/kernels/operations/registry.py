@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
@@ -180,7 +181,7 @@ def register_files(files: Iterable[Path]) -> tuple[str, ...]:
         except (Exception, SystemExit) as error:
             line = next(iter(str(error).splitlines()), "")
             said = f"{type(error).__name__}: {line}"
-            raise UsageError(f"{file} cannot be run: {said}", f"python {file}") from error
+            raise UsageError(f"{file} cannot be run: {said}", f"python {shlex.quote(str(file))}") from error
         finally:
             _added[file.resolve()] = set(registrations()) - known
         if not _added[file.resolve()]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -63,11 +64,16 @@ def write_results(
 def check_writable(path: Path) -> None:
     """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
     if path.is_dir() or not path.name:
-        raise UsageError(f"{path} is a folder", f"{path / RESULTS}")
+        raise UsageError(f"{path} is a folder", shlex.quote(str(path / RESULTS)))
     if not path.parent.is_dir():
-        raise MachineError(f"{path} cannot be written: No such file or directory", f"mkdir -p {path.parent}")
+        raise MachineError(
+            f"{path} cannot be written: No such file or directory",
+            f"mkdir -p {shlex.quote(str(path.parent))}",
+        )
     if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
-        raise MachineError(f"{path} cannot be written: no permission", f"ls -ld {path.parent}")
+        raise MachineError(
+            f"{path} cannot be written: no permission", f"ls -ld {shlex.quote(str(path.parent))}"
+        )
 
 
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:

@@ -40,7 +40,7 @@ from profkit.profilers.xctrace.command import (
     table_argv,
     toc_argv,
 )
-from profkit.profilers.xctrace.report import copy_notes, wanted_schemas
+from profkit.profilers.xctrace.report import NOTE_FILES, copy_notes, wanted_schemas
 from profkit.profilers.xctrace.toc import TIME_LIMIT, TraceRun, exit_status, read_toc
 
 
@@ -162,6 +162,18 @@ _START = (
 )
 _ROOT = str(Path(__file__).resolve().parents[3])
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def export_names() -> tuple[str, ...]:
+    """What may lie in a folder of exports, # for a number: tables, and what processes noted."""
+    return (TOC, *(f"{schema}.xml" for schema in wanted_schemas()), NOTE_FILES.replace("*", "#"))
+
+
+def report_names(report: str) -> tuple[str, ...]:
+    """What `profkit record` may leave as a report of this name: a document, which is one thing, or its exports."""
+    return (
+        (f"{report}/",) if report.endswith(SUFFIX) else tuple(f"{report}/{name}" for name in export_names())
+    )
 
 
 def export_document(

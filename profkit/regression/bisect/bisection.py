@@ -428,7 +428,7 @@ def _unrelated(root: Path, good: str, bad: str) -> UsageError:
     if git_line(root, "merge-base", "--is-ancestor", bad, good) is not None:
         return UsageError(
             f"BAD ({bad[:12]}) is older than GOOD ({good[:12]})",
-            f"the older one first: profkit bisect {bad[:12]} {good[:12]} -- ...",
+            f"the older one first: profkit bisect {shlex.quote(bad[:12])} {shlex.quote(good[:12])} -- ...",
         )
     base = git_line(root, "merge-base", good, bad)
     hint = f"where both were one: profkit bisect {base[:12]} {bad[:12]} -- ..." if base else "git log --graph"

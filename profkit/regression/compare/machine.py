@@ -239,7 +239,8 @@ def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
         and new.commit
         and not (old.dirty or new.dirty)
     ):
-        line = f"profkit compare --base {old.commit[:12]} --head {new.commit[:12]} -- {after}"
+        base, head = shlex.quote(old.commit[:12]), shlex.quote(new.commit[:12])
+        line = f"profkit compare --base {base} --head {head} -- {after}"
         return Fact.of("text", text=line)
     return Fact.of("text", text=f"profkit compare --a {shlex.quote(before)} --b {shlex.quote(after)}")
 

@@ -113,8 +113,11 @@ def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     word = next((word for word in _REFUSED if word in message), None)
     if word is None:
         return damage_error(path, message)
-    folder = shlex.quote(str(path.parent))
-    return MachineError(f"cannot use the history {path}: {message}", f"df -h {folder}; ls -l {folder}")
+    quoted = shlex.quote(str(path.parent))
+    return MachineError(
+        f"cannot use the history {path}: {message}",
+        f"df -h {quoted}; ls -l {quoted}",
+    )
 
 
 def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -115,10 +116,14 @@ EXAMPLE = Path(__file__).with_name("example.yaml")
 def read_config(file: Path) -> NightConfig:
     """The nightly's file. Raises UsageError with file, line and fix for whatever is not as it should be."""
     if file.is_dir():
-        raise UsageError(f"{file} is a folder, not a configuration", f"profkit nightly {file}/nightly.yaml")
+        raise UsageError(
+            f"{file} is a folder, not a configuration",
+            f"profkit nightly {shlex.quote(str(file))}/nightly.yaml",
+        )
     if not file.exists():
         raise UsageError(
-            f"there is no configuration {file}", f"profkit nightly --example > {file}  # then edit it"
+            f"there is no configuration {file}",
+            f"profkit nightly --example > {shlex.quote(str(file))}  # then edit it",
         )
     whole = read_yaml(file)
     content = whole.mapping("the configuration")

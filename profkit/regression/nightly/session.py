@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -75,7 +76,7 @@ def write_state(folder: Path, state: NightState) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
-    with writing(path, f"df -h {path.parent}; ls -ld {path.parent}"):
+    with writing(path, f"df -h {shlex.quote(str(path.parent))}; ls -ld {shlex.quote(str(path.parent))}"):
         make_parents(path.parent)
         write_whole(path, (text,))
 

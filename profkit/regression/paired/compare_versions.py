@@ -154,9 +154,10 @@ def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterato
             for name, side in ((request.base, "base"), (request.head, "head"))
         )
         if request.head is None and first.commit == second.commit and not second.dirty:
+            quoted = shlex.quote(str(request.base))
             raise NoCheckout(
                 f"{first.name} and {second.name} are the same commit, and no file was changed since",
-                f"--base HEAD~1; or, as a trial of this machine, --base {request.base} --head {request.base}",
+                f"--base HEAD~1; or, as a trial of this machine, --base {quoted} --head {quoted}",
             )
         yield first, second
 

@@ -163,10 +163,13 @@ def _next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
             setup = f"--setup {shlex.quote(line_to_type(how.setup))} " if how.setup else ""
             end = f"{setup}-- {line_to_type(how.command)}"
             start = " ".join((*map(shown_line, zip(how.env)), "profkit"))
+            old, new = shlex.quote(good[:12]), shlex.quote(here[:12])
             if worst is not None and worst.step_since:
-                lines.append(f"{start} compare --base {worst.step_since[:12]} {end}  # what came on top")
-            lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
-            lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
+                lines.append(
+                    f"{start} compare --base {shlex.quote(worst.step_since[:12])} {end}  # what came on top"
+                )
+            lines.append(f"{start} compare --base {old} --head {new} {end}  # why")
+            lines.append(f"{start} bisect {old} {new} {end}  # if there are commits between them")
         name = shlex.quote(workload.name)
         lines.append(f"profkit history accept {name} --because WHY  # if it is meant to be so")
     return tuple(dict.fromkeys(lines))

@@ -223,7 +223,8 @@ class Extras:
     def has(self, path: str) -> bool:
         """Whether the file lies beside the page."""
         try:
-            return self.folder is not None and (self.folder / path).is_file()
+            inside = not path.startswith("/") and ".." not in path.split("/")  # the document may be another's
+            return self.folder is not None and inside and (self.folder / path).is_file()
         except (OSError, ValueError):
             return False
 

@@ -20,6 +20,7 @@ from profkit.profilers.ncu.probe import probe_ncu
 from profkit.profilers.nsys.probe import probe_nsys
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.conftest import ROOT
+from tests.what_comes_back import check_all_comes_back
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150_109_880_320, driver="580.159")
 STAND_INS = ROOT / "tests" / "stand_ins"
@@ -79,7 +80,8 @@ class Machine:
                 **asked,
             },
         )
-        document, _ = profile_workload(request, self)
+        document, folder = profile_workload(request, self)
+        check_all_comes_back(folder)
         return document
 
     # what a progress is told

@@ -16,6 +16,7 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import Gpu, MetalTrace, PassResult, RunDocument
 from profkit.profilers.xctrace import export
 from profkit.profiling.profile import ProfileOptions, profile_workload
+from tests.what_comes_back import check_all_comes_back
 from tests.xctrace_stand_in import Instruments, instruments
 
 MARKED = """
@@ -90,6 +91,7 @@ def mac_run(tmp_path: Path, mac: None, monkeypatch: pytest.MonkeyPatch) -> Calla
             **asked,
         )
         _, folder = profile_workload(request, Silent())
+        check_all_comes_back(folder)
         return Run(read_run(folder), folder, xctrace)
 
     return make

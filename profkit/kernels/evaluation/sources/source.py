@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def make_source_request(
         if name or kernels is not None:
             raise UsageError(
                 f"kernels come from {file} or from {f'--backend {backend}' if name else kernels}, not from both",
-                f"profkit evaluate {file}",
+                f"profkit evaluate {shlex.quote(str(file))}",
             )
         return SourceRequest("file", (str(_check_file(file)),))
     if name in ("", "directory") and (name or kernels is not None):
@@ -194,7 +195,10 @@ def make_source_request(
     if name not in ("", *BACKENDS):
         raise UsageError(f"there is no backend called {backend!r}", f"--backend {'|'.join(BACKENDS)}")
     if kernels is not None:
-        raise UsageError(f"--backend {backend} takes no folder", f"--backend directory --kernels {kernels}")
+        raise UsageError(
+            f"--backend {backend} takes no folder",
+            f"--backend directory --kernels {shlex.quote(str(kernels))}",
+        )
     if name == "flag_gems":
         _check_flag_gems(device)
     return SourceRequest(name or "aten")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import sys
 import types
 import unittest
@@ -205,7 +206,9 @@ class OpInfo:
         except ImportError as error:
             raise MachineError(
                 f"torch's own database of operations cannot be loaded: {error}",
-                f"pip install {error.name}" if error.name and not error.name.startswith("torch") else None,
+                f"pip install {shlex.quote(error.name)}"
+                if error.name and not error.name.startswith("torch")
+                else None,
             ) from error
         for key, entry in entries.items():
             if not _is_wanted(entry, getattr(torch, dtype), self.device):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -139,7 +140,8 @@ def find_suite(name: str, path: Path | None = None, *, device: str = "cpu") -> S
         raise UsageError(f"there is no suite called {name!r}", f"--suite {'|'.join(_SUITES)}")
     if path is not None and name not in _OF_TRACES:
         raise UsageError(
-            f"the suite {name} takes no trace", f"--suite {'|'.join(_OF_TRACES)} --traces {path}"
+            f"the suite {name} takes no trace",
+            f"--suite {'|'.join(_OF_TRACES)} --traces {shlex.quote(str(path))}",
         )
     module, maker = _SUITES[name]
     make = getattr(import_module(f"{_PACKAGE}.{module}"), maker)

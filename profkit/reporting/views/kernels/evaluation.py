@@ -249,7 +249,9 @@ def _failures(
 def replay_line(document: EvaluationDocument, result: TestResult, folder: Path | None) -> str:
     """The line that does the test once more, with the user's own code that runs then."""
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
-    return f"profkit evaluate --replay {result.test.id} {where}{_own_files(document, '--kernels ')}"
+    return (
+        f"profkit evaluate --replay {shlex.quote(result.test.id)} {where}{_own_files(document, '--kernels ')}"
+    )
 
 
 def _own_files(document: EvaluationDocument, option: str) -> str:

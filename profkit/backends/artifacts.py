@@ -1,0 +1,26 @@
+"""What a run leaves in its folder, by name: made of what each pass declares of itself (`Pass.step_names`, `leaves`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.backends import backend_named, backend_names
+from profkit.core.files.names import FileNames
+from profkit.core.run_folder import FILE_NAME
+
+_RECORDS = ("{}.#.json", "{}.switch", "{}.region.#.json", "{}.region.switch", "{}.status")  # of each step
+_LOGS = ("{}.log", "{}.after#.log")
+_OTHERS = (FILE_NAME, "logs/peaks.log")
+
+
+def run_files() -> FileNames:
+    """The names of all files that a run of any backend may leave. Its pages are not among them: they are made anew."""
+    return FileNames((*_OTHERS, *_names()))
+
+
+def _names() -> Iterator[str]:
+    for kind in {kind for name in backend_names() for kind in backend_named(name).pass_kinds()}:
+        for step in kind.step_names:
+            yield from (f"artifacts/{record.format(step)}" for record in _RECORDS)
+            yield from (f"logs/{log.format(step)}" for log in _LOGS)
+        yield from (f"artifacts/{name}" for name in kind.leaves)
