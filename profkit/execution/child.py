@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -36,6 +37,7 @@ END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one
 ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
 LOOK_SECONDS = 1.0  # between two looks whether it was closed
 WAIT_SECONDS = 0.05
+STALL_SECONDS = 600.0  # one that starts reads once it has imported torch from a busy disk
 # One that needs no file of its own: it is made for each answer.
 _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
@@ -139,16 +141,22 @@ class ChildProcess:
             raise _closed()
 
     def send(self, data: bytes) -> None:
-        """Write to its standard input. Raises WorkerEnded."""
-        child = self._child
+        """Write to its standard input; it is killed where it reads nothing for ten minutes. Raises WorkerEnded."""
+        child, left = self._child, memoryview(data)
         if child is None or child.stdin is None:
             raise _closed()
         try:
-            child.stdin.write(data)
-            child.stdin.flush()
-        except ValueError:  # meanwhile another thread closed the pipe
-            raise _closed() from None
-        except OSError:
+            with _Selector() as ready:
+                ready.register(child.stdin, selectors.EVENT_WRITE)
+                while left:
+                    if not ready.select(STALL_SECONDS):
+                        self.kill()
+                        reason = f"it read nothing for {STALL_SECONDS:g} s, and was ended"
+                        raise WorkerEnded(JobStatus.timeout, reason)
+                    left = left[os.write(child.stdin.fileno(), left[: select.PIPE_BUF]) :]
+        except (ValueError, OSError):
+            if self._child is not child:  # meanwhile another thread closed the pipe
+                raise _closed() from None
             raise self._end_reason(child) from None
 
     def read_line(self, timeout: float) -> bytes:

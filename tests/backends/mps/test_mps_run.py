@@ -91,7 +91,8 @@ def test_the_users_time_limit_is_xctraces_own_and_ends_the_pass(mac_run: MakeRun
     assert call[call.index("--time-limit") + 1] == "1s"
     result = run.of("trace")
     assert result.state == "failed"
-    assert "ran past its time limit" in str(spoken(result.reason))
+    assert "trace took more than 1 s and was ended" in str(spoken(result.reason))
+    assert result.fix == "--timeout 2"
     assert (run.folder / "artifacts" / "trace.xctrace" / "toc.xml").is_file()  # what was recorded is read
     assert run.metal.process_busy
 
