@@ -203,7 +203,7 @@ _VARIABLE = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|COOKIE|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
 # What each name of a secret has in it
-_IN_NAMES = (
+_IN_NAMES: tuple[str, ...] = (
     "pass", "token", "secret", "key", "pw", "cred", "auth", "bearer", "jwt", "otp", "pin", "phrase", "mnemonic",
     "cookie", "hmac", "signature", "session", "login", "code", "sas", "private-lines",
 )  # fmt: skip
