@@ -18,14 +18,14 @@ STARTS = {
     "execution/places/ray_shell.py": "it is itself such a child",
     "profilers/valgrind/window.py": "it runs below a step, whose time ends both",
     "profilers/xctrace/export.py": "it looks at its file while it waits, with a time for each table",
-    "fronts/pytest_plugin.py": "profkit itself, in the foreground of the terminal",
+    "fronts/pytest_suite.py": "profkit itself, in the foreground of the terminal",
 }
 # Waits of these for what is ended by somebody else; a run that takes as long as it takes.
 UNBOUNDED = {
     ("execution/places/ray_shell.py", "wait"): "the connection ends it",
     ("execution/places/modal_shell.py", "wait"): "Modal ends it after its own --timeout",
     ("profilers/valgrind/window.py", "wait"): "the step's time ends valgrind",
-    ("fronts/pytest_plugin.py", "call"): "as long as the user's own tests take",
+    ("fronts/pytest_suite.py", "call"): "as long as the user's own tests take",
     ("kernels/evaluation/suites/notation.py", "run"): "the first run of the user's program",
 }
 RUNS = {"run", "call", "check_call", "check_output"}

@@ -76,6 +76,14 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "tests/profiling/scrub/test_redact.py::test_a_secret_goes_in_whatever_form_it_is_written",
         "tests/profiling/scrub/test_scrub_run.py::test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round",
     ),
+    "Whatever ends profkit, `kill -9` too": (
+        "tests/core/test_watcher.py::test_a_killed_profile_leaves_nothing_of_its_program",
+        "tests/core/test_watcher.py::test_a_killed_server_of_an_agent_leaves_nothing_of_what_it_profiles",
+        "tests/core/test_watcher.py::test_a_killed_comparison_leaves_nothing_of_either_version",
+        "tests/core/test_watcher.py::test_a_killed_evaluation_leaves_nothing_of_its_workers_and_kernels",
+        "tests/test_deadlines.py::test_no_process_is_started_or_waited_for_without_an_end",
+        "tests/profiling/test_time_limits.py::test_a_pass_that_never_ends_is_killed_and_the_page_says_what_would_give_it_more",
+    ),
     "Nothing is sent anywhere": (
         f"{HERE}::test_nothing_is_sent_anywhere",
         "tests/reporting/html/test_page_safety.py::test_a_page_names_no_address_but_that_of_svg",
