@@ -122,7 +122,8 @@ from profkit.profiling.run_steps import RunSettings
 folder, body = Path(sys.argv[1]), sys.argv[2]
 argv = ("sh", "-c", body, str(folder / "artifacts" / "large"))
 status = str(folder / "artifacts" / "trace.status")
-done = run_pass(PassPlan("trace", "perf", (Step("trace", argv, tool="perf", workload_status=status),)), RunSettings(folder))
+step = Step("trace", argv, tool="perf", workload_status=status)
+done = run_pass(PassPlan("trace", "perf", (step,)), RunSettings(folder))
 print(done.result.reason.names["text"], done.result.fix, done.workload_failure, sep="|")
 """
 
