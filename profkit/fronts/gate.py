@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Literal
 
-import yaml
-
 from profkit.core.errors import UsageError, writing
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import make_parents, write_whole
@@ -198,6 +196,8 @@ def _suite_text(found: Sequence[FoundBenchmark]) -> str:
 
 def _quoted(word: str) -> str:
     """The word as YAML: as it is where it can only be a text, which `null`, `yes` and `on` are not."""
+    import yaml
+
     if re.fullmatch(r"[A-Za-z][\w./=]*", word) is not None and yaml.safe_load(word) == word:
         return word
     return yaml.safe_dump(word, default_style='"', allow_unicode=True, width=math.inf).rstrip("\n")

@@ -311,7 +311,6 @@ def test_the_fixture_of_pytest_benchmark_times_by_profkit(tmp_path: Path) -> Non
         "0x1f",
         "12",
         "a: b",
-        "- x",
         "\x7f",
         "é",
         "it's",
