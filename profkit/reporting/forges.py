@@ -15,11 +15,9 @@ from pathlib import Path
 from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.core.types import Verdict
 from profkit.reporting.facts import fact_text
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import text_for_others
 from profkit.reporting.view import Block, CaseState, Level, View, plain_text, walk
 from profkit.reporting.views.run_text import VERDICTS
-from profkit.runtime.passes.secrets import hide_secrets
-from profkit.runtime.passes.shown_command import MASK
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def annotation_lines(view: View) -> str:
     for block in walk(view.blocks):
         if isinstance(block, Annotations):
             for row in block.rows:
-                text = "\n".join(dict.fromkeys(map(without_control_characters, row.message.split("\n"))))
+                text = "\n".join(dict.fromkeys(map(text_for_others, row.message.split("\n"))))
                 lines[row.level].append(_command(row.level, row.title, text, row.path, row.line))
     shown = []
     for name, rows in lines.items():
@@ -111,7 +109,7 @@ def _command(level: str, title: str, text: str, path: str = "", line: int = 0) -
 
 
 def _property(text: str) -> str:
-    return _escaped(without_control_characters(text)).replace(":", "%3A").replace(",", "%2C")
+    return _escaped(text_for_others(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _escaped(text: str) -> str:
@@ -139,7 +137,7 @@ def append_summary(path: Path, view: View) -> str | None:
         size = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
             text = markdown.render(view, max(4096, markdown.STEP_SUMMARY - size - _BETWEEN))
-            file.write(hide_secrets(text, lambda _: MASK) + "\n")
+            file.write(text + "\n")
     except OSError as error:
         return f"cannot write {path}: {error.strerror}"
     return None

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 
 from profkit.core.formatting import shorten
 from profkit.reporting.forges import Case, Cases
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import text_for_others
 from profkit.reporting.view import Statuses, View, plain_text, walk
 
 LONGEST_NAME = 250  # characters; readers make file names and columns of them
@@ -99,7 +99,7 @@ def _name(text: str) -> str:
 
 
 def _line(text: str, longest: int) -> str:
-    return shorten(_NO_XML.sub("�", without_control_characters(text)), longest)
+    return shorten(_NO_XML.sub("�", text_for_others(text)), longest)
 
 
 def _lines(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import text_for_others
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -36,7 +36,7 @@ _LINKED = re.compile(r"@|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
 
 def escape_markdown(text: str) -> str:
     """Text that Markdown and HTML show as it is, on one line."""
-    text = _SPECIAL.sub(r"\\\1", without_control_characters(text))
+    text = _SPECIAL.sub(r"\\\1", text_for_others(text))
     text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], text)
     text = _LINKED.sub(lambda match: match[0] + _NOTHING, text)
     return re.sub(r"(https?|ftp|www)([:.])", r"\1&#8203;\2", text)  # a bare address would become a link
@@ -44,7 +44,7 @@ def escape_markdown(text: str) -> str:
 
 def inline_code(text: str) -> str:
     """Text as a code span, fenced by more backticks than it holds in a row."""
-    text = without_control_characters(text)
+    text = text_for_others(text)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}"
@@ -59,7 +59,7 @@ def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequ
 
 def escape_summary(text: str) -> str:
     """Text as it stands within a line of HTML, where Markdown is not read and a backslash would be seen."""
-    text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], without_control_characters(text))
+    text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], text_for_others(text))
     return _LINKED.sub(lambda match: match[0] + _NOTHING, text)
 
 

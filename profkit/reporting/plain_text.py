@@ -12,6 +12,8 @@ from profkit.core.formatting import format_percent, format_quantity, format_thre
 from profkit.core.types import Reading, Source, Verdict
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Footnote, Span, Style
+from profkit.runtime.passes.secrets import hide_secrets
+from profkit.runtime.passes.shown_command import MASK
 
 # Bidirectional marks (they reorder what is read) and line separators are format characters, not controls.
 _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -34,6 +36,16 @@ def without_control_characters(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(character) for character in text)
+
+
+@lru_cache(maxsize=8192)
+def text_for_others(text: str) -> str:
+    """The same for what is published (pages, comments, summaries): what has the form of a secret is masked, too.
+
+    >>> text_for_others("it said password: hunter2")
+    'it said password: [masked]'
+    """
+    return without_control_characters(hide_secrets(text, lambda _: MASK))
 
 
 def disarm_commands(text: str) -> str:

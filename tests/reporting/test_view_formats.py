@@ -14,8 +14,9 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.charts import marks
 from profkit.reporting.charts.marks import Charts
+from profkit.reporting.forges import Annotation, Annotations, Case, Cases, annotation_lines
 from profkit.reporting.html import page
-from profkit.reporting.view import Block, Section, Status, View, plain_text
+from profkit.reporting.view import Block, Paragraph, Section, Status, View, plain_text
 from profkit.reporting.views import history, night, plan, run
 from profkit.reporting.views.comparison import view as comparison
 from profkit.reporting.views.kernels import generation, sweep
@@ -188,3 +189,26 @@ def test_a_made_up_kind_is_in_every_format() -> None:
     assert problems(page.render(view)) == []
     (case,) = ElementTree.fromstring(junit.render([view]).split("\n", 1)[1]).iter("testcase")
     assert (case.get("name"), case[0].tag, case[0].get("message")) == ("roof", "failure", "it rains in")
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "annotations", "junit"])
+def test_what_is_published_masks_the_secrets_that_a_text_has_by_their_form(form: str) -> None:
+    token = "gh" + "p_" + "a1B2" * 9
+    said = f"the workload said: password: hunter2x, {token}"
+    view = View(
+        "a run",
+        (
+            Paragraph(said),
+            Annotations((Annotation("error", "slower", said),)),
+            Cases("run", (Case("a", "b", "error", said, said),)),
+        ),
+    )
+    shown = {
+        "markdown": lambda: markdown.render(view),
+        "html": lambda: page.render(view),
+        "annotations": lambda: annotation_lines(view),
+        "junit": lambda: junit.render([view]),
+    }[form]()
+    assert "the workload said" in shown
+    assert "hunter2x" not in shown
+    assert "a1B2a1B2" not in shown

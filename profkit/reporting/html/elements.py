@@ -16,7 +16,7 @@ from profkit.core.formatting import format_quantity
 from profkit.core.types import Json
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.columns import CellValue, SortableTable
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import text_for_others
 from profkit.reporting.view import DataTable, Text
 
 _VOID = ("input", "br")  # elements without an end
@@ -54,9 +54,7 @@ def filled(template: str, **values: object) -> Html:
 
 
 def _visible(value: object) -> object:
-    return (
-        value if isinstance(value, Html) or not isinstance(value, str) else without_control_characters(value)
-    )
+    return value if isinstance(value, Html) or not isinstance(value, str) else text_for_others(value)
 
 
 @lru_cache
@@ -84,7 +82,7 @@ def text(value: object) -> str:
     >>> text('<b>"\\u202e')
     '&lt;b&gt;&quot;�'
     """
-    return html.escape(without_control_characters(str(value)), quote=True)
+    return html.escape(text_for_others(str(value)), quote=True)
 
 
 def island(data: Json) -> str:
@@ -174,10 +172,10 @@ def flame_data(flame: Flame) -> Json:
     names: dict[tuple[str, str], int] = {}
     numbers: list[int] = []
     for box in flame.boxes:
-        name = names.setdefault((without_control_characters(box.name), box.kind), len(names))
+        name = names.setdefault((text_for_others(box.name), box.kind), len(names))
         numbers += [name, box.depth, round(_PARTS * box.value / flame.total)]
     return {
-        "title": without_control_characters(flame.title),
+        "title": text_for_others(flame.title),
         "total": format_quantity(flame.total, flame.unit),
         "parts": _PARTS,
         "names": [name for name, _ in names],
