@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.tables import load_yaml
-from profkit.core.types import RunDocument
+from profkit.core.types import Fact, RunDocument, Threshold
 from profkit.reporting.screen import Screen
 from profkit.reporting.view import TableColumn
+from tests import documents
 from tests.conftest import ROOT
 from tests.reporting.shown import run_text
 from tests.reporting.test_renderers import FOLDER, judged
@@ -36,6 +37,21 @@ def test_each_target_on_the_run_has_a_line_with_its_value_threshold_and_word(wid
 def test_what_is_not_judged_has_its_threshold_and_says_why_in_a_few_words() -> None:
     (line,) = [line for line in lines_of_targets(judged(), 120) if "memory-bandwidth" in line]
     assert re.fullmatch(r"  - memory-bandwidth +\S.* > 60 % +not judged: \S.{3,40}", line)
+
+
+def test_a_value_beyond_its_threshold_that_counts_as_met_says_why() -> None:
+    value = Fact.of("value bank-conflicts", value=98_900.0, unit="count")
+    reason = Fact("but", parts=(value, Fact.of("passes-many-arbitration-alone-makes", value=1.4, unit="%")))
+    tolerated = documents.verdict(
+        "pass",
+        "bank-conflicts",
+        value=98_900.0,
+        unit="count",
+        reason=reason,
+        threshold=Threshold("<=", 0.0, "count"),
+    )
+    (line,) = lines_of_targets(replace(judged(), verdicts=(tolerated,)), 120)
+    assert line.endswith("met: arbitration alone")
 
 
 def test_check_has_the_same_lines_above_its_sentences() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from profkit.analysis.targets.target import is_met
 from profkit.backends import backend_named
 from profkit.core.formatting import format_threshold
 from profkit.core.types import Reading, RunDocument, Scope, Verdict
@@ -81,11 +82,15 @@ def _threshold(verdict: Verdict) -> str:
 
 
 def _outcome(verdict: Verdict) -> Text:
-    """Return `met`, `missed`, or `not judged: arithmetic-bound`."""
+    """Return `met`, `missed`, or `not judged: arithmetic-bound`; why a value beyond the threshold counts as met."""
     word = OUTCOMES[verdict.verdict]
     why = brief_reason(verdict.reason)
+    limit = verdict.threshold
     if why and verdict.verdict in ("not-applicable", "unknown"):
         word = f"not judged: {why}"
+    elif verdict.verdict == "pass" and limit is not None and verdict.value is not None:
+        beyond = not is_met(verdict.value, limit.operator, limit.value)
+        word = f"met: {why}" if beyond and why else word
     return Span(word, status=VERDICTS[verdict.verdict].status)
 
 
