@@ -69,7 +69,7 @@ def render(view: View) -> str:
         "view.html.j2",
         title=plain_text(view.title),
         styles=_hash(style),
-        scripts=f"{_hash(first)} {_hash(script)}",
+        scripts=Html(f"{_hash(first)} {_hash(script)}"),
         style=Html(style),
         first=Html(first),
         script=Html(script),
@@ -87,8 +87,8 @@ def asset(name: str) -> str:
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
-def _hash(source: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+def _hash(source: str) -> Html:  # ours: its letters are like those of a secret
+    return Html(f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'")
 
 
 _SERIES = 8  # colours there are
