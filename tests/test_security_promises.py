@@ -68,8 +68,26 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "tests/core/test_safe_folder.py::test_a_link_with_the_name_of_a_temporary_file_is_not_followed",
         "tests/core/test_safe_folder.py::test_the_log_of_a_process_goes_through_no_link",
     ),
-    "What the tools themselves write": (
-        "tests/core/test_safe_folder.py::test_a_link_in_place_of_a_folder_inside_of_a_run_is_not_followed",
+    "Where another user can take the name of a run's folder": (
+        "tests/core/test_safe_folder.py::test_a_run_where_a_stranger_may_take_its_name_goes_on_by_a_handle",
+        "tests/core/test_safe_folder.py::test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing",
+    ),
+    "A tool that turns this path into the folder's name": (),
+    "`record` writes elsewhere first": (
+        "tests/core/test_safe_folder.py::test_whoever_takes_a_name_at_any_step_of_a_run_gets_nothing",
+        "tests/core/test_safe_folder.py::test_no_report_is_recorded_through_a_link_to_nothing",
+    ),
+    "What comes back from another machine": (
+        "tests/places/test_what_comes_back.py::test_nothing_that_a_place_plants_is_kept_and_one_line_names_it",
+        "tests/places/test_what_comes_back.py::test_what_is_left_at_a_place_is_regular_and_not_executable",
+        "tests/places/test_what_comes_back.py::test_too_much_is_refused",
+    ),
+    "What Instruments keeps as a folder": (
+        "tests/places/test_what_comes_back.py::test_a_document_of_instruments_comes_as_one_archive_and_its_exports_by_name",
+    ),
+    "Pages are made anew": (
+        "tests/reporting/html/test_page_safety.py::test_a_link_to_a_file_stays_beside_the_page",
+        "tests/places/test_what_comes_back.py::test_a_backend_that_there_is_not_is_refused_and_makes_no_folder",
     ),
     "`profkit scrub` takes out": (
         "tests/profiling/scrub/test_scrub_run.py::test_no_planted_secret_is_left_in_any_file",
@@ -84,6 +102,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "tests/test_deadlines.py::test_no_process_is_started_or_waited_for_without_an_end",
         "tests/profiling/test_time_limits.py::test_a_pass_that_never_ends_is_killed_and_the_page_says_what_would_give_it_more",
     ),
+    "A run's folder is readable by its owner alone.": (
+        "tests/runtime/passes/test_shown_command.py::test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless",
+    ),
+    "What shows a command to others": (
+        "tests/runtime/passes/test_shown_command.py::test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless",
+        "tests/runtime/passes/test_shown_command.py::test_harmless_commands_stay_readable",
+    ),
     "Nothing is sent anywhere": (
         f"{HERE}::test_nothing_is_sent_anywhere",
         "tests/reporting/html/test_page_safety.py::test_a_page_names_no_address_but_that_of_svg",
@@ -91,7 +116,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "How it is held": (
         "tests/fuzz/test_corpus.py::test_every_seed_is_read_and_an_input_that_once_failed_is_read_or_refused",
-        f"{HERE}::test_every_reader_is_tried_each_night_for_ten_minutes",
+        f"{HERE}::test_every_reader_is_tried_each_week",
     ),
     "An input that takes more than that fails.": (
         "tests/fuzz/test_corpus.py::test_what_fails_computes_too_long_or_waits_is_found",
@@ -309,8 +334,8 @@ def test_nothing_is_sent_anywhere(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "sent").exists()  # what is sent is seen
 
 
-def test_every_reader_is_tried_each_night_for_ten_minutes() -> None:
-    assert "tests.fuzz --seconds 600" in (ROOT / "ci" / "fuzz.cron").read_text()
+def test_every_reader_is_tried_each_week() -> None:
+    assert "tests.fuzz --inputs 100000" in (ROOT / "ci" / "fuzz.cron").read_text()
 
 
 def test_recipes_name_actions_by_their_commit() -> None:
