@@ -67,9 +67,9 @@ def test_the_root_is_inside(text: str) -> None:
     assert list(outside(TESTS / "test_made_up.py", text)) == []
 
 
-def test_the_reports_have_no_path_of_the_machines_that_they_came_from() -> None:
+def test_no_recording_has_a_path_of_the_machine_that_it_came_from() -> None:
     found = []
-    for path in sorted(filter(Path.is_file, (TESTS / "data" / "reports").rglob("*"))):
+    for path in sorted(filter(Path.is_file, (TESTS / "data").rglob("*"))):
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data
         found += [f"{path.name}: {match[0]!r}" for match in PRIVATE.finditer(data)]
