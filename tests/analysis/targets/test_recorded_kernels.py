@@ -18,8 +18,8 @@ def words(document: RunDocument, kernel: str) -> dict[str, VerdictWord]:
 
 
 @pytest.fixture(scope="module")
-def full(fixtures: Path) -> RunDocument:
-    return summarize_report(fixtures / "cuda" / "h200.gated_mlp.full.ncu-rep")
+def full(reports: Path) -> RunDocument:
+    return summarize_report(reports / "cuda" / "h200.gated_mlp.full.ncu-rep")
 
 
 def test_a_gemm_at_14_per_cent_occupancy_on_saturated_tensor_cores_fails_nothing(full: RunDocument) -> None:
@@ -49,16 +49,16 @@ def test_the_report_agrees_with_itself(full: RunDocument) -> None:
     assert not [r for r in full.readings if r.doubt is not None]
 
 
-def test_raw_conflicts_without_the_accesses_they_belong_to_are_no_failure(fixtures: Path) -> None:
+def test_raw_conflicts_without_the_accesses_they_belong_to_are_no_failure(reports: Path) -> None:
     """Eleven metrics on 60 launches: 129 thousand raw conflicts, and neither tensor pipe nor shared passes."""
-    found = summarize_report(fixtures / "cuda" / "h200.gated_mlp.60-launches.ncu-rep")
+    found = summarize_report(reports / "cuda" / "h200.gated_mlp.60-launches.ncu-rep")
     gemm = found.kernels[0]
     assert (gemm.bound, round(gemm.nearest or 0)) == ("compute", 90)
     assert "fail" not in words(found, "nvjet").values()
 
 
-def test_a_trace_says_how_busy_the_gpu_was_and_leaves_the_rest_unknown(fixtures: Path) -> None:
-    found = summarize_report(fixtures / "cuda" / "h200.gated_mlp.nsys.sqlite")
+def test_a_trace_says_how_busy_the_gpu_was_and_leaves_the_rest_unknown(reports: Path) -> None:
+    found = summarize_report(reports / "cuda" / "h200.gated_mlp.nsys.sqlite")
     run = {v.target: v.verdict for v in found.verdicts if v.scope.kind in ("run", "region")}
     assert run["gpu-busy"] == "pass"
     assert {run[name] for name in FIVE} == {"unknown"}
