@@ -90,6 +90,9 @@ def learn_report(path: Path, redactor: Redactor) -> None:
                         redactor.learn(cells[number], columns[number])
 
 
+_PLACEHOLDER = re.compile(r"<(removed|token|mail|address|host)>")
+
+
 def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy text, packed as `source` is, line by line without what is private."""
     opened = gzip.open if _is_packed(source) else open
@@ -97,8 +100,11 @@ def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
         _lines(source) as lines,
         opened(output, "xt", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
+        is_xml = source.suffix == ".xml"
         for line in without_keys(lines):
-            copy.write(redactor.text(line))
+            text = redactor.text(line)
+            # As a tag of its own it would leave a file that nobody can read.
+            copy.write(_PLACEHOLDER.sub(r"&lt;\1&gt;", text) if is_xml else text)
 
 
 def is_text(path: Path) -> bool:

@@ -129,6 +129,7 @@ OTHERS = {
     "execution/places/ray_shell.py",
     "fronts/gate.py",
     "hardware/macos.py",
+    "runtime/passes/shown_command.py",  # the words beside it
     "hardware/gpu_locks.py",
     "hardware/peaks.py",
     "hardware/machine.py",

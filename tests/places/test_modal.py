@@ -135,5 +135,5 @@ def test_a_worker_for_each_gpu_would_rent_them_all_each_time_and_is_refused() ->
         parse_places(["modal:H100:2"])[0].refuse_devices()
     assert (
         refused.value.fix
-        == "leave out --gpus, and name one place for each GPU: --on 'modal:H100:2,modal:H100:2'"
+        == "leave out --gpus, and name one place for each GPU: --on modal:H100:2,modal:H100:2"
     )

@@ -189,8 +189,8 @@ def test_a_python_that_ends_meanwhile_does_not_go_on_though_nobody_asked_how_it_
 
 @pytest.mark.perf
 def test_a_program_of_machine_code_that_ends_meanwhile_is_a_run(tmp_path: Path) -> None:
-    with unreaped("sh", "-c", "ulimit -t 3; while :; do :; done") as pid:
-        said = profkit("profile", "--pid", str(pid), "--seconds", "30", "-q", cwd=tmp_path)
+    with unreaped("sh", "-c", "ulimit -t 2; while :; do :; done") as pid:
+        said = profkit("profile", "--pid", str(pid), "--seconds", "90", "-q", cwd=tmp_path)
     assert said.code == 0, said.err
     assert any("and has ended" in note for note in spoken_lines(document_in(tmp_path).notes))
 

@@ -296,7 +296,8 @@ def _in_pairs_hidden(text: str, hide: Callable[[str], str]) -> str:
         return found[0][: found.start(2) - found.start()] + hide(value) + found[2][len(value) :]
 
     if "</" in text:
-        text = _IN_TAGS.sub(second(1, 2), text)
+        # In tables of Instruments a column has its name in this tag.
+        text = _IN_TAGS.sub(lambda tag: tag[0] if tag[1] == "mnemonic" else second(1, 2)(tag), text)
     if "value" in text:
         text = _PAIRED.sub(second(1, 2), text)
     if "(" in text:
