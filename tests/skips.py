@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 FILE = "PROFKIT_SKIPPED"  # variable: a file to which the numbers are added, for the last lines of check.sh
+# Taken out of the environment: what a pytest skips that a test starts is no test of this run.
+_SUM = os.environ.pop(FILE, None)
 FIXES = {
     "torch": "PROFKIT_TORCH=1 ./setup.sh",
     "triton": "./setup.sh --dev, with torch, on Linux",
@@ -71,6 +73,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     counted = count_skips(terminalreporter.stats.get("skipped", []), config.rootpath, timed=timed)
     for line in lines(counted):
         terminalreporter.write_line(line)
-    if name := os.environ.get(FILE):
-        with open(name, "a", encoding="utf-8") as file:
+    if _SUM is not None:
+        with open(_SUM, "a", encoding="utf-8") as file:
             file.writelines(f"{count}\t{reason}\n" for reason, count in counted.items() if count)

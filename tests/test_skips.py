@@ -118,3 +118,16 @@ def test_a_browser_whose_driver_does_not_start_is_a_reason_and_no_error(
     assert browser.why_not() == (
         "the browser's driver does not start: node: error while loading shared libraries: libatomic.so.1: cannot open"
     )
+
+
+def test_what_a_pytest_skips_that_a_test_starts_is_not_counted(tmp_path: Path) -> None:
+    code = "import os; from tests import skips; print(os.environ.get(skips.FILE))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PROFKIT_SKIPPED": str(tmp_path / "sum")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "None"
