@@ -88,9 +88,9 @@ def _add_options(parser: pytest.Parser, names: Collection[str]) -> None:
 def _begin(config: pytest.Config) -> Any:
     """The registered plugin that does what was asked for, or one that says why it cannot be done."""
     try:
-        from profkit.fronts.pytest_suite import EachTestIsARegion, Suite
+        from profkit.fronts.pytest_suite import EachTestIsARegion, SampledSuite
 
-        plugin: Any = EachTestIsARegion() if os.environ.pop(DEEP, None) else Suite(config.rootpath)
+        plugin: Any = EachTestIsARegion() if os.environ.pop(DEEP, None) else SampledSuite(config.rootpath)
     except Exception as fault:
         plugin = _Fault(f"{SUITE}: profkit cannot be loaded: {type(fault).__name__}: {fault}")
     config.pluginmanager.register(plugin)

@@ -60,7 +60,7 @@ class EachTestIsARegion:
             yield
 
 
-class Suite:
+class SampledSuite:
     """The samples of one process, and in the first one what they say."""
 
     def __init__(self, root: Path) -> None:
