@@ -95,7 +95,9 @@ give_away() {
 # Runs profkit and waits for it, also past a signal: profkit ends the workload and saves what it has, and only then
 # may the files be handed over. In the background (`wait` can be interrupted), with the terminal and Ctrl-C kept.
 profkit() {
-    local child code old=
+    local child='' code old='' asked=''
+    # Before the child starts: a signal in between would end this script and leave the child alone.
+    trap 'asked=TERM; [ -z "${child:-}" ] || kill -TERM "$child" 2>/dev/null || true' TERM HUP
     # The bash of macOS (3.2) leaves SIGINT ignored in whatever it starts in the background, unless that is a job with a
     # group of its own; Ctrl-C reaches such a job only through this script.
     [ "${BASH_VERSINFO[0]}" -ge 4 ] || old=yes
@@ -106,8 +108,7 @@ profkit() {
     ) <&0 &
     child=$!
     ${old:+set +m}
-    # shellcheck disable=SC2064  # this child, now
-    trap "kill -TERM $child 2>/dev/null || true" TERM HUP
+    [ -z "$asked" ] || kill -TERM "$child" 2>/dev/null || true
     if [ -n "$old" ]; then
         # shellcheck disable=SC2064
         trap "kill -INT $child 2>/dev/null || true" INT
