@@ -36,6 +36,7 @@ from profkit.core.types import (
     Json,
     Scope,
 )
+from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.bisect.search import (
     FEW,
     Found,
@@ -120,6 +121,7 @@ class Bisection:
     folder: Path
     progress: Progress
     good: Version | None = None  # the good end, ready to run
+    slowest: float | None = None  # seconds of the slowest run so far
 
     def run(self) -> BisectDocument:
         """The search to its end."""
@@ -218,6 +220,7 @@ class Bisection:
         options = self._options()
         runs = PairedRuns(first, second, options, self._logs(number), self.progress)
         result = runs.run(enough)
+        self.slowest = max(filter(None, (self.slowest, runs.slowest)), default=None)
         if result.interrupted:
             raise KeyboardInterrupt
         if (made := result.pairing).pairs < FEW:
@@ -351,7 +354,9 @@ class Bisection:
 
     def _options(self) -> PairedOptions:
         options = self.document.options
-        run = RunOptions(sampling=options.sampling, timeout=options.timeout)
+        # A commit whose program never ends is one that cannot be tested: the search goes on without it.
+        limit = plain_time_limit(self.slowest, options.timeout, None)
+        run = RunOptions(sampling=options.sampling, timeout=limit)
         return PairedOptions(options.budget, options.floor, run=run)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from profkit.core.process import ProcessOutcome
 from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
+from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.same_code import Loaded, equal_files
 from profkit.runtime.passes.command import START_FOLDER, is_machine_code, start_up_environment
@@ -200,20 +202,32 @@ def warm_up(
     """Run both once without counting it, and see that each runs its own code.
 
     How many files they load and read, where all of these are equal in both: then nothing is to be compared; else None.
-    `setup` is what made the checkouts ready. The candidate runs first: what fails in both is no fault of the baseline.
-    Raises UsageError where a version runs code of the other, or of the working tree that it was checked out from;
-    WorkloadError where one fails.
+    `setup` is what made the checkouts ready. Raises UsageError where a version runs code of the other, or of the working
+    tree that it was checked out from; WorkloadError where one fails.
     """
     _refuse_one_program(first, second, setup)
     both = (first, second)
-    new, old = (
-        loaded_files(version, options, folder / "first", progress.tick) for version in (second, first)
-    )
+    old, new = _first_runs(both, options, folder / "first", progress)
     if first.root is None or second.root is None:
         return None
     for version, loaded in zip(both, (old, new), strict=True):
         _refuse_foreign_code(version, loaded.modules, both)
     return equal_files(both, (old, new))
+
+
+def _first_runs(
+    both: tuple[Version, Version], options: RunOptions, folder: Path, progress: Progress
+) -> tuple[Loaded, Loaded]:
+    """What each version loads and reads; of the baseline's time follows how long the candidate may take."""
+    first, second = both
+    began = time.monotonic()
+    try:
+        old = loaded_files(first, options, folder, progress.tick)
+    except WorkloadError:
+        loaded_files(second, options, folder, progress.tick)  # what fails in both is no fault of the baseline
+        raise
+    limit = plain_time_limit(time.monotonic() - began, options.timeout, None)
+    return old, loaded_files(second, replace(options, timeout=limit), folder, progress.tick)
 
 
 # ---------------------------------------------------------------- whose code runs

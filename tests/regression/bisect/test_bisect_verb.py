@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from profkit.core.errors import Silent
+from profkit.core.types import BisectOptions
+from profkit.profiling import time_limits
+from profkit.regression.bisect import bisection
 from tests import schemas
 from tests.cli_runner import Said, profkit
 from tests.git_repository import git
@@ -101,6 +106,25 @@ def test_an_end_that_does_not_run_is_the_users(tmp_path: Path) -> None:
     commits = row(tmp_path / "repo", [FAST, FAST, FAST], broken=(2,))
     said = bisect(tmp_path / "repo", commits[0], "HEAD", *SMALL)
     assert (said.code, "SyntaxError" in said.err) == (4, True)
+
+
+def test_a_commit_whose_program_never_ends_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begin(tmp_path / "repo")
+    waits = "import time\ntime.sleep(3600)\n"
+    commits = [
+        commit(folder, value, f"change {n}", text)
+        for n, (value, text) in enumerate([(FAST, None), (FAST, waits), (2 * SLOW, None), (2 * SLOW, None)])
+    ]
+    monkeypatch.setattr(time_limits, "REPEATED", (10.0, 1.0))
+    monkeypatch.chdir(folder)
+    document, _ = bisection.bisect(
+        commits[0], commits[3], (sys.executable, "work it.py"), BisectOptions(12.0, 0.15, 1.0, None), Silent()
+    )
+    assert list(document.search.skipped) == [commits[1]]
+    assert "time limit" in document.search.skipped[commits[1]].names["text"]
+    assert {commits[1], commits[2]} <= set(document.search.parts[0].commits)
 
 
 def test_ends_between_which_there_is_no_way_are_refused_with_a_line_that_helps(tmp_path: Path) -> None:

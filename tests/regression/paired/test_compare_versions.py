@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import Silent, UsageError, WorkloadError
+from profkit.profiling import time_limits
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
@@ -44,6 +45,18 @@ def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None
     git(place, "commit", "-qam", "broken")
     with pytest.raises(WorkloadError, match=r"(?s)the working tree.*exited with 1.*no data"):
         compare_versions(request(place), Silent())
+
+
+def test_a_candidate_that_never_ends_is_ended_after_ten_times_its_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "work.py").write_text("import time\ntime.sleep(3600)\n")
+    git(place, "commit", "-qam", "it waits for what never comes")
+    monkeypatch.setattr(time_limits, "REPEATED", (10.0, 1.0))
+    with pytest.raises(WorkloadError, match=r"the working tree \(\w+\) ran past its time limit") as found:
+        compare_versions(request(place), Silent())
+    assert found.value.fix == "--timeout SECONDS"
 
 
 @pytest.mark.parametrize(
