@@ -202,8 +202,8 @@ def warm_up(
     """Run both once without counting it, and see that each runs its own code.
 
     How many files they load and read, where all of these are equal in both: then nothing is to be compared; else None.
-    `setup` is what made the checkouts ready. Raises UsageError where a version runs code of the other, or of the working
-    tree that it was checked out from; WorkloadError where one fails.
+    `setup` is what made the checkouts ready. Raises UsageError where a version runs code of the other, or of the
+    working tree that it was checked out from; WorkloadError where one fails.
     """
     _refuse_one_program(first, second, setup)
     both = (first, second)

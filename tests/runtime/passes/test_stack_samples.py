@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
+from profkit.runtime.passes.host import samples
 from tests.spoken import spoken_lines
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -218,3 +220,58 @@ def test_the_cache_of_a_function_tells_how_often_it_was_asked_in_vain(tmp_path: 
         name: one.length for line in time.lines for name, one in line.variables.items() if "cache" in name
     }
     assert asked == {"[cache hits]": 0, "[cache misses]": 2000}
+
+
+COLLECTING = """
+import gc, sys, time
+from profkit.runtime.passes.host import samples, values
+samples.PAUSE = samples.FIRST_PAUSE = 2e-4
+samples.COST_SHARE, samples.SHORT_SWITCH, values.MOST_LOOKS = 100.0, 1e-6, 10**9
+class Node:
+    def __init__(self): self.itself = self
+    def __del__(self): pass
+def leaf(a, b):
+    pair, node = [a, b], Node()
+    return len(pair)
+def walk(depth, number):
+    held = [(depth, number)]
+    return (walk(depth - 1, number) if depth else leaf(depth, number)) + len(held)
+sampler = samples.StackSampler(sys.argv[1])
+sampler.begin()
+gc.set_threshold(10)
+end, number = time.monotonic() + 3.5, 0
+while time.monotonic() < end:
+    walk(number % 30, number)
+    number += 1
+sampler.finish()
+print(gc.isenabled())
+"""
+
+
+def test_a_program_that_collects_garbage_all_the_time_survives_its_samples(tmp_path: Path) -> None:
+    """Python 3.11 crashed in four of five such runs: see samples.COLLECTS_AT_ONCE."""
+    (tmp_path / "work.py").write_text(COLLECTING)
+    words, env = [sys.executable, "work.py", "out"], {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.skipif(
+    not samples.COLLECTS_AT_ONCE, reason="since Python 3.12 samples leave the collector alone"
+)
+def test_a_child_that_is_forked_within_a_sample_collects_garbage_as_its_parent_does(tmp_path: Path) -> None:
+    sampler = samples.StackSampler(str(tmp_path / "out"))
+    seen: list[bool] = []
+    sampler._sample = lambda: seen.append(gc.isenabled())  # type: ignore[method-assign]
+    sampler._sample_uncollected()
+    assert (seen, gc.isenabled()) == ([False], True)
+    gc.disable()
+    try:
+        sampler._sample_uncollected()
+        assert (seen, gc.isenabled()) == ([False, False], False)  # the program's own word holds
+        sampler._collector_off = True  # what a fork within a sample leaves
+        sampler.begin()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+        sampler.finish()

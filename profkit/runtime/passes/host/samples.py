@@ -10,6 +10,7 @@ killed loses what came after its last write, at most a hundredth of its time.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -43,6 +44,11 @@ LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, an
 SHORT_SWITCH, OTHERS = 2e-4, 0.3
 IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
+# Before 3.12 the garbage collector begins wherever an object is made, also where the interpreter makes one for `f_back`
+# or `f_locals` of another thread's frame. What runs then (destructors, callbacks, ours among them) may hand over the
+# interpreter's lock; that thread leaves the frame, and what is made refers to memory that is used for something else:
+# programs crashed. The same under `sys._current_frames` could wait for ever (CPython's issue 106883).
+COLLECTS_AT_ONCE = sys.version_info < (3, 12)
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
@@ -100,6 +106,7 @@ class StackSampler:
 
     task: object = None  # of the part of an event loop that is sampled, and all that there were
     tasks_before: Container[object] = ()
+    _collector_off = False  # by us, for as long as a sample takes
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -109,6 +116,9 @@ class StackSampler:
 
     def begin(self) -> None:
         """Sample from here, also in a child that was forked just now: it begins with empty tables."""
+        if self._collector_off:  # the fork came within a sample, whose thread is not in this process
+            gc.enable()
+            self._collector_off = False
         self._lock = allocate_lock()
         self._depth = 0  # regions that the process is in
         self._entries = 0
@@ -193,7 +203,7 @@ class StackSampler:
                     return
                 try:
                     self._deep = False
-                    self._sample()
+                    self._sample_uncollected()
                     now = perf_counter()
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
                         self._flush()
@@ -209,6 +219,19 @@ class StackSampler:
                 early = max(FIRST_PAUSE, min(PAUSE, EARLY * (perf_counter() - self._begun)))
                 pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
+
+    def _sample_uncollected(self) -> None:
+        """Take a sample in which no garbage collection begins: see COLLECTS_AT_ONCE."""
+        self._collector_off = COLLECTS_AT_ONCE and gc.isenabled()
+        if not self._collector_off:
+            self._sample()
+            return
+        gc.disable()
+        try:
+            self._sample()
+        finally:
+            gc.enable()
+            self._collector_off = False
 
     def _sample(self) -> None:
         now = perf_counter()
@@ -476,8 +499,6 @@ def _is_installed(file: str) -> bool:
 
 def _follow_collector(call: Callable[[str, object], None]) -> None:
     """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
-    import gc
-
     gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
     gc.callbacks.append(call)
 
