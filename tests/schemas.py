@@ -16,8 +16,7 @@ from typing import Any
 from profkit.backends import backend_names
 from profkit.core import types as model
 from profkit.core.run_folder import SCHEMA
-from profkit.regression.bisect import bisection as bisecting
-from profkit.regression.nightly import workflow as nights
+from profkit.reporting.json import SCHEMAS
 
 # A number that is none (NaN) is written as null, so that a bad sample costs no run.
 _SCALARS: dict[Any, Any] = {
@@ -60,24 +59,26 @@ def run() -> dict[str, Any]:
 
 def comparison() -> dict[str, Any]:
     """Of two runs, as `compare --format json` prints them."""
-    return _whole(model.Comparison, "profkit.comparison/2", "two runs side by side")
+    return _whole(model.Comparison, SCHEMAS[model.Comparison], "two runs side by side")
 
 
 def comparisons() -> dict[str, Any]:
     """Of several workloads, as `compare --format json` prints them."""
     title = "several workloads, each between two versions"
-    return _whole(model.ComparedSuite, "profkit.comparisons/3", title)
+    return _whole(model.ComparedSuite, SCHEMAS[model.ComparedSuite], title)
 
 
 def bisect() -> dict[str, Any]:
     """Of bisect.json, and what `bisect --format json` prints."""
-    return _whole(model.BisectDocument, bisecting.SCHEMA, "the search of the commit that changed a time")
+    return _whole(
+        model.BisectDocument, SCHEMAS[model.BisectDocument], "the search of the commit that changed a time"
+    )
 
 
 def night() -> dict[str, Any]:
     """Of night.json."""
     required = ("schema", "id", "name", "started", "outcome", "exit_code", "workloads")
-    return _whole(model.Night, nights.NIGHT_SCHEMA, "one nightly", required)
+    return _whole(model.Night, SCHEMAS[model.Night], "one nightly", required)
 
 
 ALL: tuple[Callable[[], dict[str, Any]], ...] = (run, comparison, comparisons, bisect, night)

@@ -102,12 +102,19 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "tests/test_deadlines.py::test_no_process_is_started_or_waited_for_without_an_end",
         "tests/profiling/test_time_limits.py::test_a_pass_that_never_ends_is_killed_and_the_page_says_what_would_give_it_more",
     ),
-    "A run's folder is readable by its owner alone.": (
+    "A run's folder is readable by its owner alone, and so is each document": (
         "tests/runtime/passes/test_shown_command.py::test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless",
     ),
     "What shows a command to others": (
         "tests/runtime/passes/test_shown_command.py::test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless",
         "tests/runtime/passes/test_shown_command.py::test_harmless_commands_stay_readable",
+        "tests/reporting/test_json_for_others.py::test_a_run_is_printed_with_what_is_harmless_of_its_command_also_in_the_lines_of_tools",
+        "tests/reporting/test_json_for_others.py::test_a_night_and_a_bisection_tell_what_is_harmless_of_their_commands",
+        "tests/cli/test_planted_secrets.py::test_no_token_of_a_program_is_in_anything_that_leaves_the_machine",
+    ),
+    "A line to type never has a word of a command": (
+        "tests/cli/test_foreign_commands.py::test_no_line_to_type_has_anything_of_the_command_of_somebody_elses_run",
+        "tests/cli/test_foreign_commands.py::test_a_night_of_such_a_workload_says_no_line_with_it",
     ),
     "Nothing is sent anywhere": (
         f"{HERE}::test_nothing_is_sent_anywhere",

@@ -3,6 +3,7 @@
 import profkit.core.library_first  # noqa: F401  # the first of all imports
 
 # isort: split
+import contextlib
 import errno
 import io
 import os
@@ -141,26 +142,27 @@ def _exit_quietly(code: int = 0) -> None:
 def _error_document(fault: ProfkitError, code: int) -> str:
     """The run that met the fault, which says so itself; else the fault alone."""
     if fault.run is not None:
-        from profkit.core.files.regular import read_bounded
-        from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT
+        from profkit.core.run_folder import read_run
+        from profkit.reporting.json import run
 
-        try:
-            return read_bounded(Path(fault.run, FILE_NAME), SIZE_LIMIT).decode()
-        except OSError:
-            pass
+        with contextlib.suppress(ProfkitError):
+            return run(read_run(fault.run))
     return _fault_text(fault, code)
 
 
 def _fault_text(fault: ProfkitError, code: int) -> str:
     import json
 
-    body = {"message": fault.message, "fix": fault.fix, "exit_code": code}
+    from profkit.runtime.passes.shown_command import mask_secrets
+
+    fix = mask_secrets(fault.fix) if fault.fix else fault.fix
+    body = {"message": mask_secrets(fault.message), "fix": fix, "exit_code": code}
     return json.dumps({"schema": "profkit.error/1", "error": body}, indent=1) + "\n"
 
 
 def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
-    from profkit.reporting.plain_text import disarm_commands, without_control_characters
+    from profkit.reporting.plain_text import disarm_commands, text_for_others
 
     first, *said = fault.message.split("\n")  # what a workload printed, or a file that is called so
     lines = [f"error: {first}", *(f"  | {line}" for line in said)]
@@ -170,4 +172,4 @@ def print_fault(fault: ProfkitError) -> None:
         lines.append(f"(run: {short_path(fault.run)})")
     lines += [f"  fix: {fault.fix}"] if fault.fix else []
     for line in lines:
-        print(disarm_commands(without_control_characters(line)), file=sys.stderr)
+        print(disarm_commands(text_for_others(line)), file=sys.stderr)

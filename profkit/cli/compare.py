@@ -230,7 +230,7 @@ class _Show:
         """One comparison or several; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.reporting import json
         from profkit.reporting.forges import annotations_in_step, append_summary, summary_file
-        from profkit.reporting.plain_text import disarm_commands
+        from profkit.reporting.plain_text import disarm_commands, text_for_others
 
         document = json.document(found)
         as_json = self.format is options.OutputFormat.json
@@ -244,7 +244,7 @@ class _Show:
         if summary is not None and (fault := append_summary(summary, short)) is not None:
             faults.append(fault)
         for fault in faults:
-            sys.stderr.write(f"warning: {disarm_commands(fault)}\n")
+            sys.stderr.write(f"warning: {disarm_commands(text_for_others(fault))}\n")
         if in_step:
             sys.stderr.write(annotations_in_step(short))
 

@@ -237,11 +237,11 @@ def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
 
     from profkit.cli.progress import progress_for
     from profkit.kernels.evaluation.suites.notation import record_operations
-    from profkit.runtime.passes.secrets import mask_command
+    from profkit.runtime.passes.shown_command import shown_line
 
     progress = progress_for(quiet=quiet)
     path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
-    progress.begin("program", " ".join(mask_command(words)[0]))
+    progress.begin("program", shown_line(words))
     try:
         calls = record_operations(words, path, tick=progress.tick)
     except BaseException:
@@ -252,11 +252,16 @@ def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
 
 
 def _show(document: EvaluationDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:
-    from profkit.kernels.evaluation.document import evaluation_text
+    from profkit.core.codec import json_text
+    from profkit.kernels.evaluation.document import evaluation_json
+    from profkit.reporting.json import for_others
     from profkit.reporting.views.kernels.evaluation import view
 
     options.print_as(
-        format, lambda: evaluation_text(document, folder), lambda: view(document, folder), details=details
+        format,
+        lambda: json_text(for_others(evaluation_json(document, folder))),
+        lambda: view(document, folder),
+        details=details,
     )
 
 
@@ -351,9 +356,14 @@ def _changed(limits: GenerationLimits, typed: frozenset[str]) -> dict[str, objec
 def _show_generation(
     document: GenerationDocument, folder: Path, format: options.OutputFormat, *, details: bool
 ) -> None:
-    from profkit.kernels.generation_document import generation_text
+    from profkit.core.codec import json_text
+    from profkit.kernels.generation_document import generation_json
+    from profkit.reporting.json import for_others
     from profkit.reporting.views.kernels.generation import view
 
     options.print_as(
-        format, lambda: generation_text(document, folder), lambda: view(document, folder), details=details
+        format,
+        lambda: json_text(for_others(generation_json(document, folder))),
+        lambda: view(document, folder),
+        details=details,
     )

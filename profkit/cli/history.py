@@ -99,11 +99,11 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
 
 def _line(result: AddResult) -> str:
     from profkit.core.formatting import plural
-    from profkit.reporting.plain_text import without_control_characters
+    from profkit.reporting.plain_text import text_for_others
 
     assert result.entry is not None
     entry = result.entry
-    run = without_control_characters(  # in one line, whatever it is called
+    run = text_for_others(  # in one line, whatever it is called
         f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {_minute(entry.started)}"
     )
     if not result.added:
@@ -315,9 +315,9 @@ def _tell(verb: str, where: str, fields: dict[str, object], said: str, format: o
 
 
 def _say(text: str) -> None:
-    from profkit.reporting.plain_text import without_control_characters
+    from profkit.reporting.plain_text import text_for_others
 
-    options.print_result("\n".join(map(without_control_characters, text.split("\n"))))
+    options.print_result("\n".join(map(text_for_others, text.split("\n"))))
 
 
 def _minute(started: str) -> str:

@@ -8,7 +8,7 @@ import time
 from typing import TextIO
 
 from profkit.core.errors import Progress, Silent
-from profkit.reporting.plain_text import disarm_commands, without_control_characters
+from profkit.reporting.plain_text import disarm_commands, text_for_others
 
 LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
 
@@ -44,7 +44,7 @@ class _LogProgress(Progress):
         self._write(f"  {text}")
 
     def _write(self, line: str) -> None:
-        self._stream.write(disarm_commands(without_control_characters(line)) + "\n")
+        self._stream.write(disarm_commands(text_for_others(line)) + "\n")
         self._stream.flush()
 
 
@@ -79,5 +79,5 @@ class _TerminalProgress(Progress):
 
     def _line(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self._stream.write("\r\033[K" + without_control_characters(text)[:width])
+        self._stream.write("\r\033[K" + text_for_others(text)[:width])
         self._stream.flush()

@@ -108,10 +108,11 @@ def sweep(
 
 def _show(document: SweepDocument, folder: Path, format: options.OutputFormat, *, details: bool) -> None:
     if format is options.OutputFormat.json:
-        from profkit.core import codec
+        from profkit.core.codec import to_plain_data
+        from profkit.reporting.json import for_others
 
-        whole = {"schema": "profkit.sweep/3", "folder": str(folder), "sweep": codec.to_plain_data(document)}
-        options.print_json(whole)
+        whole = {"schema": "profkit.sweep/3", "folder": str(folder), "sweep": to_plain_data(document)}
+        options.print_json(for_others(whole))
     else:
         from profkit.reporting.views.kernels.sweep import view
 

@@ -94,7 +94,7 @@ def short_path(path: Path) -> str:
 
 
 def write_run(folder: Path, document: RunDocument) -> Path:
-    """Write `folder/run.json` whole or not at all, and return its path.
+    """Write `folder/run.json` whole or not at all, and return its path. It has the command: only its owner may read it.
 
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
@@ -102,7 +102,7 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     remark = "; what was written before is whole" if target.exists() else ""
     with writing(target, elsewhere(folder), remark):
         ensure_folder(folder)  # the workload may have removed it
-        write_whole(target, (json_text(run_to_json(document)),), sync=True)
+        write_whole(target, (json_text(run_to_json(document)),), sync=True, private=True)
     return target
 
 

@@ -18,8 +18,7 @@ from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.run_text import scope_name, time_line, unfinished_passes, worst_first
-from profkit.runtime.passes.secrets import hide_secrets
-from profkit.runtime.passes.shown_command import MASK
+from profkit.runtime.passes.shown_command import mask_secrets
 
 MOST = 4500  # characters of an answer: 1,500 tokens, where one has three characters at least
 PARTS = ("hot_spots", "insights", "verdicts", "readings")
@@ -130,8 +129,7 @@ def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
     """Why nothing was done, as one line of JSON; `said`: what a program printed, or a message that may hold it."""
     lines = [_short(line) for line in said.splitlines() if line.strip()]
     untrusted = {"said": [*lines[:1], *lines[1:][-_LINES:]]} if lines else {}
-    shown = hide_secrets(error, lambda _: MASK)
-    return _as_json({"error": shown, "fix": _short(fix or ""), "untrusted": untrusted})
+    return _as_json({"error": mask_secrets(error), "fix": _short(fix or ""), "untrusted": untrusted})
 
 
 def _spot(spot: HotSpot) -> Row:
@@ -184,7 +182,7 @@ def _separated(*parts: Cells) -> tuple[Row, Texts]:
 def _short(text: str) -> str:
     """Return the text in one line, without what is not seen, secrets of a program's output and sources masked."""
     line = " ".join(without_control_characters(text[: 4 * _LONGEST]).split())
-    line = hide_secrets(line, lambda _: MASK)
+    line = mask_secrets(line)
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 

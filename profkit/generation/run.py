@@ -284,7 +284,7 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
     for name, text in files.items():
         with writing(folder / name, f"make room, then: {resume_text(folder)}"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / name, (text,), sync=name == FILE)
+            write_whole(folder / name, (text,), sync=name == FILE, private=name == FILE)
     from profkit.reporting.report_files import write_generation_reports
 
     return write_generation_reports(folder, document)

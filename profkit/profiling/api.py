@@ -8,17 +8,20 @@ from __future__ import annotations
 import html
 import os
 import shutil
-from dataclasses import dataclass, field
+import stat
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
+from profkit.backends.artifacts import run_files
+from profkit.core.errors import writing
 from profkit.core.process import ipython_shell
-from profkit.core.run_folder import FILE_NAME, create_run_folder
-from profkit.core.types import HotSpot, Insight, Reading, RunDocument, Scope
+from profkit.core.run_folder import FILE_NAME, create_run_folder, elsewhere
+from profkit.core.types import Fact, HotSpot, Insight, Reading, RunDocument, Scope
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.facts import fact_text
-from profkit.reporting.plain_text import threshold_text, without_control_characters
+from profkit.reporting.plain_text import text_for_others, threshold_text
 from profkit.reporting.views.run_text import time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"
@@ -62,13 +65,16 @@ class Run:
     def save(self, base: str | os.PathLike[str] = "reports") -> Path:
         """Write the run into a folder of its own below `base`, as `profkit profile` does, and return that folder.
 
-        Raises `profkit.core.errors.ProfkitError` where it cannot be written.
+        Of its artifacts what a pass leaves, by name; a note counts what else there is, and links, which are not
+        followed. Raises `profkit.core.errors.ProfkitError` where it cannot be written.
         """
         from profkit.profiling.profile import write_reports
 
         folder = create_run_folder(Path(base), self.document.name, self.document.backend, datetime.now())
-        shutil.copytree(self.path / "artifacts", folder / "artifacts", dirs_exist_ok=True)
-        write_reports(self.document, folder)
+        with writing(folder, elsewhere(Path(base))):
+            left = _copy_artifacts(self.path, folder)
+        note = (Fact.of("not-copied", count=left),) if left else ()
+        write_reports(replace(self.document, notes=(*self.document.notes, *note)), folder)
         return folder
 
     def _text(self) -> str:
@@ -135,8 +141,28 @@ class Run:
         """One line for a prompt; all of the document would be a page of a megabyte."""
         document = self.document
         parts = [f"{self.name}: {document.name} on {document.backend}", document.state, time_line(document)]
-        line = without_control_characters(", ".join(part for part in parts if part))
+        line = text_for_others(", ".join(part for part in parts if part))
         return f"<Run {line}; rows(), verdicts(), .document>"
+
+
+def _copy_artifacts(run: Path, folder: Path) -> int:
+    """Copy what a pass leaves from one run's folder to another; how many files and links stayed behind."""
+    wanted, left = run_files(), 0
+    top = run / "artifacts"
+    if top.is_symlink():
+        return 1
+    for place, folders, files in os.walk(top):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            name = path.relative_to(run)
+            if path.is_dir() and not path.is_symlink():
+                continue
+            inside = any(wanted.is_document(parent.as_posix()) for parent in name.parents)
+            if not stat.S_ISREG(path.lstat().st_mode) or not (inside or wanted.wants(name.as_posix())):
+                left += 1
+                continue
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / name, follow_symlinks=False)
+    return left
 
 
 def load(source: str | os.PathLike[str]) -> Run:

@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit.core.codec import json_text
 from profkit.core.errors import ProfkitError, Progress, Silent, UsageError, writing
 from profkit.core.files.safe_folder import chown_to_sudo_user, write_whole
-from profkit.core.run_folder import FILE_NAME, run_to_json
+from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import RunDocument, Stacks
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import may_hold_kernels, read_judged
@@ -135,10 +135,10 @@ def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
 
 def runs_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) -> str:
     """The one JSON document of several runs, with what could not be read."""
-    errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
-    return json_text(
-        {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
-    )
+    from profkit.reporting.json import for_others, run_fields
+
+    errors = [for_others({"message": fault.message, "fix": fault.fix}) for fault in faults]
+    return json_text({"schema": "profkit.runs/1", "runs": list(map(run_fields, documents)), "errors": errors})
 
 
 def write_export(path: Path, text: str) -> None:

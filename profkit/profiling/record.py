@@ -45,6 +45,7 @@ from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
+from profkit.runtime.passes.shown_command import shown_line
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     machine = read_machine()
     uuids = read_gpu_uuids() if recorder.uses_gpu else ()
     with raise_on_signals(), lock_gpus(uuids, progress), TemporaryFolder() as folder:
-        progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))
+        progress.begin(f"record with {tool}", shown_line(options.command))
         request = RecordRequest(
             options.what,
             options.command,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import getpass
 import platform
-import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from profkit.backends.artifacts import run_files
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
@@ -31,12 +31,8 @@ from profkit.profiling.summarize import refuse_generation
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
+from profkit.runtime.passes.shown_command import mask_secrets
 
-# What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
-_OWN_FILES = re.compile(
-    r"artifacts/(?:[\w.-]+\.(?:status|switch|speedscope\.json|collapsed\.txt)|[\w.-]*region\.[\w.]+\.json|"
-    r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json)"
-)
 _REPORTS = ("report.md", "report.html")  # they are made again, of the scrubbed document
 
 
@@ -148,7 +144,7 @@ def _copy_file(file: Path, name: str, output: Path, redactor: Redactor) -> FileL
     target = output / name
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        if _OWN_FILES.fullmatch(name) and is_text(file):
+        if run_files().wants(name) and is_text(file):
             scrub_text(file, target, redactor)
         else:
             scrub_report(file, target, redactor)
@@ -179,11 +175,11 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
 
 
 def public_names(run: RunDocument) -> frozenset[str]:
-    """What a reader looks for by name: it stays."""
+    """What a reader looks for by name: it stays, unless it has the form of a secret."""
     names = [run.name, run.workload.name, *(timing.name for timing in run.timings)]
     if run.trace is not None:
         names += [time.kernel.name for time in run.trace.kernels]
         names += [marked.name for marked in run.trace.ranges]
     for items in (run.counters, run.readings, run.verdicts, run.kernels):
         names += [item.scope.name or "" for item in items]
-    return frozenset(filter(None, names))
+    return frozenset(name for name in names if name and mask_secrets(name) == name)

@@ -1,8 +1,14 @@
-"""Results as JSON documents, one schema each: the fields of the types, without NaN."""
+"""Results as JSON documents, one schema each: the fields of the types, without NaN.
+
+What is printed, or lies in a folder that CI uploads, may be read by anybody: commands in it are as others may see them,
+and what has the form of a secret is masked. Documents that only lie in a run's folder are whole.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.run_folder import run_to_json
@@ -14,19 +20,27 @@ from profkit.core.types import (
     Comparison,
     Entry,
     Json,
+    Night,
     Plan,
     RunDocument,
     Trend,
 )
 from profkit.profilers.redact import FileLeftOut, RemovedText
+from profkit.runtime.passes.shown_command import MASK, mask_secrets, shown_command, shown_line
 
 
 def run(whole: RunDocument) -> str:
-    """Schema "profkit.run/6", the same that stands in run.json."""
-    return json_text(run_to_json(whole))
+    """Schema "profkit.run/6", as in run.json; the command as others may see it."""
+    return json_text(run_fields(whole))
 
 
-_SCHEMAS: dict[type, str] = {
+def run_fields(whole: RunDocument) -> dict[str, Json]:
+    """The same as plain data."""
+    return for_others(run_to_json(whole), whole.workload.command)
+
+
+SCHEMAS: dict[type, str] = {
+    Night: "profkit.night/2",
     Comparison: "profkit.comparison/2",
     ComparedSuite: "profkit.comparisons/3",
     BisectDocument: "profkit.bisect/3",
@@ -35,9 +49,9 @@ _SCHEMAS: dict[type, str] = {
 }
 
 
-def document(whole: Comparison | ComparedSuite | BisectDocument | Plan | Entry) -> str:
+def document(whole: Night | Comparison | ComparedSuite | BisectDocument | Plan | Entry) -> str:
     """A document that holds the fields of its type, and its schema's name."""
-    return _text(_SCHEMAS[type(whole)], _fields(whole))
+    return _text(SCHEMAS[type(whole)], _fields(whole))
 
 
 def checks(done: Sequence[Check]) -> str:
@@ -128,4 +142,48 @@ def _fields(value: object) -> dict[str, Json]:
 
 
 def _text(schema: str, body: Mapping[str, object]) -> str:
-    return json_text({"schema": schema, **_fields(body)})
+    return json_text(for_others({"schema": schema, **_fields(body)}))
+
+
+# ---------------------------------------------------------------- as others may see it
+
+
+def for_others(body: dict[str, Json], command: Sequence[str] = ()) -> dict[str, Json]:
+    """The document with each command in it as others may see it, and a mask for what has the form of a secret.
+
+    `command` is the one that lines of tools have in them, which are shown but for its words.
+    """
+    masked = {old: new for old, new in zip(command, shown_command(command).words, strict=True) if old != new}
+
+    def shown(value: Json, key: str = "") -> Json:
+        if isinstance(value, dict):
+            return {_text_shown(name): shown(part, name) for name, part in value.items()}
+        if isinstance(value, str):
+            return _command_shown(value) if key in _COMMANDS else _text_shown(value)
+        if not isinstance(value, list):
+            return value
+        if not all(isinstance(word, str) for word in value):
+            return [shown(part, key) for part in value]
+        words = [str(word) for word in value]
+        if key in _COMMANDS:
+            return list(shown_command(words).words)
+        if key == "env":
+            return [shown_command([word]).words[0] for word in words]
+        if key in _LINES_OF_TOOLS:
+            words = [masked.get(word, word) for word in words]
+        return list(map(_text_shown, words))
+
+    return {_text_shown(name): shown(part, name) for name, part in body.items()}
+
+
+_COMMANDS = ("command", "setup")
+_LINES_OF_TOOLS = ("argv", "after")
+_text_shown = lru_cache(maxsize=65536)(mask_secrets)
+
+
+def _command_shown(line: str) -> str:
+    """A command that is one text, as some tools keep it."""
+    try:
+        return shown_line(shlex.split(line))
+    except ValueError:
+        return MASK

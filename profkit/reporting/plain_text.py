@@ -12,8 +12,7 @@ from profkit.core.formatting import format_percent, format_quantity, format_thre
 from profkit.core.types import Reading, Source, Verdict
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Footnote, Span, Style
-from profkit.runtime.passes.secrets import hide_secrets
-from profkit.runtime.passes.shown_command import MASK
+from profkit.runtime.passes.shown_command import mask_secrets
 
 # Bidirectional marks (they reorder what is read) and line separators are format characters, not controls.
 _DANGEROUS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -40,12 +39,12 @@ def without_control_characters(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def text_for_others(text: str) -> str:
-    """The same for what is published (pages, comments, summaries): what has the form of a secret is masked, too.
+    """The same for what others may see, as they do logs of CI: what has the form of a secret is masked.
 
     >>> text_for_others("it said password: hunter2")
     'it said password: [masked]'
     """
-    return without_control_characters(hide_secrets(text, lambda _: MASK))
+    return without_control_characters(mask_secrets(text))
 
 
 def disarm_commands(text: str) -> str:

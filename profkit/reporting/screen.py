@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
 from profkit.core.formatting import shorten
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import text_for_others
 from profkit.reporting.view import TableColumn
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class Screen:
         """A line to type in one piece, however narrow the screen: a terminal folds it, and copies it whole."""
         from rich.text import Text
 
-        self.console.print(
-            Text(" " * indent).append(without_control_characters(text), style=style), soft_wrap=True
-        )
+        self.console.print(Text(" " * indent).append(text_for_others(text), style=style), soft_wrap=True)
 
     def heading(self, *parts: Part) -> None:
         """An empty line and a bold one."""
@@ -203,7 +201,7 @@ class Screen:
 
 
 def _plain(parts: Sequence[Part]) -> str:
-    return without_control_characters("".join(part if isinstance(part, str) else part[0] for part in parts))
+    return text_for_others("".join(part if isinstance(part, str) else part[0] for part in parts))
 
 
 def _text(parts: Sequence[Part]) -> Text:
@@ -225,4 +223,4 @@ def _width() -> int:
 
 def _safe(words: str) -> str:
     """The words without anything that the terminal would obey, glued where no line may end."""
-    return _STICKY.sub(_GLUE, without_control_characters(words))
+    return _STICKY.sub(_GLUE, text_for_others(words))

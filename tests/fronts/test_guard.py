@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from profkit.fronts.guard import leads_out, programs_of, runs_file_below
+from tests.conftest import ROOT
 
 RUN = (
     "python app.py --n 3",
@@ -59,7 +61,9 @@ REFUSED = (
     "node -e code app.py", "node --eval=code app.py", "node -p code app.py", "node --import=data:x app.py",
     "php -r code app.py", "lua -e code app.py", "java -XX:OnError=reboot app.py", "java @app.py",
     "awk code app.py", "sed -n 1e app.py", "find app.py -exec sh -c code", "xargs -I{} sh -c code app.py",
-    "xargs sh app.py", "make --eval=code app.py", "gdb -ex code app.py", "vim -c code app.py", "ssh host app.py",
+    "xargs sh app.py", "make --eval=code app.py", "make", "make -f app.py", "go run app.py", "deno run app.py",
+    "java -cp . app.py", "java -cp . Main", "python -m timeit", "python -m http.server",
+    "gdb -ex code app.py", "vim -c code app.py", "ssh host app.py",
     "timeout 5 sh -c code app.py", "nice -n 5 python -c code app.py", "stdbuf -oL bash -c code app.py",
     "nohup sh -ec code app.py", "setsid sh -c code app.py", "taskset -c 0 sh -c code app.py",
     "time -o app.py sh -c code", "env -S code app.py", "env -Sperl\\ -e\\ code/sh app.py",
@@ -123,3 +127,24 @@ def test_a_path_out_of_the_folder_is_seen_behind_an_equals_sign_and_no_word_is_a
         assert not leads_out(word, folder, folder)
         assert not runs_file_below(["python", word], folder, folder)
     assert not runs_file_below(["python", "app.py", "a\0b"], folder, folder)
+
+
+def quoted(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def test_what_the_page_on_agents_names_is_taken_with_a_file_and_what_it_refuses_is_not(folder: Path) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text().partition("## What it runs")[2]
+    forms = re.findall(r"(?m)^\| (.+) \| .+ \|$", page)
+    (interpreters,) = (quoted(form) for form in forms if "interpreter" in form)
+    (ranks,) = (form.split(", and as modules ") for form in forms if form.startswith("ranks"))
+    (before,) = (form.split(", or `run` of ") for form in forms if " behind " in form)
+    lines = [*interpreters, *quoted(ranks[0]), *(f"python -m {name}" for name in quoted(ranks[1]))]
+    first = {"taskset": "taskset 1", "timeout": "timeout 5"}
+    lines += [f"{first.get(name, name)} python" for name in quoted(before[0])]
+    lines += [f"{name} run python" for name in quoted(before[1])]
+    assert len(lines) > 40
+    refused = quoted(page.partition("hold no code: ")[2].partition(" Put such")[0])
+    assert {"java -cp", "go run", "deno", "make", "python -m timeit"} <= set(refused)
+    for line in (*lines, *refused):
+        assert runs_file_below([*line.split(), "app.py"], folder, folder) is (line not in refused), line

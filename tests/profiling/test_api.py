@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -96,3 +98,30 @@ def test_importing_profkit_does_not_load_what_load_needs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_run_is_saved_without_what_no_pass_leaves_and_no_link_is_followed(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.json").write_text("of somebody")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "stacks.jsonl").write_text("of somebody")
+    artifacts = folder / "artifacts"
+    artifacts.mkdir()
+    (artifacts / "stacks.jsonl").write_text("{}")
+    (artifacts / "cprofile.json").symlink_to(tmp_path / "secret.json")
+    (artifacts / "trace.trace").symlink_to(tmp_path / "outside")
+    (artifacts / "conftest.py").write_text("import os")
+    os.mkfifo(artifacts / "tracemalloc.json")
+    saved = profkit.load(folder).save(tmp_path / "saved")
+    assert [path.name for path in (saved / "artifacts").rglob("*")] == ["stacks.jsonl"]
+    assert "4 entries of artifacts/ are not copied here" in (saved / "report.md").read_text().replace(
+        "\\", ""
+    )
+    shutil.rmtree(artifacts)
+    artifacts.symlink_to(tmp_path / "outside")
+    assert list((profkit.load(folder).save(tmp_path / "again") / "artifacts").iterdir()) == []
+
+
+def test_a_report_is_saved_as_a_run_without_artifacts(tmp_path: Path) -> None:
+    assert profkit.load(profkit.load(NSYS).save(tmp_path)).rows()

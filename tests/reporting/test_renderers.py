@@ -237,9 +237,8 @@ def test_what_would_be_known_by_measuring_stands_in_the_last_line_alone() -> Non
     ("place", "option"),
     [
         (None, ""),
-        ("ssh:me@gpu1", "--on ssh:me@gpu1 "),
-        ("srun:--gres=gpu:1 -p short", "--on 'srun:--gres=gpu:1 -p short' "),
-        ("docker:image", "--on PLACE "),  # what stood before the image is not known any more
+        ("ssh:me@gpu1", "--on PLACE "),  # of somebody else's run it would be the machine that gets the files
+        ("docker:image", "--on PLACE "),
     ],
 )
 def test_what_would_be_known_of_a_run_from_elsewhere_is_measured_there(

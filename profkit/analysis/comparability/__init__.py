@@ -29,6 +29,7 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
+from profkit.runtime.passes.shown_command import MASK, joined_words, shown_command
 
 _SYSTEM = re.compile(r"macOS (\d+(?:\.\d+)*)")
 
@@ -45,6 +46,7 @@ def _metal_values(document: RunDocument) -> dict[str, str | None]:
     }
 
 
+NO_ARGUMENTS = "none"
 # Options of the interpreter that take the next word as their value.
 _WITH_VALUE = ("-W", "-X")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
@@ -59,14 +61,14 @@ def program_of(workload: Workload) -> str | None:
 def arguments_of(workload: Workload) -> str | None:
     """The words behind the program, with paths below its folder or the working folder relative to that.
 
-    `"none"` where there are none; None where the command is not known.
+    `NO_ARGUMENTS` where there are none; None where the command is not known.
     """
     program, arguments = _program_and_arguments(workload)
     if not program:
         return None
     script = program[-1] if os.sep in program[-1] else ""
     folders = [folder for folder in (workload.folder, os.path.dirname(script)) if os.path.isabs(folder)]
-    return shlex.join(_relative_path(word, folders) for word in arguments) or "none"
+    return shlex.join(_relative_path(word, folders) for word in arguments) or NO_ARGUMENTS
 
 
 def _program_and_arguments(workload: Workload) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -297,15 +299,52 @@ def fingerprint_differences(
 ) -> tuple[Difference, ...]:
     """Every field in which they differ, the weightiest first.
 
-    A `must` field that only one of the two tells is no difference but a doubt: it comes as `should`, and says so. What
-    neither tells, and what a later profkit added, is passed over.
+    A `must` field that only one of the two tells is no difference but a doubt: it comes as `should`, and says so. So
+    are arguments that may differ only in what is masked. What neither tells, and what a later profkit added, is passed
+    over. The command is told as others may see it.
     """
     fields = all_fields()
-    before = {feature.name: feature.value for feature in baseline}
-    after = {feature.name: feature.value for feature in candidate}
-    differences = [
-        Difference(name, field.tier if None not in (old, new) else "should", old, new)
-        for name, field in fields.items()
-        if (old := before.get(name)) != (new := after.get(name))
-    ]
+    before, after = _values(baseline), _values(candidate)
+    told = [_values(shown_features(side)) for side in (baseline, candidate)]
+    differences = []
+    for name, field in fields.items():
+        old, new = before.get(name), after.get(name)
+        doubted = (
+            name in _OF_COMMAND and MASK in f"{old} {new}" and _bare(told[0][name]) == _bare(told[1][name])
+        )
+        if old != new or doubted:
+            tier: Tier = "should" if doubted or None in (old, new) else field.tier
+            differences.append(Difference(name, tier, told[0].get(name), told[1].get(name)))
     return tuple(sorted(differences, key=lambda difference: _WEIGHT[difference.tier]))
+
+
+def shown_features(features: tuple[Feature, ...]) -> tuple[Feature, ...]:
+    """The fields as others may see them: of the command what is known to be harmless, else a mask."""
+    values = _values(features)
+    program, arguments = (_words(values.get(name) or "") for name in _OF_COMMAND)
+    if values.get(_OF_COMMAND[1]) == NO_ARGUMENTS:
+        arguments = []
+    words = shown_command((*program, *arguments)).words
+    for name, part in zip(_OF_COMMAND, (words[: len(program)], words[len(program) :]), strict=True):
+        if part:
+            values[name] = joined_words(part)
+    return tuple(Feature(feature.name, values[feature.name], feature.tier) for feature in features)
+
+
+_OF_COMMAND = ("workload.program", "workload.arguments")
+
+
+def _values(features: tuple[Feature, ...]) -> dict[str, str | None]:
+    return {feature.name: feature.value for feature in features}
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # of a file that somebody else wrote
+        return [MASK]
+
+
+def _bare(words: str | None) -> list[str]:
+    """The words, of paths the last name: one out of the folder has lost the others with its mask."""
+    return [re.sub(r"[^=\s]*/(?=[^/])", "", word) for word in shlex.split(words or "")]

@@ -110,7 +110,7 @@ def ensure_folder(folder: Path) -> None:
         handle, own = _held[str(folder)]
         if os.fstat(handle).st_nlink == 0:
             make_parents(own.parent)
-            make_folder(own)
+            make_folder(own, mode=0o700)
             with _closing(_open(own)) as new:
                 os.dup2(new, handle, inheritable=False)
             _made[str(folder)] = _made[os.path.abspath(own)]
@@ -122,7 +122,7 @@ def ensure_folder(folder: Path) -> None:
         os.close(_open(folder))
     except FileNotFoundError:
         make_parents(folder.parent)
-        make_folder(folder)
+        make_folder(folder, mode=0o700)
 
 
 @contextlib.contextmanager
@@ -378,19 +378,29 @@ def user_cache(name: str) -> Path | None:
     return None
 
 
-def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> None:
+def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False, private: bool = False) -> None:
     """Write the text; a former file stays as it was where anything fails, and so it does for whoever reads meanwhile.
 
-    `sync`: on the disk before it takes the former one's place. Raises OSError, and what `pieces` raise.
+    `sync`: on the disk before it takes the former one's place; `private`: only its owner may read it. Raises OSError,
+    and what `pieces` raise.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device, which would be replaced
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     # `x`: made anew, so that no link that somebody put there is followed
-    with replacing(path) as target, target.open("x", encoding="utf-8", errors="replace") as file:
+    with (
+        replacing(path) as target,
+        open(
+            target, "x", encoding="utf-8", errors="replace", opener=_open_private if private else None
+        ) as file,
+    ):
         file.writelines(pieces)
         if sync:
             file.flush()
             os.fsync(file.fileno())
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):

@@ -154,7 +154,7 @@ def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]
     for name, text in {FILE: evaluation_text(document, folder), **field_files(document)}.items():
         again = f"make room, then: profkit evaluate --resume {shlex.quote(str(folder))}"
         with writing(folder / name, again):
-            write_whole(folder / name, (text,), sync=name == FILE)
+            write_whole(folder / name, (text,), sync=name == FILE, private=name == FILE)
     write_run(folder, evaluation_as_run(document, working_directory(), read_machine()))
     from profkit.reporting.report_files import write_evaluation_reports
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import ceil, exp, log, log2
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
-from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import (
     Interrupted,
     ProfkitError,
@@ -33,7 +32,6 @@ from profkit.core.types import (
     BisectStep,
     Change,
     Fact,
-    Json,
     Scope,
 )
 from profkit.profiling.time_limits import plain_time_limit
@@ -67,6 +65,7 @@ from profkit.regression.paired.interleave import (
     confirm,
 )
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
+from profkit.reporting import json
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import size_text
 
@@ -400,7 +399,6 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
     return change
 
 
-SCHEMA = "profkit.bisect/3"
 FILE_NAME = "bisect.json"
 
 
@@ -445,8 +443,7 @@ def _unrelated(root: Path, good: str, bad: str) -> UsageError:
 
 def write_state(folder: Path, document: BisectDocument) -> None:
     """Write it whole or not at all. Raises MachineError where the system refuses."""
-    text = json_text({"schema": SCHEMA, **cast("dict[str, Json]", to_plain_data(document))})
     quoted = shlex.quote(str(folder))
     with writing(folder / FILE_NAME, f"df -h {quoted}; ls -ld {quoted}"):
         ensure_folder(folder)
-        write_whole(folder / FILE_NAME, (text,), sync=True)
+        write_whole(folder / FILE_NAME, (json.document(document),), sync=True)

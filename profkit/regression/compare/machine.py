@@ -8,6 +8,7 @@ be run in turns.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from math import log
 
 from profkit.core.inference import Interval, decide, ratio_interval
 from profkit.core.statistics import median, median_interval
-from profkit.core.types import Cause, Change, Fact, RunDocument
+from profkit.core.types import Cause, Change, Fact, Revision, RunDocument
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.outcome import Evidence
 from profkit.runtime.passes.shown_command import line_to_type
@@ -231,18 +232,15 @@ def _in_turns(baseline: RunDocument, candidate: RunDocument) -> Fact:
     if not all(commands):
         return Fact("in-turns")
     old, new = baseline.revision, candidate.revision
-    if (
-        commands[0] == commands[1]
-        and old
-        and new
-        and old.commit
-        and new.commit
-        and not (old.dirty or new.dirty)
-    ):
-        base, head = shlex.quote(old.commit[:12]), shlex.quote(new.commit[:12])
-        line = f"profkit compare --base {base} --head {head} -- {after}"
+    if commands[0] == commands[1] and old and new and _is_kept(old) and _is_kept(new):
+        line = f"profkit compare --base {str(old.commit)[:12]} --head {str(new.commit)[:12]} -- {after}"
         return Fact.of("text", text=line)
     return Fact.of("text", text=f"profkit compare --a {shlex.quote(before)} --b {shlex.quote(after)}")
+
+
+def _is_kept(revision: Revision) -> bool:
+    """Whether all of it is in a commit; what somebody else's document calls one may be an option."""
+    return re.fullmatch(r"[0-9a-f]{7,64}", revision.commit or "") is not None and not revision.dirty
 
 
 # ---------------------------------------------------------------- causes

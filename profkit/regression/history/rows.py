@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
-from profkit.analysis.comparability import fingerprint_id, fingerprint_of
+from profkit.analysis.comparability import fingerprint_id, fingerprint_of, shown_features
 from profkit.analysis.metrics.catalogue import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import from_plain_data, to_plain_data, valid_text
@@ -56,7 +56,9 @@ def entry_of(
         )
     if not document.started:
         raise UsageError(f"the run {path or document.name} does not say when it started")
-    features = fingerprint_of(document)
+    features = shown_features(
+        fingerprint_of(document)
+    )  # a run goes by its workload's name, not by its command
     revision = document.revision
     iterations = traced_iterations(document)
     values = {value.key: value for value in _collect_values(document, iterations)}
@@ -294,8 +296,9 @@ def features_text(features: tuple[Feature, ...]) -> str:
 
 
 def features_of(text: str) -> tuple[Feature, ...]:
-    """The fields behind `features_text`."""
-    return tuple(Feature(name, value, cast("Tier", tier)) for name, value, tier in json.loads(text))
+    """The fields behind `features_text`; those of older histories have the whole command."""
+    rows = json.loads(text)
+    return shown_features(tuple(Feature(name, value, cast("Tier", tier)) for name, value, tier in rows))
 
 
 def accepted_row(accepted: AcceptedChange) -> tuple[Any, ...]:

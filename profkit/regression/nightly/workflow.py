@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import cast
 
-from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import (
     Interrupted,
     MachineError,
@@ -27,7 +25,6 @@ from profkit.core.run_folder import clean_name
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
     Fact,
-    Json,
     MetricOutcome,
     Night,
     NightPairs,
@@ -51,7 +48,7 @@ from profkit.regression.nightly.session import (
     write_text,
 )
 from profkit.regression.paired.checkout import commit_of
-from profkit.reporting import junit, markdown
+from profkit.reporting import json, junit, markdown
 from profkit.reporting.facts import fact_text
 from profkit.reporting.forges import append_summary, summary_file
 from profkit.reporting.views.night import view
@@ -194,7 +191,6 @@ def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:
 # ---------------------------------------------------------------- the night as a whole
 
 
-NIGHT_SCHEMA = "profkit.night/2"
 KNOWN_CODES = (MISSED_TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5
 
@@ -248,8 +244,7 @@ def exit_code(night: Night, *, strict: bool = False) -> int:
 def night_to_text(night: Night) -> str:
     """The night as JSON, without the points behind its plots: those are in the history, and there are thousands."""
     workloads = tuple(replace(w, metrics=tuple(map(_without_points, w.metrics))) for w in night.workloads)
-    body = cast("dict[str, Json]", to_plain_data(replace(night, workloads=workloads)))
-    return json_text({"schema": NIGHT_SCHEMA, **body})
+    return json.document(replace(night, workloads=workloads))
 
 
 def _without_points(metric: MetricOutcome) -> MetricOutcome:

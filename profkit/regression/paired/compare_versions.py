@@ -38,6 +38,7 @@ from profkit.regression.paired.why import (
 )
 from profkit.regression.profile_process import ProfileRequest
 from profkit.reporting.facts import fact_text
+from profkit.runtime.passes.shown_command import shown_command
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
@@ -170,7 +171,10 @@ def _of_command(text: str, cwd: Path) -> Version:
         raise UsageError(f"{text!r} is no command: {error}") from None
     if not words:
         raise UsageError("an empty command", "--a 'python a.py' --b 'python b.py'")
-    return Version(text, ("sh", "-c", text) if _OF_A_SHELL.search(text) else words, cwd)
+    if _OF_A_SHELL.search(text):
+        words = ("sh", "-c", text)
+    shown = shown_command(words)
+    return Version(shown.words[2] if words[2:] == (text,) else shown.line, words, cwd)
 
 
 # ---------------------------------------------------------------- the result

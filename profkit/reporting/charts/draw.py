@@ -25,7 +25,7 @@ from profkit.reporting.charts.marks import (
     places,
 )
 from profkit.reporting.html.elements import Html, element, together
-from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.plain_text import text_for_others
 
 _DOT = 2.4  # units: the radius of a point
 
@@ -118,7 +118,7 @@ LONGEST = 300  # characters of a name that hovers: more hides the page behind it
 
 def clean(text: str) -> str:
     """The text on one line: control characters and what turns the direction of the text around it are made visible."""
-    return " ".join(without_control_characters(text).split())
+    return " ".join(text_for_others(text).split())
 
 
 def width(text: str, size: float = FONT) -> float:

@@ -146,7 +146,8 @@ def entry_view(entry: Entry) -> View:
 def _entry_blocks(entry: Entry) -> Iterator[Block]:
     """Every value; of a sweep the means over all shapes first, since its cases are thousands."""
     values = sorted(entry.values, key=lambda value: value.key.metric == "time.median")
-    yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
+    if values:
+        yield data_table(_VALUES, values[:_MOST_VALUES], left=max(0, len(values) - _MOST_VALUES))
     reasons = dict.fromkeys(fact_text(value.doubt) for value in entry.values if value.doubt)
     if reasons:
         yield Items(tuple(f"contradicted: {reason}" for reason in reasons))

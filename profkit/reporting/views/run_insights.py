@@ -34,7 +34,7 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.run_text import actions, place_option
+from profkit.reporting.views.run_text import actions
 from profkit.runtime.passes.shown_command import line_to_type
 
 BRIEF = 3  # of them on a short screen
@@ -307,8 +307,9 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
 
 def _profile_line(document: RunDocument, options: str) -> Text:
     typed = line_to_type(document.workload.command)
-    options = place_option(document) + options
-    return command(f"profkit profile {options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")
+    # Not its name: that of somebody else's run would be sent the files that lie here
+    place = "--on PLACE " if document.place is not None else ""
+    return command(f"profkit profile {place}{options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")
 
 
 _BRIEF_SPOTS = 8  # rows on a short screen

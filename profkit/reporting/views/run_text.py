@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -154,17 +153,6 @@ def scope_name(scope: Scope) -> str:
 def command_line(document: RunDocument) -> str:
     """The workload as others may see it, quoted for a shell: run.json has all of it."""
     return shown_line(document.workload.command)
-
-
-def place_option(document: RunDocument) -> str:
-    """`--on ssh:gpu1 `, for a line that measures where the run was measured; nothing for here.
-
-    A run keeps of other places no more than their names: what stands before an image may hold a token.
-    """
-    if document.place is None:
-        return ""
-    whole = document.place.startswith(("ssh:", "srun:", "ray:"))
-    return f"--on {shlex.quote(document.place) if whole else 'PLACE'} "
 
 
 def time_line(document: RunDocument) -> str | None:

@@ -103,7 +103,7 @@ class ShownCommand:
     @property
     def line(self) -> str:
         """The words as one line, quoted for a shell; a mask as it is."""
-        return " ".join(map(_quoted, self.words))
+        return joined_words(self.words)
 
 
 def shown_command(words: Sequence[str]) -> ShownCommand:
@@ -124,10 +124,28 @@ def shown_line(words: Sequence[str]) -> str:
     return shown_command(words).line
 
 
-def line_to_type(words: Sequence[str]) -> str:
-    """The words as a line that does the same once more; `COMMAND`, to be typed, where some of it is not shown."""
+def joined_words(words: Sequence[str]) -> str:
+    """Words that are shown as one line, quoted for a shell; a mask as it is."""
+    return " ".join(map(_quoted, words))
+
+
+def line_to_type(words: Sequence[str], instead: str = "COMMAND") -> str:
+    """The words as a line that does the same once more; `instead`, to be typed, where some of it is not shown.
+
+    So it is, too, where a screen would show another character than the one that stands there.
+    """
     shown = shown_command(words)
-    return shown.line if shown.whole else "COMMAND"
+    return shown.line if shown.whole and all(map(str.isprintable, words)) else instead
+
+
+def file_to_type(path: str, instead: str) -> str:
+    """The path, quoted for a shell; `instead` where it is not shown as it is, such as one out of the folder."""
+    return shlex.quote(path) if _file(path) == path else instead
+
+
+def mask_secrets(text: str) -> str:
+    """The text with a mask for each secret in it that its form or its name tells."""
+    return hide_secrets(text, lambda _: MASK)
 
 
 @dataclass

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_id, fingerprint_of
+from profkit.analysis.comparability import (
+    all_fields,
+    fingerprint_differences,
+    fingerprint_id,
+    fingerprint_of,
+    shown_features,
+)
+from profkit.core.run_folder import run_from_json
 from profkit.core.types import RunDocument, Workload
+from profkit.reporting.json import run
+from profkit.runtime.passes.shown_command import MASK
 from tests import documents, gpu_documents
 
 
@@ -138,3 +148,68 @@ def test_every_field_has_its_reason_and_a_weight() -> None:
         assert field.tier in ("must", "should")
         assert field.why
         assert field.title
+
+
+# ---------------------------------------------------------------- the command of a copy that was given away
+
+
+def of_command(*words: str) -> RunDocument:
+    whole = documents.document()
+    return replace(whole, workload=Workload(words, "w", "/work/ann"))
+
+
+def printed(document: RunDocument) -> RunDocument:
+    """What `--format json` gives of it, read back."""
+    return run_from_json(json.loads(run(document)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "tier"),
+    [
+        ((), (), None),
+        (("--size", "8"), ("--size", "8"), None),
+        (("--size", "8"), ("--size", "9"), "must"),
+        (("--run-name", "x y"), ("--run-name", "x y"), "should"),  # nobody knows whether they are the same
+        (("--run-name", "x y"), ("--run-name", "other words"), "should"),
+        (("--run-name", "x y"), ("--run-name", "x y", "--size", "8"), "must"),
+        (("--run-name", "x y", "--size=8"), ("--run-name", "x y", "--size=9"), "must"),
+        (("--name", "x y", "/work/ann/d/in.csv"), ("--name", "x y", "/work/ann/d/in.csv"), "should"),
+        (
+            ("--name", "x y", "--data=/home/ann/in.csv"),
+            ("--name", "x y", "--data=/home/ann/in.csv"),
+            "should",
+        ),
+    ],
+)
+def test_a_printed_run_may_be_compared_and_what_is_masked_is_a_doubt(
+    one: tuple[str, ...], other: tuple[str, ...], tier: str | None
+) -> None:
+    first, second = (of_command("python", "/work/ann/t.py", *words) for words in (one, other))
+    expected = {"workload.arguments": tier} if tier else {}
+    for before, after in (
+        (first, printed(second)),
+        (printed(first), second),
+        (printed(first), printed(second)),
+    ):
+        assert between(before, after) == expected
+
+
+def test_whole_commands_are_told_apart_by_what_nobody_is_shown() -> None:
+    first, second = (of_command("python", "t.py", "--run-name", name) for name in ("blau haus", "rot haus"))
+    assert between(first, second) == {"workload.arguments": "must"}
+    (told,) = fingerprint_differences(fingerprint_of(first), fingerprint_of(second))
+    assert (told.baseline, told.candidate) == (f"--run-name {MASK}", f"--run-name {MASK}")
+
+
+def test_the_fields_as_others_see_them_have_no_argument_that_is_not_harmless_and_stay_so() -> None:
+    whole = fingerprint_of(of_command("python", "-c", "print('blau haus')", "hunter2", "--size", "8"))
+    shown = shown_features(whole)
+    values = {feature.name: feature.value for feature in shown}
+    assert values["workload.program"] == f"python -c {MASK}"
+    assert values["workload.arguments"] == f"{MASK} --size 8"
+    assert shown_features(shown) == shown
+    assert [f for f in shown if not f.name.startswith("workload.")] == [
+        f for f in whole if not f.name.startswith("workload.")
+    ]
+    broken = tuple(replace(f, value="it's") if f.name == "workload.arguments" else f for f in whole)
+    assert {f.name: f.value for f in shown_features(broken)}["workload.arguments"] == MASK

@@ -158,6 +158,7 @@ def test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless(tmp_pa
     (run,) = runs(tmp_path / "reports")
     (folder,) = (tmp_path / "reports").iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "run.json").stat().st_mode & 0o777 == 0o600
     assert run["workload"]["command"][-1] == "blau haus"
     scrubbed = profkit("scrub", str(folder), "--output", "public", cwd=tmp_path)
     assert scrubbed.code == 0, scrubbed.err
@@ -172,6 +173,16 @@ def test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless(tmp_pa
     for text in (
         said.out + said.err,
         profkit("compare", str(folder), str(folder), "--format", "markdown", cwd=tmp_path).out,
+        *(
+            profkit(*words, "--format", "json", cwd=tmp_path).out
+            for words in (
+                ("report", folder),
+                ("summarize", folder, folder),
+                ("check", folder),
+                ("history", "add", folder),
+            )
+        ),
+        profkit("history", "show", "--format", "json", cwd=tmp_path).out,
         profkit("report", str(folder), "--format", "junit", cwd=tmp_path).out,
     ):
         assert "935172" not in text

@@ -35,6 +35,7 @@ from profkit.reporting.views.comparison.words import (
     size_text,
     status_of,
 )
+from profkit.runtime.passes.shown_command import MASK
 
 # Of calling a time different that is the same, over all looks, as `regression/paired/interleave.py` has it.
 ERROR = 0.02
@@ -130,7 +131,9 @@ def difference_line(difference: Difference) -> str:
         shorten(side or "not known", 120) for side in (difference.baseline, difference.candidate)
     )
     why = field.why if field is not None else ""
-    if field is not None and difference.tier != field.tier:
+    if field is not None and MASK in f"{before} {after}" and difference.tier != field.tier:
+        why = f"nobody knows whether what is masked is the same: {why}"
+    elif field is not None and difference.tier != field.tier:
         why = f"the {'baseline' if difference.baseline is None else 'candidate'} does not say: {why}"
     return f"{field.title if field is not None else difference.name}: {before} -> {after}; {why}"
 

@@ -53,6 +53,7 @@ from profkit.reporting.views.kernels.cases import (
     verdicts_section,
 )
 from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
+from profkit.runtime.passes.shown_command import file_to_type
 
 _FILES = ("report.html", "full_results.json", "operator_summary.csv", "OVERALL_SUMMARY.md")
 _FEW_FAILURES, _FAILURES = 8, 200
@@ -257,7 +258,7 @@ def replay_line(document: EvaluationDocument, result: TestResult, folder: Path |
 def _own_files(document: EvaluationDocument, option: str) -> str:
     """The words that name the user's own kernels, which run then; nothing for those of profkit's."""
     own = document.backend in ("file", "directory") and document.kernels
-    return f" {option}{shlex.quote(document.kernels)}" if own else ""
+    return f" {option}{file_to_type(document.kernels, 'KERNELS')}" if own else ""
 
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from profkit.reporting.views.kernels.cases import (
     speedup_text,
 )
 from profkit.reporting.views.run_about import PAGE
+from profkit.runtime.passes.shown_command import file_to_type
 
 _FILES = ("index.html", "report.md", "generation.json", "OVERALL_SUMMARY.txt")
 _FEW, _MANY = 20, 400  # rows of a screen, and of a page
@@ -281,13 +282,14 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
 
 def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
     """The line that measures the kept kernels anew, on the tests of the same suite."""
-    words = ["profkit", "evaluate", "--suite", document.suite]
+    words = ["--suite", shlex.quote(document.suite)]
     for option in ("--traces", "--device"):
         if option in document.command[:-1]:
-            words += [option, document.command[document.command.index(option) + 1]]
+            value = document.command[document.command.index(option) + 1]
+            words += [option, file_to_type(value, "FILE") if option == "--traces" else shlex.quote(value)]
     if document.dtype:
-        words += ["--dtype", document.dtype]
-    return shlex.join([*words, "--backend", "directory", "--kernels", str(folder)])
+        words += ["--dtype", shlex.quote(document.dtype)]
+    return f"profkit evaluate {' '.join(words)} --backend directory --kernels {shlex.quote(str(folder))}"
 
 
 def resume_line(folder: Path | str) -> str:
