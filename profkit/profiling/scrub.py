@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import gzip
 import platform
 import shlex
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
 from profkit.backends.artifacts import run_files
 from profkit.core.codec import json_text, to_plain_data
-from profkit.core.errors import ProfkitError, UsageError
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import FILE_NAME, read_run, run_from_json, run_to_json
 from profkit.core.types import Fact, RunDocument
@@ -25,7 +27,7 @@ from profkit.profilers.redact import (
     Redactor,
     RemovedText,
 )
-from profkit.profilers.registry import folder_format
+from profkit.profilers.registry import folder_format, recognise_format
 from profkit.profilers.scrub import copied_to, is_text, learn_report, scrub_report, scrub_text
 from profkit.profiling.summarize import refuse_generation
 from profkit.reporting import markdown
@@ -144,13 +146,24 @@ def _copy_file(file: Path, name: str, output: Path, redactor: Redactor) -> FileL
     target = output / name
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        if run_files().wants(name) and is_text(file):
-            scrub_text(file, target, redactor)
+        if run_files().wants(name) and not _is_report(file) and is_text(file):
+            scrub_text(file, target, redactor)  # a record of profkit's own
         else:
             scrub_report(file, target, redactor)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        target.unlink()
+        return FileLeftOut(name, "it is damaged")
     except ProfkitError as fault:
         return FileLeftOut(name, fault.message.replace(str(file), "it").partition(" (it knows")[0], fault.fix)
     return None
+
+
+def _is_report(file: Path) -> bool:
+    """Whether a tool wrote it: a report may begin as text does, and go on in other bytes."""
+    try:
+        return recognise_format(file) is not None
+    except UnreadableReport:
+        return False
 
 
 def _write_document(document: dict[str, Any], output: Path, left_out: set[str]) -> None:

@@ -67,11 +67,12 @@ def run(tmp_path: Path) -> Path:
         base.execute("INSERT INTO StringIds VALUES (1, 'silu_mul'), (2, ?)", (f"KEY={SECRET}",))
         base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 1)")
         base.commit()
-    (artifacts / "trace.collapsed.txt").write_text(f"main;step ({HOME}/my net/train.py:12) 40\n")
+    (artifacts / "trace.speedscope.json").write_text(f"main;step ({HOME}/my net/train.py:12) 40\n")
     (artifacts / "timing-1.77.json").write_text(
         json.dumps({"schema": "profkit.region/2", "pid": 77, "regions": []})
     )
     (artifacts / "counters.status").write_text("0\n")
+    (artifacts / "timing-2.78.json").write_bytes(b"\x1f\x8b\x08\0damaged")
     (artifacts / "notes of mine.txt").write_text(f"remember {SECRET}")
     (artifacts / "core.dump").write_bytes(b"\x7fELF" + SECRET.encode())
     (folder / ".hidden").write_text(SECRET)
@@ -110,6 +111,7 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
     assert set(left) == {
         ".hidden",
         "artifacts/core.dump",
+        "artifacts/timing-2.78.json",
         "artifacts/link",
         "artifacts/notes of mine.txt",
         "artifacts/trace.nsys-rep",
@@ -126,7 +128,7 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
         "report.html",
         "report.md",
         "artifacts/counters.csv",
-        "artifacts/trace.collapsed.txt",
+        "artifacts/trace.speedscope.json",
         "artifacts/timing-1.77.json",
         "artifacts/counters.status",
     }
