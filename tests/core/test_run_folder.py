@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import shutil
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -323,3 +324,11 @@ def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback
     )
     with contextlib.suppress(UnreadableReport):
         run.run_from_json(tree)
+
+
+def test_a_run_is_its_owners_alone_also_where_its_workload_removed_the_folder(tmp_path: Path) -> None:
+    folder = run.create_run_folder(tmp_path, "w", "cpu", WHEN)
+    for _ in range(2):
+        file = run.write_run(folder, documents.document())
+        assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+        shutil.rmtree(folder)

@@ -146,3 +146,13 @@ def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="both versions would run the same program") as found:
         compare_versions(between(place, "./bench"), Silent())
     assert found.value.fix == "--setup make"
+
+
+@pytest.mark.parametrize("line", ["{} absent.py 'blau haus'", "{} absent.py 'blau haus' | cat; exit 3"])
+def test_a_command_that_is_compared_is_called_by_what_is_harmless_of_it(line: str, tmp_path: Path) -> None:
+    said = profkit(
+        "compare", "--a", line.format(sys.executable), "--b", "true", "--format", "json", cwd=tmp_path
+    )
+    assert said.code == 4
+    assert "absent.py [masked]" in said.err
+    assert "blau" not in said.out + said.err

@@ -16,7 +16,14 @@ import pytest
 from cli_runner import profkit, runs
 
 from profkit.runtime.passes.secrets import HIDDEN, hide_secrets, looks_random
-from profkit.runtime.passes.shown_command import HARMLESS, MASK, line_to_type, shown_command, shown_line
+from profkit.runtime.passes.shown_command import (
+    HARMLESS,
+    MASK,
+    file_to_type,
+    line_to_type,
+    shown_command,
+    shown_line,
+)
 
 DATA = Path(__file__).parents[2] / "data" / "secrets"
 
@@ -58,6 +65,8 @@ def test_no_form_of_a_secret_is_shown_as_an_argument_however_it_is_given(name: s
             ["tool", "--config", line],
             ["profkit", "profile", "--", *words],
         ):
+            shown = shown_command(given).words
+            assert shown_command(shown).words == shown  # what was masked once is shown alike again
             if has_some_of(shown_line(given), secret):
                 shown_secrets.append((given, shown_line(given)))
     assert shown_secrets == []
@@ -118,9 +127,20 @@ def test_the_user_says_which_arguments_are_harmless(monkeypatch: pytest.MonkeyPa
     assert shown_command(words).words == (*words[:6], MASK, "x y")
 
 
-def test_a_line_to_type_has_the_whole_command_or_none_of_it() -> None:
+def test_a_line_to_type_has_the_whole_command_or_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line_to_type(["python", "t.py", "--size", "3"]) == "python t.py --size 3"
     assert line_to_type(["python", "t.py", "--name", "bob"]) == "COMMAND"
+    assert line_to_type(["python", "t.py", "--name", "bob"], "OTHER") == "OTHER"
+    monkeypatch.setenv(HARMLESS, "all")
+    assert line_to_type(["python", "t.py", "--name", "a;b"]) == "python t.py --name 'a;b'"
+    assert line_to_type(["python", "t.py", "--name", "a\nb"]) == "COMMAND"  # a screen shows another character
+
+
+def test_a_file_to_type_is_one_that_is_shown_whole() -> None:
+    for path in ("kernels/", "my_kernels.py", "./k/a.py", "/usr/lib/x.py"):
+        assert file_to_type(path, "FILE") == path
+    for path in ("/tmp/evil.py", "../evil.py", "~/evil.py", "$(evil).py", "a b.py", "--option", "x\n.py", ""):
+        assert file_to_type(path, "FILE") == "FILE", path
 
 
 def test_names_that_compilers_make_are_no_tokens() -> None:
