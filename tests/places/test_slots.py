@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -219,7 +220,10 @@ def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_th
     document = said.json()
     assert document["statuses"] == {"passed": len(document["tests"])}, document["tests"]
     assert document["complete"] is True
-    assert "prefix:env" in document["command"]
+    assert (
+        "prefix:env" in json.loads((tmp_path / document["folder"] / "evaluation.json").read_text())["command"]
+    )
+    assert "[masked]" in document["command"]
     for file in (tmp_path / "reports").rglob("*.*"):
         assert "hunter2" not in file.read_text(errors="replace"), file
 
