@@ -72,12 +72,15 @@ def throughput(result: CaseResult) -> float:
 
 def efficiency(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
     """The least time by the roofline over the measured one: a share, above 1 where caches serve for memory."""
-    if not result.median or not ceilings.bandwidth or not ceilings.flops:
+    least = least_time(result, ceilings)
+    return least / result.median if least is not None and result.median else None
+
+
+def least_time(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
+    """The least time that the device can need for a case, by its bytes and FLOPs, in s; None where it is not known."""
+    if not ceilings.bandwidth or not ceilings.flops:
         return None
-    return (
-        max((result.bytes or 0.0) / ceilings.bandwidth, (result.flops or 0.0) / ceilings.flops)
-        / result.median
-    )
+    return max((result.bytes or 0.0) / ceilings.bandwidth, (result.flops or 0.0) / ceilings.flops)
 
 
 BASELINE = "PyTorch"

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import SweepDocument
+from profkit.core.types import GridPoint, MeasuredCeilings, SweepDocument
+from profkit.reporting.charts.marks import Charts
 from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
+from profkit.reporting.view import plain_text, walk
 from profkit.reporting.views.kernels.sweep import conclusions, markers, missing_rows, view
 from tests import sweep_documents as sweeps
+from tests.reporting.charts.svg_facts import corners, marks, outside, overlaps, parsed, svg, words
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of
 from tests.spoken import spoken
@@ -67,6 +70,73 @@ def test_of_many_groups_the_first_have_a_map_and_of_the_others_it_is_said_who_is
     many = sweeps.sweep(batches=(1, 2, 4, 8), sequences=(1, 2, 4, 8))  # a map of 16 rows is long
     for details, rows in ((False, 8), (True, 16)):
         assert len(re.findall(r"\n +\d+ x \d+ +C 1", terminal(many, details=details))) == rows
+
+
+def test_each_axis_has_a_table_of_times_and_speed_ups_in_eighty_columns() -> None:
+    document = sweeps.sweep("LayerNorm", "GELU", dtypes=("float32", "bfloat16"))
+    told = terminal(document)
+    assert max(map(len, told.splitlines())) <= 80
+    for axis, rows in (("batch", 2), ("sequence", 2), ("dimension", 3), ("dtype", 2)):
+        table = told[told.index(f"  By {axis}\n") :].splitlines()[1 : 2 + rows]
+        assert table[0].split() == [axis, "PyTorch", "torch.compile", "Triton", "CUDA"]
+        assert all(re.search(r"s +\S+ \S+ \(1\.25 x\) .* \(2\.50 x\)$", row) for row in table[1:]), table
+    assert "geometric means over everything but the axis of the table" in " ".join(told.split())
+    assert "GELU forward float32, by batch" not in told  # a short screen has all operations together
+    assert "GELU forward float32, by batch" in terminal(document, details=True)
+    for title in ("**By sequence**", "**GELU forward bfloat16, by dimension**"):
+        assert title in markdown(document)
+
+
+def test_what_is_left_out_of_the_means_is_counted_below_each_table() -> None:
+    large = [n for n, r in enumerate(sweeps.sweep().results) if r.point.elements == 32 * 512 * 512]
+    told = " ".join(terminal(sweeps.without(sweeps.sweep(), "too large", "CUDA", "no", among=large)).split())
+    assert "5 combinations of the other axes; 2 of 12 shapes are left out: not every implementation" in told
+    assert "left out" not in terminal(sweeps.sweep())
+
+
+def test_a_sweep_of_one_implementation_has_times_without_speed_ups() -> None:
+    told = terminal(sweeps.sweep(factors={"PyTorch": 1.0}))
+    assert "By dimension" in told
+    assert "as fast as" not in told
+
+
+def test_an_axis_of_one_value_has_no_table_and_one_that_nobody_shares_says_so() -> None:
+    assert "By batch" not in terminal(sweeps.sweep(batches=(16,)))
+    points = [GridPoint("GELU", 1, s, 8) for s in (1, 2)]
+    apart = sweeps.of(sweeps.case(points[0], "PyTorch"), sweeps.case(points[1], "CUDA"))
+    assert "By sequence: no means, since no sequence was timed" in " ".join(terminal(apart).split())
+
+
+def test_curves_have_a_line_for_each_implementation_and_the_roof_on_logarithmic_axes() -> None:
+    document = sweeps.sweep("LayerNorm", "GELU")
+    blocks = [block for block in walk(view(document).blocks) if isinstance(block, Charts)]
+    assert [len(block.charts) for block in blocks] == [2, 2, 2]  # of each axis one for each operation
+    batch, _, dimension = (block.charts[0] for block in blocks)
+    assert (batch.x.log, batch.y.log) == (False, False)  # 16 and 32
+    assert (dimension.x.log, dimension.y.log) == (True, True)  # 8 to 512
+    drawn = svg(dimension)
+    assert overlaps(drawn) == outside(drawn) == []
+    assert [word for word in words(drawn) if len(word) == 1 and word.isupper()] == ["P", "O", "T", "C"]
+    assert len(marks(drawn, "path", "curve")) == 4
+    (roof,) = marks(drawn, "path", "roof")
+    # The least time goes with the size, so on two logarithmic axes it is a straight line.
+    (x1, y1), (x2, y2), (x3, y3) = corners(roof)
+    assert (y2 - y1) / (x2 - x1) == pytest.approx((y3 - y1) / (x3 - x1), rel=0.01)
+    reached = [e.get("aria-label") or "" for e in parsed(drawn).iter("g") if e.get("tabindex") == "0"]
+    assert len(reached) == 5
+    assert any(one.startswith("CUDA: 8 ") and "512 " in one for one in reached)
+    unknown = view(replace(document, roofs=MeasuredCeilings()))
+    (first, *_) = [block for block in walk(unknown.blocks) if isinstance(block, Charts)]
+    assert marks(svg(first.charts[0]), "path", "roof") == []
+    assert "roofline" not in plain_text(first.note)
+
+
+@pytest.mark.parametrize("count", [1, 4, 9, 20])
+def test_letters_behind_lines_that_end_together_do_not_stand_on_each_other(count: int) -> None:
+    factors = {"PyTorch": 1.0, **{f"kernel {n}": 1.0 + n / 1000 for n in range(count)}}
+    for block in walk(view(sweeps.sweep("GELU", factors=factors)).blocks):
+        for chart in block.charts if isinstance(block, Charts) else ():
+            assert overlaps(svg(chart)) == outside(svg(chart)) == []
 
 
 def test_what_is_wrong_stands_first_and_one_reason_stands_once() -> None:

@@ -42,7 +42,8 @@ class _Drawing:
         self.rules = [mark for mark in chart.marks if isinstance(mark, AxisRule)]
         self.ticks = chart.y.marked(chart.y.scale(up, 1.0, 0.0))
         self.left = max((width(tick.label) for tick in self.ticks), default=0.0) + 8
-        self.right = WIDTH - 8
+        self.ends = [mark for mark in chart.marks if isinstance(mark, Line) and mark.label]
+        self.right = WIDTH - 8 - max((width(mark.label) for mark in self.ends), default=0.0)
         self.top = LINE + 6 + (LINE + 4 if self.rules else 0)
         self.bottom = HEIGHT - (8.0 if chart.x.ticks == () else LINE + 6)
         self.y = chart.y.scale(up, self.bottom, self.top)
@@ -98,6 +99,27 @@ class _Drawing:
             middle = _free_place(rule.label, self.x(rule.x), used) if rule.label else None
             if middle is not None:
                 yield text((middle, self.top - 4), rule.label, f"{rule.style} m")
+        yield from self._line_names()
+
+    def _line_names(self) -> Iterator[Html]:
+        """The names of lines behind their ends; those that would stand on each other make way upwards and downwards.
+
+        None where there are more than have room.
+        """
+        if len(self.ends) * FONT > self.bottom - self.top:
+            return
+        named = sorted(self.ends, key=lambda mark: self.y(mark.points[-1][1]))
+        places = [self.y(mark.points[-1][1]) for mark in named]
+        lowest = self.bottom
+        for n in reversed(range(len(places))):
+            lowest = places[n] = min(places[n], lowest)
+            lowest -= FONT
+        highest = self.top
+        for n, place in enumerate(places):
+            highest = places[n] = max(place, highest)
+            highest += FONT
+        for mark, y in zip(named, places, strict=True):
+            yield text((self.right + 4, y + FONT * 0.35), mark.label, f"end {mark.style}")
 
 
 def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import format_quantity, shorten
-from profkit.reporting.view import Block, Paragraph, Span, Style
+from profkit.reporting.view import Block, Paragraph, Span, Style, Text
 
 _PAD = 0.06  # of the range, left free above and below what is drawn
 _LEAST_RANGE = 1e-5  # relative: a smaller range is the rounding of the clock, and has no digits to tell it by
@@ -25,17 +25,22 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps `low`..`high` to `start`..`end`."""
+    """Maps `low`..`high` to `start`..`end`; `log`: equal ratios to equal lengths, for values above 0."""
 
     low: float
     high: float
     start: float
     end: float
+    log: bool = False
 
     def __call__(self, value: float) -> float:
         """The place of a value; outside of the range it is that of the nearer end."""
         value = min(self.high, max(self.low, value))
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        if self.log:
+            share = log10(value / self.low) / log10(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
 
 
 def linear(values: Iterable[float], start: float, end: float) -> Scale:
@@ -53,13 +58,17 @@ def linear(values: Iterable[float], start: float, end: float) -> Scale:
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction. Without `low` and `high` it reaches as far as the marks do; `ticks` None: at round values."""
+    """One direction. Without `low` and `high` it reaches as far as the marks do; `ticks` None: at round values.
+
+    `log`: a logarithmic one, of values above 0.
+    """
 
     title: str = ""
     unit: str = ""
     low: float | None = None
     high: float | None = None
     ticks: tuple[Tick, ...] | None = None
+    log: bool = False
 
     def scale(self, values: Iterable[float], start: float, end: float) -> Scale:
         """From `start` to `end` over the values, where it is not said how far it reaches."""
@@ -67,7 +76,7 @@ class Axis:
         alike = len(set(known)) < 2
         found = linear(known, start, end) if alike else Scale(min(known), max(known), start, end)
         low = found.low if self.low is None else self.low
-        return Scale(low, found.high if self.high is None else self.high, start, end)
+        return Scale(low, found.high if self.high is None else self.high, start, end, self.log)
 
     def marked(self, scale: Scale) -> tuple[Tick, ...]:
         """The ticks on a scale."""
@@ -76,6 +85,8 @@ class Axis:
 
 def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
     """At most `most` ticks, at even round values; with more figures where their labels would be alike."""
+    if scale.log and (decades := _log_ticks(scale, most)):
+        return tuple(Tick(value, format_quantity(value, unit)) for value in decades)
     extent = scale.high - scale.low
     power = 10.0 ** floor(log10(extent / most))
     step = next(power * times for times in (1, 2, 5, 10, 20) if power * times * most >= extent * 0.999)
@@ -89,16 +100,32 @@ def ticks(scale: Scale, unit: str = "", most: int = 5) -> tuple[Tick, ...]:
     return tuple(map(Tick, values, labels))
 
 
+def _log_ticks(scale: Scale, most: int) -> list[float]:
+    """1, 2 and 5 of each power of ten, or fewer of them; nothing where less than two lie on the scale."""
+    first, last = floor(log10(scale.low)), ceil(log10(scale.high))
+    steps = [(1, (1, 2, 5)), (1, (1, 3)), *((apart, (1,)) for apart in range(1, last - first + 1))]
+    for apart, digits in steps:
+        powers = range(-(-first // apart) * apart - apart, last + 1, apart)
+        found = [digit * 10.0**power for power in powers for digit in digits]
+        found = [
+            value for value in found if scale.low <= value * (1 + 1e-9) and value <= scale.high * (1 + 1e-9)
+        ]
+        if len(found) <= most:
+            return found if len(found) > 1 else []
+    return []
+
+
 # ---------------------------------------------------------------- marks
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points. `style` are classes of charts.css, here and below."""
+    """A line through points. `style` are classes of charts.css, here and below; `label` stands behind its end."""
 
     points: tuple[tuple[float, float], ...]
     style: str = "line"
     hover: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,7 +216,7 @@ class Charts(Block):
     """Charts side by side with a note below. `repeats`: other blocks of the view hold the same numbers."""
 
     charts: tuple[Chart, ...]
-    note: str = ""
+    note: Text = ""
     repeats: bool = False
 
     def plain(self) -> Sequence[Block]:

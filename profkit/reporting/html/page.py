@@ -246,7 +246,7 @@ class PageBlocks:
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
         drawn = [svg for chart in charts.charts if (svg := draw(chart)) is not None]
-        return filled("charts.html.j2", drawn=drawn, note=charts.note) if drawn else Html("")
+        return filled("charts.html.j2", drawn=drawn, note=self.text(charts.note)) if drawn else Html("")
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""

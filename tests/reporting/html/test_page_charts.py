@@ -13,8 +13,10 @@ from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.html.page import render
 from profkit.reporting.view import View
+from profkit.reporting.views.kernels.sweep import view as sweep_view
 from profkit.reporting.views.run_about import Extras
 from tests import documents
+from tests import sweep_documents as sweeps
 from tests.browser import visit
 
 Show = Callable[..., Any]
@@ -43,6 +45,28 @@ def extras() -> Extras:
     helper, swapper = Frame("helper", "python", "train.py"), Frame("swapper", "[kernel]")
     weights = {(main, work): 3.0, (main, helper): 1.0, (swapper,): 0.5}
     return Extras(stacks=(Stacks("cpu-clock", "s", weights),))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_curves_of_a_sweep_fit_any_screen_and_tell_their_values_to_the_keyboard(
+    browser: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render(sweep_view(sweeps.sweep("LayerNorm", "GELU"))), encoding="utf-8")
+    with visit(browser, path, viewport={"width": width, "height": 900}, color_scheme=scheme) as visited:
+        page = visited.page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("#axes svg.chart").count() == 6
+        assert page.evaluate(OVERLAPS) == []
+        assert min(page.evaluate(LETTERS)) >= 10.5
+        page.locator('#axes [aria-label^="CUDA: 8 "]').first.focus()
+        assert page.locator(".chart-tip").text_content().startswith("CUDA: 8 ")
+        strokes = page.evaluate(
+            "[...document.querySelectorAll('#axes svg')[0].querySelectorAll('path.curve')]"
+            ".map((one) => getComputedStyle(one).stroke)"
+        )
+        assert len(set(strokes)) == 4  # each implementation has its colour
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.evaluation.scores import MeanSpeedup
-from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural
+from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural, shorten
 from profkit.core.types import EvaluationDocument, GenerationDocument, Speedup, SpeedWord, Verdict
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import threshold_text
@@ -66,6 +66,11 @@ def speedup_text(speedup: MeanSpeedup | Speedup | None) -> str:
 def counted_speeds(words: Mapping[SpeedWord, int]) -> str:
     """`3 faster, 1 the same and 2 not decided`: how many became what against PyTorch."""
     return joined([f"{words[word]} {text}" for word, text in _SPEED_WORDS.items() if words.get(word, 0)])
+
+
+def short_name(name: str) -> str:
+    """What an implementation is called, in a sentence or a table."""
+    return shorten(name, 40)
 
 
 def percent(share: float | None) -> str:

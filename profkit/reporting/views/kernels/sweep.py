@@ -64,8 +64,10 @@ from profkit.reporting.views.kernels.cases import (
     limited,
     percent,
     ratio,
+    short_name,
     verdicts_section,
 )
+from profkit.reporting.views.kernels.sweep_axes import axes_section
 from profkit.reporting.views.run_text import VERDICTS, count_verdicts, worst_first
 
 ALIKE = "="
@@ -96,6 +98,7 @@ def view(document: SweepDocument, folder: Path | None = None) -> View:
 def _blocks(document: SweepDocument, folder: Path | None) -> Iterator[Block]:
     groups, marks = comparison_groups(document), markers(document)
     yield from _speedups(document, groups)
+    yield from axes_section(document, marks)
     for number, group in enumerate(groups):
         yield _group(number, group, document, marks)
     yield from cases_section(document)
@@ -307,11 +310,6 @@ def markers(document: SweepDocument) -> Mapping[str, Span]:
         free = (sign.upper() for sign in spare if sign.isascii() and sign.isalnum())
         letters[name] = next((sign for sign in free if sign not in letters.values()), "?")
     return {name: Span(letters[name], series=number) for number, name in enumerate(names)}
-
-
-def short_name(name: str) -> str:
-    """What an implementation is called, in a sentence or a table."""
-    return shorten(name, 40)
 
 
 def cases_section(document: SweepDocument) -> Iterator[Section]:
