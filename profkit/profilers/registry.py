@@ -48,6 +48,11 @@ XCTRACE_TABLES = (
     "metal-gpu-state-intervals",
     "metal-application-encoders-list",
     "metal-gpu-counter-intervals",
+    "graphics-compiler-activity-intervals",
+    "metal-shader-profiler-shader-list",
+    "metal-shader-profiler-intervals",
+    "metal-command-buffer-frame-assignment",
+    "displayed-surfaces-interval",
     "time-info",
     "time-profile",
 )

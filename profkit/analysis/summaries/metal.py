@@ -12,7 +12,7 @@ of the process's time on the GPU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -62,6 +62,8 @@ TOOL = "xctrace"
 # The tables of Instruments, by the names that `xctrace export` knows.
 STATES, INTERVALS = "metal-gpu-state-intervals", "metal-gpu-intervals"
 ENCODERS = "metal-application-encoders-list"
+COMPILER, SHADERS = "graphics-compiler-activity-intervals", "metal-shader-profiler-intervals"
+FRAMES, DISPLAYED = "metal-command-buffer-frame-assignment", "displayed-surfaces-interval"
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
 NOT_IN_TRACE = Fact("not-in-trace")
 COUNTER_TABLES = (COUNTERS, SAMPLES)
@@ -376,7 +378,7 @@ def missing_reading(metal: MetalTrace, name: str, why: Fact, fix: str | None) ->
     return replace(metal_reading(metal, name, None, (), "", otherwise=why), fix=fix)
 
 
-NOTHING_RAN = Fact("nothing-on-gpu")
+NOTHING_RAN, NO_FRAMES = Fact("nothing-on-gpu"), Fact("no-frames")
 
 
 def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tuple[Reading, ...]:
@@ -387,7 +389,22 @@ def metal_trace_readings(metal: MetalTrace, trace: GpuTrace | None = None) -> tu
     return (
         *_add_doubts(metal, [*_busy_readings(metal, trace), longest_work_reading(metal)]),
         metal_reading(metal, "buffer.count", metal.buffers, (INTERVALS,), "command buffers of the process"),
+        *_frame_and_compiler_readings(metal),
     )
+
+
+def _frame_and_compiler_readings(metal: MetalTrace) -> Iterator[Reading]:
+    """How long a frame took, where the process drew any, and what Metal's compiler took for it."""
+    count = None if metal.compilations is None else float(metal.compilations)
+    rows = (
+        ("frame.time", metal.frame, FRAMES, "median from one present to the next"),
+        ("frame.displayed", metal.displayed, DISPLAYED, "median of the times on the screen"),
+        ("compile.time", metal.compiling, COMPILER, "union of its intervals for the process"),
+        ("compile.count", count, COMPILER, "its intervals for the process"),
+    )
+    for name, value, table, formula in rows:
+        otherwise = NO_FRAMES if name == "frame.time" else NOT_IN_TRACE
+        yield metal_reading(metal, name, value, (table,), formula, otherwise=otherwise)
 
 
 def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:

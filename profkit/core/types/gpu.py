@@ -305,6 +305,12 @@ class MetalTrace:
     longest_gap: float | None = None  # in the window, in which the process had nothing on the GPU
     encoders: tuple[MetalWork, ...] = ()  # largest first
     buffers: int | None = None  # command buffers of the process
+    frame: float | None = None  # median from one frame that the process presents to the next
+    displayed: float | None = None  # median time that a frame stayed on the screen, whoever drew it
+    compiling: float | None = None  # Metal's compiler worked for the process, in all of the recording
+    compilations: int | None = None  # how often
+    shaders: tuple[MetalWork, ...] = ()  # timed ones, largest first
+    shader_names: tuple[str, ...] = ()  # of those that were compiled for the process, in all of the recording
     counters: tuple[MetalCounter, ...] = ()
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted

@@ -26,11 +26,16 @@ from profkit.core.types import (
 from profkit.profilers.xctrace.alignment import CountedPart, TraceRecording, look_up, part_that_counts
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
 from profkit.profilers.xctrace.metal_tables import (
+    COMPILER,
     COUNTERS,
+    DISPLAYED,
     ENCODERS,
+    FRAMES,
     INTERVALS,
     LAYOUTS,
     NO_ID,
+    SHADER_LIST,
+    SHADERS,
     STATES,
     CounterSamples,
     MetalTables,
@@ -55,13 +60,23 @@ _WITH_COUNTERS = (
     f"record the counters by themselves: xctrace record --instrument '{GPU_COUNTERS}' --launch -- COMMAND; or choose "
     "a counter set in Instruments (Metal Application, GPU), and save that as a template to record with"
 )
+_WITH_TIMELINE = (
+    "an Apple GPU of M3 or later, recorded with a template in which Metal Application has Shader Timeline switched on"
+    " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
+)
 _LAUNCH = "launch the program with xctrace; attached to, some versions record nothing of it"
 _FIXES = {
     STATES: _TEMPLATE,
     INTERVALS: _LAUNCH,
     ENCODERS: _LAUNCH,
     COUNTERS: _WITH_COUNTERS,
+    COMPILER: _TEMPLATE,
+    SHADER_LIST: _LAUNCH,
+    SHADERS: _WITH_TIMELINE,
+    FRAMES: _TEMPLATE,
+    DISPLAYED: _TEMPLATE,
 }
+_OWN_FIX = (COUNTERS, SHADERS)  # a template of Instruments alone does not give them
 
 
 class MetalTableReader:
@@ -129,6 +144,8 @@ def _metal_trace(
     by_others = None if active is None else active - busy
     counters = samples.counters(counted, busy if len(busy) else None)
     useless = _is_useless(counters)
+    shaders = _shader_sums(tables, part)
+    told = {COUNTERS: not useless, SHADERS: bool(shaders), FRAMES: FRAMES in tables.rows}
     return MetalTrace(
         span=_to_seconds(counted) or None,
         device_busy=None if active is None else _to_seconds(active & counted),
@@ -137,8 +154,13 @@ def _metal_trace(
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
         encoders=tuple(named.work() for named in encoders),
         buffers=_count_buffers(part) if knows_process else None,
+        frame=_frame_time(tables, part),
+        displayed=_displayed_time(tables, counted),
+        **_compiling(tables, part),
+        shaders=tuple(named.work() for named in shaders),
+        shader_names=_shader_names(tables, part),
         counters=() if useless else counters,
-        absent=tuple(_list_absences(recording, tables.rows, {COUNTERS: not useless})),
+        absent=tuple(_list_absences(recording, tables.rows, told)),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_to_seconds(window) or None,
@@ -157,6 +179,53 @@ def _count_buffers(part: CountedPart) -> int:
     work = part.own_work
     inside = overlap_lengths(work["start"], work["end"], part.counted) > 0
     return len(np.unique(work["buffer"][inside & (work["buffer"] != NO_ID)]))
+
+
+def _frame_time(tables: MetalTables, part: CountedPart) -> float | None:
+    """From one frame that the target presents to the next, median of those in one stretch of what counts."""
+    import numpy as np
+
+    table = tables[FRAMES]
+    moments = np.sort(table["start"][table.where("process", part.target.processes)])
+    moments = moments[overlap_lengths(moments, moments + 1, part.counted) > 0]
+    stretch = np.searchsorted(part.counted.begins, moments, side="right")
+    steps = np.diff(moments)[stretch[1:] == stretch[:-1]]
+    return float(np.median(steps)) / 1e9 if len(steps) else None
+
+
+def _displayed_time(tables: MetalTables, counted: Spans) -> float | None:
+    """How long a frame stayed on the screen, median of those that count."""
+    import numpy as np
+
+    table = tables[DISPLAYED]
+    times = (table["end"] - table["start"])[overlap_lengths(table["start"], table["end"], counted) > 0]
+    return float(np.median(times)) / 1e9 if len(times) else None
+
+
+def _compiling(tables: MetalTables, part: CountedPart) -> dict[str, Any]:
+    """How long and how often Metal's compiler worked for the target, in all of the recording."""
+    if COMPILER not in tables.rows:
+        return {}
+    own = tables[COMPILER].where("process", part.target.processes)
+    return {"compiling": _to_seconds(tables[COMPILER].times(own)), "compilations": int(own.sum())}
+
+
+def _shader_names(tables: MetalTables, part: CountedPart) -> tuple[str, ...]:
+    """The shaders that were compiled for the target, as Metal names them, in the order in which they came."""
+    table = tables[SHADER_LIST]
+    names = table["name"][table.where("process", part.target.processes)].tolist()
+    return tuple(table.names["name"].all[number] for number in dict.fromkeys(names))
+
+
+def _shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
+    """The target's shaders that were timed, largest first."""
+    import numpy as np
+
+    table = tables[SHADERS]
+    own = table.where("process", part.target.processes)
+    work = {name: column[own] for name, column in table.arrays().items()}
+    work["encoder"] = np.full(len(work["start"]), NO_ID, dtype=np.int64)  # the table names none
+    return sum_by_name(table.names["name"].all, work["name"], work, part.counted)
 
 
 def _gpu_trace(
@@ -206,13 +275,15 @@ def _explain_absence(
     again = export_line(schema, None if run is None else run.number)
     if schema == COUNTERS and (chosen := settings.get("Counter Set")) in NO_SET:
         return MetalAbsent(schema, Fact.of("no-counter-set", setting=chosen or ""), fix)
+    if schema == SHADERS and settings.get("Shader Timeline") == "Disabled":
+        return MetalAbsent(schema, Fact("no-shader-timeline"), fix)
     if rows.get(schema):
         return MetalAbsent(schema, Fact("no-rows-that-count"))
     if schema in rows:
         return MetalAbsent(schema, Fact.of("no-rows", table=schema), fix)
     if run is None or run.has(schema):
         return MetalAbsent(schema, Fact.of("not-exported", table=schema), again)
-    return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema == COUNTERS else _TEMPLATE)
+    return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema in _OWN_FIX else _TEMPLATE)
 
 
 def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[Fact]:

@@ -24,11 +24,16 @@ from profkit.profilers.xctrace.toc import EXPORT_AGAIN, Process, Value
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS = "metal-application-encoders-list"
+# When Metal's compiler worked; which shaders it made; how long each ran, where the Shader Timeline was recorded.
+COMPILER, SHADER_LIST = "graphics-compiler-activity-intervals", "metal-shader-profiler-shader-list"
+SHADERS = "metal-shader-profiler-intervals"
+FRAMES, DISPLAYED = "metal-command-buffer-frame-assignment", "displayed-surfaces-interval"
 
 NO_ID = 0
 UNKNOWN_LATENCY = -1
 ACTIVE = "Active"
 MORE = "[more names]"
+NO_SHADER = "(no name)"
 _MOST_NAMES = 1024  # of one column that are kept apart; what comes after has one name
 _LATEST = 1 << 50  # ns: what lies beyond (13 days) is no time of a recording
 _LARGEST = 1 << 62
@@ -115,6 +120,20 @@ def _name_encoders(rows: Rows) -> Iterator[Sequence[Value]]:
         yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *rest)
 
 
+def _select_presents(rows: Rows) -> Iterator[Sequence[Value]]:
+    """Command buffers that present a frame: Metal numbers all others as frames, too."""
+    return ((moment, 0, process) for moment, presents, process in rows if presents)
+
+
+def _name_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
+    for start, duration, name, label, *rest in rows:
+        yield (start, duration, cell_text(name) or cell_text(label) or NO_SHADER, *rest)
+
+
+def _list_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
+    return _name_shaders((moment, 0, *rest) for moment, *rest in rows)
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """`cells` are those that are wanted, its time first; `columns` what becomes of the others, after `prepare`."""
@@ -140,6 +159,15 @@ LAYOUTS = {
         {"label": "name", "process": "process", "encoder": "id"},
         _name_encoders,
     ),
+    COMPILER: TableLayout((*_SPAN, "process"), {"process": "process"}),
+    SHADER_LIST: TableLayout(
+        ("timestamp", "name", "label", "process"), {"name": "name", "process": "process"}, _list_shaders
+    ),
+    SHADERS: TableLayout(
+        (*_SPAN, "name", "label", "process"), {"name": "name", "process": "process"}, _name_shaders
+    ),
+    FRAMES: TableLayout(("timestamp", "has-present", "process"), {"process": "process"}, _select_presents),
+    DISPLAYED: TableLayout(_SPAN, {}),
 }  # fmt: skip
 
 

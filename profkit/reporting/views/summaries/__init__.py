@@ -78,6 +78,7 @@ _KERNELS: Mapping[str, _TextOf] = {
 _ENCODERS: Mapping[str, _TextOf] = {
     "gpu": metal.metal_gpu_text,
     "encoders": metal.encoders_text,
+    "shaders": metal.shaders_text,
     **{concern: partial(metal.metal_values_text, concern) for concern in ("occupancy", "bandwidth")},
     "functions": host.functions_text,
     **_HOST,

@@ -1,13 +1,15 @@
-"""An Apple GPU in words: where its time goes, encoders, occupancy and bandwidth."""
+"""An Apple GPU in words: where its time goes, encoders and shaders, occupancy and bandwidth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.summaries.metal import (
     INTERVALS,
+    SHADERS,
     TOOL,
     chip_specification,
+    explain_absence,
     idle_causes,
     percent_of,
     window_of,
@@ -15,12 +17,14 @@ from profkit.analysis.summaries.metal import (
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
+    Fact,
     MetalCounter,
     MetalTrace,
+    MetalWork,
     Reading,
     Source,
 )
-from profkit.reporting.facts import word_of
+from profkit.reporting.facts import fact_text, word_of
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
@@ -95,18 +99,44 @@ def _further_times(metal: MetalTrace) -> Iterator[tuple[str, float | None]]:
         yield f"Idle: {word_of('idle', cause)}", seconds
 
 
-# ---------------------------------------------------------------- encoders
+# ---------------------------------------------------------------- encoders and shaders
 
 
 def encoders_text(facts: ConcernFacts) -> SummaryText | None:
     """Time by encoder label; None where the process had nothing on the GPU."""
     metal = facts.document.metal
-    works = metal.encoders if metal is not None else ()
-    if not works:
+    if metal is None or not metal.encoders:
         return None
+    pieces = plural(sum(work.count for work in metal.encoders), "encoder")
+    headline, table = _by_time("encoder", metal.encoders)
+    return summary_text("encoders", f"{headline} in {pieces}.", (), [table], ())
+
+
+def shaders_text(facts: ConcernFacts) -> SummaryText | None:
+    """Time by shader; else the names of those that were compiled, and why no time is known."""
+    metal = facts.document.metal
+    if metal is None or not metal.encoders:
+        return None
+    if metal.shaders:
+        headline, table = _by_time("shader", metal.shaders)
+        return summary_text("shaders", f"{headline}.", (), [table], ())
+    reason, fix = explain_absence(metal, (SHADERS,), Fact("no-shader-times"))
+    names = metal.shader_names
+    compiled = f"{plural(len(names), 'shader')} compiled for the process. " if names else ""
+    rows = [(shorten(name, 70),) for name in names[:TOP_ROWS]]
+    left = len(names) - len(rows)
+    note = f"and {left} further ones in run.json" if left > 0 else ""
+    table = named_table("Shaders, in the order in which they were compiled", ("shader",), rows, note)
+    headline = f"{compiled}Time by shader is not known: {fact_text(reason)}."
+    return summary_text("shaders", headline, (), [table], (f"To have it: {fix}",) if fix else ())
+
+
+def _by_time(kind: str, works: Sequence[MetalWork]) -> tuple[str, DataTable]:
+    """Which takes most of the time, and the table."""
     ordered = sorted(works, key=lambda work: -work.seconds)
     total = sum(work.seconds for work in works)
-    source = Source(TOOL, INTERVALS, formula="100 * its time / the time of all of them")
+    table = SHADERS if kind == "shader" else INTERVALS
+    source = Source(TOOL, table, formula="100 * its time / the time of all of them")
     share = Reading("GPU time, share", 0.0, "%", "measured", RUN, source)
     rows = [
         (
@@ -121,14 +151,13 @@ def encoders_text(facts: ConcernFacts) -> SummaryText | None:
     ]
     rest = ordered[TOP_ROWS:]
     left = share_text(sum(work.seconds for work in rest), total)
-    note = f"and {plural(len(rest), 'further encoder')}, {left} of the time" if rest else ""
-    table = named_table(
-        "Encoders by GPU time", ("encoder", "count", "total", "share", "median", "longest"), rows, note
+    note = f"and {plural(len(rest), f'further {kind}')}, {left} of the time" if rest else ""
+    titles = (kind, "count", "total", "share", "median", "longest")
+    headline = (
+        f"{shorten(ordered[0].name, 48)} takes {share_text(ordered[0].seconds, total)}"
+        f" of {format_quantity(total, 's')}"
     )
-    of = f"{share_text(ordered[0].seconds, total)} of {format_quantity(total, 's')}"
-    pieces = plural(sum(work.count for work in works), "encoder")
-    headline = f"{shorten(ordered[0].name, 48)} takes {of} in {pieces}."
-    return summary_text("encoders", headline, (), [table], ())
+    return headline, named_table(f"{kind.capitalize()}s by GPU time", titles, rows, note)
 
 
 # ---------------------------------------------------------------- counters
