@@ -82,6 +82,11 @@ def plural(number: int, word: str, many: str | None = None) -> str:
     return f"{number} {word if number == 1 else many or word + 's'}"
 
 
+def who_goes_on(others: int) -> str:
+    """`1 other goes on`, `3 others go on`: what is said of the others where one is gone."""
+    return "1 other goes on" if others == 1 else f"{others} others go on"
+
+
 def joined(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

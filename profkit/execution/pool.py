@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from profkit.core.errors import MachineError
+from profkit.core.formatting import who_goes_on
 from profkit.core.types import Json
 from profkit.execution.child import JobStatus, WorkerEnded
 
@@ -82,6 +83,7 @@ class WorkerPool:
         self._groups = SimpleQueue[Sequence[Job] | None]()  # None: a thread that takes it ends
         self._left, self._more = 0, True  # jobs without an outcome, and whether others may come
         self._settling, self._stop = threading.Lock(), threading.Event()
+        self._gone = 0  # slots without a worker
         self.serving, self._ended = len(workers), threading.Event()  # set when none serves any more
         self._first: Future[Any] = Future()  # what the first worker said as it opened
         self._error: BaseException | None = None  # an exception of `settle`, or of this module
@@ -237,8 +239,10 @@ class WorkerPool:
         with self._settling:
             if not self._stop.is_set():
                 self.fault = self.fault or fault
-                if self.serving > 1:
-                    self._note(f"worker {slot} is gone, the others go on: {fault.message}")
+                self._gone += 1
+                # Not `serving`: another one may be gone already, and not have said so
+                if others := len(self._threads) - self._gone:
+                    self._note(f"worker {slot} is gone, {who_goes_on(others)}: {fault.message}")
 
     def _start(self, worker: Worker, *, first: bool = False) -> Json:
         reason = ""

@@ -14,6 +14,7 @@ from time import monotonic
 
 from profkit.core.errors import Progress, Silent
 from profkit.core.files.safe_folder import TemporaryFolder
+from profkit.core.formatting import who_goes_on
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceWorker
 from profkit.execution.places.files import Sending, Tree, workload_tree
@@ -77,8 +78,9 @@ class PlaceSlots:
             progress.tick(monotonic() - begun)
         progress.end(", ".join(worker.title for worker in self.workers) or "not reached")
         faults = [fault for each in connecting if (fault := each.exception()) is not None]
-        for fault in faults:
-            progress.note(f"{fault}; the others go on")
+        others = len(self.places) - len(faults)
+        for fault in faults if self.workers else faults[:-1]:  # without any worker the last one is raised
+            progress.note(f"{fault}; {who_goes_on(others)}" if others else str(fault))
         if faults and not self.workers:
             raise faults[-1]
 

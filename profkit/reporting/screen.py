@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
@@ -25,6 +26,9 @@ WIDTH = 80
 # at the no-break one, so a private character stands there until the text is done.
 _STICKY = re.compile(r"(?<=\d) (?=%|x\b|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
+# A file with its line: where it is longer than the screen it goes on below from the last slash on, or in the middle of
+# a name; the number stays in one piece, and beside its name.
+_PLACE = re.compile(r"(?<!\S)\S*[/\\](?=[^\s/\\]*:\d)\S+")
 # A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.
 _BREAKABLE = 4
 _NAME = 20  # characters that a name keeps at least
@@ -59,7 +63,7 @@ class Screen:
         """One paragraph of plain and (text, style) parts, wrapped with a hanging indent."""
         from rich.padding import Padding
 
-        text = _text(parts)
+        text = _text(parts, self._prose - indent - hang)
         if hang == 0:
             self.console.print(Padding(text, (0, 0, 0, indent)), width=self._prose)
             return
@@ -93,7 +97,7 @@ class Screen:
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(width=width, no_wrap=True)
         grid.add_column(ratio=1, overflow="fold")  # rich's default cuts a long word off
-        grid.add_row(_text([label]), _text(parts))
+        grid.add_row(_text([label]), _text(parts, self._prose - indent - width - 2))
         self.console.print(Padding(grid, (0, 0, 0, indent)), width=self._prose)
 
     def grid(
@@ -157,7 +161,7 @@ class Screen:
                 width=width,
             )
         for row in rows:
-            table.add_row(*map(_text, row))
+            table.add_row(*map(_text, row, widths))
         self.console.print(Padding(table, (0, 0, 0, indent)))
 
     def _widths(
@@ -204,14 +208,27 @@ def _plain(parts: Sequence[Part]) -> str:
     return text_for_others("".join(part if isinstance(part, str) else part[0] for part in parts))
 
 
-def _text(parts: Sequence[Part]) -> Text:
+def _text(parts: Sequence[Part], room: int | None = None) -> Text:
+    """The parts for rich; in a room of so many columns a place that is longer than that is broken where it may be."""
     from rich.text import Text
 
     text = Text()
     for part in parts:
         words, style = (part, "") if isinstance(part, str) else part
-        text.append(_safe(words), style=style)
+        safe = _safe(words)
+        text.append(_PLACE.sub(partial(_folded_place, room), safe) if room else safe, style=style)
     return text
+
+
+def _folded_place(room: int, found: re.Match[str]) -> str:
+    """A file with its line in lines of at most `room` columns, the last one with the number in it."""
+    place = found[0]
+    if len(place) <= room:
+        return place
+    at = max(place.rfind("/"), place.rfind("\\")) + 1
+    if len(place) - at > room:  # a name that is longer than the screen
+        at = len(place) - room
+    return f"{place[:at]}\n{place[at:]}"
 
 
 def _width() -> int:

@@ -79,7 +79,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool.open()
     pool.run([group("a"), group("b")])
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
-    assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
+    assert notes[0].startswith("worker 1 is gone, 1 other goes on: the worker process cannot be started: ")
 
     settled.clear()
     worker = SLOW()
@@ -92,6 +92,17 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     assert isinstance(pool.fault, MachineError)
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
         outcomes([], dead)
+
+
+def test_others_go_on_are_as_many_as_there_are() -> None:
+    notes: list[str] = []
+    dead = partial(SLOW, python="/bin/false")
+    pool = WorkerPool([SLOW(), dead(), dead(), dead()], lambda _: None, timeout=9, note=notes.append)
+    pool.open()
+    pool.run([group("a")])
+    told = sorted(note.partition(", ")[2].partition(":")[0] for note in notes)
+    # Who dies at the same time is none of the others; a pool that is done before says nothing of the rest.
+    assert told == sorted(["3 others go on", "2 others go on", "1 other goes on"][: len(told)])
 
 
 @pytest.mark.parametrize("milliseconds", [0.0, 0.4, 1.0, 3.0, 300.0])
@@ -134,4 +145,4 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
     pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
     pool.open()
     pool.run([])
-    assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])
+    assert notes in ([], ["worker 1 is gone, 1 other goes on: slot 1 is second"])

@@ -85,6 +85,23 @@ def test_no_word_of_a_table_is_broken_where_the_screen_has_room_for_it() -> None
     assert max(map(len, text.split("\n"))) <= 80
 
 
+@pytest.mark.parametrize("length", range(60, 200, 7))
+@pytest.mark.parametrize("how", ["line", "labelled", "grid"])
+def test_the_number_of_a_line_stays_in_one_piece_beside_its_file(length: int, how: str) -> None:
+    place = f"/{'directory/' * 30}"[: length - 13] + "/train.py:1204"
+    screen = Screen(color=False, width=80)
+    if how == "line":
+        screen.line("- ", "hot: ", place, " and more", hang=2)
+    elif how == "labelled":
+        screen.labelled(("Hot", "dim"), f"at {place}: it is slow", width=10)
+    else:
+        screen.grid([TableColumn("what"), TableColumn("where")], [[["a"], [place]]])
+    text = screen.text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.search(r"train\.py:1204\b", text), text
+    assert place in re.sub(r"\s", "", text).replace("Hotat", "Hot at")  # nothing is lost
+
+
 def test_words_longer_than_the_screen_are_broken_and_nothing_is_lost() -> None:
     screen = Screen(color=False, width=40)
     long = "x" * 90

@@ -146,7 +146,7 @@ def test_several_workers_share_a_sweep_and_one_that_cannot_start_costs_only_itse
     assert [result.point.dimension for result in document.results] == list(range(8, 24))
     assert {result.device for result in document.results} <= {0, 2}
     assert len(notes.told) == 1
-    assert notes.told[0].startswith("worker 1 is gone, the others go on: ")
+    assert notes.told[0].startswith("worker 1 is gone, 2 others go on: ")
 
 
 def test_devices_of_two_kinds_do_not_share_a_sweep() -> None:
