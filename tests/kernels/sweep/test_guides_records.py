@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from profkit.kernels.sweep.request import SweepOptions, make_request
 from tests.conftest import ROOT
 
 
@@ -67,3 +68,13 @@ def test_the_script_leaves_the_guides_records_and_a_named_file_as_it_is(
     with pytest.raises(SystemExit, match="4"):
         guide.main(["--results", "benchmark_results.json"] if named else [])
     assert len(json.loads(Path("benchmark_results.json").read_text())) == (4 if named else 3)
+
+
+def test_the_guides_operations_and_axes_are_those_of_a_sweep(tmp_path: Path) -> None:
+    """`Loss` is the guide's name of two: the mean squared error and the cross entropy."""
+    asked = SweepOptions(operations="LayerNorm,GELU,Swish,Loss", device="cpu", output=tmp_path)
+    grid = make_request(asked).grid
+    assert grid.operations == ("LayerNorm", "GELU", "Swish", "MSE", "CrossEntropy")
+    assert grid.batches == (16, 32, 64, 128)
+    assert grid.sequences == (256, 512, 1024, 2048)
+    assert grid.dimensions == (8, 16, 32, 64, 128, 256, 512)

@@ -304,3 +304,20 @@ def test_memory_does_not_grow_with_the_length_of_an_interval_file(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < peaks[1] + 300_000, "the long file is at least 500,000 bytes longer"
+
+
+def test_the_table_for_people_is_read_with_the_decimal_comma_of_a_locale(tmp_path):
+    report = read(
+        tmp_path,
+        """
+ Performance counter stats for './a':
+
+       1.234.567.890      cycles                           #    2,500 GHz
+       2.345.678.901      instructions                     #    1,90  insn per cycle
+
+       0,512345678 seconds time elapsed
+""",
+        "text",
+    )
+    clock = pytest.approx(512_345_678)
+    assert told(report) == {"cycles": 1_234_567_890, "instructions": 2_345_678_901, "duration_time": clock}
