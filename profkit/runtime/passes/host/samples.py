@@ -19,7 +19,7 @@ from time import perf_counter, sleep, thread_time
 
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames, cache_uses
+from .values import FunctionValues, awaited_frames, cache_uses, line_of_jump
 from .waits import CollectedLines, block_signals, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
@@ -44,10 +44,9 @@ LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, an
 SHORT_SWITCH, OTHERS = 2e-4, 0.3
 IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
-# Before 3.12 the garbage collector begins wherever an object is made, also where the interpreter makes one for `f_back`
-# or `f_locals` of another thread's frame. What runs then (destructors, callbacks, ours among them) may hand over the
-# interpreter's lock; that thread leaves the frame, and what is made refers to memory that is used for something else:
-# programs crashed. The same under `sys._current_frames` could wait for ever (CPython's issue 106883).
+# Before 3.12 the garbage collector begins wherever an object is made, also within `f_back` and `f_locals` of another
+# thread's frame. What runs then may hand over the interpreter's lock: that thread leaves the frame, what is made refers
+# to memory of something else, and the program crashes. Under `sys._current_frames` it could wait for ever (gh-106883).
 COLLECTS_AT_ONCE = sys.version_info < (3, 12)
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
@@ -61,8 +60,6 @@ IMPORT, REST = 0, 1
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python")
-_TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
-_RELATIVE = sys.version_info >= (3, 11)  # their targets
 # What the companion of torch does for itself waits for the device: it is no part of the program.
 _COMPANION = (
     f"{os.sep}operation_lines.py",
@@ -420,7 +417,7 @@ class StackSampler:
         return function
 
     def _add_line(self, function: _Function, frame: FrameType) -> int:
-        place = (function.number, frame.f_lineno or _line_of_jump(function.code, frame.f_lasti))
+        place = (function.number, frame.f_lineno or line_of_jump(function.code, frame.f_lasti))
         number = self._frames.get(place)
         if number is None:
             number = self._frames[place] = len(self._places)
@@ -501,20 +498,3 @@ def _follow_collector(call: Callable[[str, object], None]) -> None:
     """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
     gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
     gc.callbacks.append(call)
-
-
-def _line_of_jump(code: CodeType, at: int) -> int:
-    """The line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
-
-    First that of a test whose other way ends there, else the line before it.
-    """
-    text, tests = code.co_code, []
-    for offset in range(0, at, 2):
-        if text[offset] in _TESTS:
-            target = 2 * text[offset + 1] + (offset + 2 if _RELATIVE else 0)
-            tests += [offset] if target == at else []
-    last = code.co_firstlineno
-    for begin, end, line in code.co_lines():
-        if line and begin < at and (not tests or begin <= tests[-1] < end):
-            last = line
-    return last

@@ -1,4 +1,4 @@
-"""What a function works on, by looks at its frame: types and lengths of its variables, and its arguments.
+"""What a look at a frame tells: its line, types and lengths of the function's variables, and its arguments.
 
 Nothing is called on a value but `type`, and `len` of what is built in: no code of the program runs for it. No content
 leaves the process: of arguments only how many different ones were seen.
@@ -25,6 +25,8 @@ _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections")  # modules w
 ARRAY, OBJECTS = "numpy.ndarray", "numpy.ndarray of objects"
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _LONGEST = 1000  # signs of a text that is told apart by its content
+_TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
+_RELATIVE = sys.version_info >= (3, 11)  # their targets
 
 
 class FunctionValues:
@@ -152,3 +154,20 @@ def awaited_frames(
         frames.append(frame)
         waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
     return frames[::-1], alone
+
+
+def line_of_jump(code: CodeType, at: int) -> int:
+    """The line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
+
+    First that of a test whose other way ends there, else the line before it.
+    """
+    text, tests = code.co_code, []
+    for offset in range(0, at, 2):
+        if text[offset] in _TESTS:
+            target = 2 * text[offset + 1] + (offset + 2 if _RELATIVE else 0)
+            tests += [offset] if target == at else []
+    last = code.co_firstlineno
+    for begin, end, line in code.co_lines():
+        if line and begin < at and (not tests or begin <= tests[-1] < end):
+            last = line
+    return last
