@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
+import io
 import json
+import marshal
 import pickle
 import sys
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
@@ -79,6 +82,11 @@ def load_module(path: Path, name: str) -> ModuleType:
     return module
 
 
+def _module_name(file: Path) -> str:
+    """A name of its own for each file: a program may have `relu.py` of several folders at once."""
+    return f"profkit_kernel_{file.stem}_{zlib.crc32(str(file.resolve()).encode()):08x}"
+
+
 def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:
     """The first of the functions that the module has. Raises LoadError, which lists those it has."""
     for name in names:
@@ -90,9 +98,8 @@ def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == module.__name__
     ]
-    raise LoadError(
-        f"{module.__file__} does not define {names[0]}; its functions: {', '.join(there) or 'none'}"
-    )
+    file = Path(str(module.__file__)).name
+    raise LoadError(f"{file} does not define {names[0]}; its functions: {', '.join(there) or 'none'}")
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -146,10 +153,15 @@ class DirectorySource(KernelSource):
             if meaning is None:
                 if any(folder.glob("*.py")):  # else it is of logs, results, or a cache
                     remarks.append(_unknown(folder.name))
-            elif meaning.main not in self._folders or meaning.overload:
-                self._folders[meaning.main], places[meaning.main] = (folder, meaning), str(folder)
-                with suppress(LoadError):  # loading it says what is wrong
-                    places[meaning.main] = str(choose_file(folder))
+                continue
+            place = str(folder)
+            named = {meaning.main: meaning}
+            with suppress(LoadError):  # loading it says what is wrong
+                place = str(file := choose_file(folder))
+                named = _named_in(file, meaning)
+            for operation, each in named.items():
+                if operation not in self._folders or meaning.overload:
+                    self._folders[operation], places[operation] = (folder, each), place
         super().__init__(places, tuple(remarks))
 
     def load(self, operation: str) -> Kernel:
@@ -158,10 +170,28 @@ class DirectorySource(KernelSource):
             raise LoadError(f"{self._root} has no folder {encode_name(operation)}")
         if operation not in self._functions:
             folder, meaning = self._folders[operation]
-            module = load_module(choose_file(folder), f"profkit_kernel_{folder.name}")
+            file = choose_file(folder)
+            module = load_module(file, _module_name(file))
             names = tuple(stem + SUFFIX for stem in function_stems(meaning))
             self._functions[operation] = find_function(module, names)
         return self._functions[operation]
+
+
+def _named_in(file: Path, meaning: Named) -> Mapping[str, Named]:
+    """By overload what the file of a folder is a kernel for: that of the folder, and others of its operation.
+
+    Raises LoadError where it cannot be read.
+    """
+    text = read_text(file)
+    named: dict[str, Named] = {}
+    for stem in () if meaning.overload else text.implementations():
+        with suppress(UsageError):
+            each = name_meaning(stem)
+            if each.overload and each.operation == meaning.operation:
+                named[each.main] = each
+    if not named or any(stem + SUFFIX in text.names for stem in function_stems(meaning)):
+        named[meaning.main] = meaning
+    return named
 
 
 def _unknown(name: str) -> Fact:
@@ -203,7 +233,7 @@ class FileSource(KernelSource):
 
     def _run(self) -> Mapping[str, Kernel]:
         take_registrations()  # of whoever ran a file here before
-        module = load_module(self._path, f"profkit_kernels_{self._path.stem}")
+        module = load_module(self._path, _module_name(self._path))
         functions = {
             name: value for name, value in vars(module).items() if name.endswith(SUFFIX) and callable(value)
         }
@@ -289,7 +319,8 @@ def request_function(function: Callable[..., Any] | str, operation: str) -> Sour
     """The request that brings a function, or its text, to another process, as the kernel of an overload (`add.Tensor`).
 
     A function at the top of a file goes by its name; that file is run there, and what stands under
-    `if __name__ == "__main__"` is not. Others go as pickle takes them: functions of libraries, and partial ones.
+    `if __name__ == "__main__"` is not. A lambda, and a function inside of another, goes as its code with the values
+    that it uses. Others go as pickle takes them: functions of libraries, partial ones, objects that can be called.
     Raises UsageError for what cannot travel.
     """
     if isinstance(function, str):
@@ -297,21 +328,20 @@ def request_function(function: Callable[..., Any] | str, operation: str) -> Sour
     overload = _overload_of(function, operation)
     if overload is not None:
         return SourceRequest("function", text=json.dumps({"aten": overload}), operation=operation)
-    name = getattr(function, "__qualname__", "")
-    file = _file_of(function)
-    if file is not None and name and "<" not in name and _is_there(function, name):
-        text = json.dumps({"module": function.__module__, "name": name})
-        return SourceRequest("function", (str(file),), text, operation)
+    if (place := _place_of(function)) is not None:
+        file, module, name = place
+        text = json.dumps({"module": module, "name": name})
+        return SourceRequest("function", (file,), text, operation)
     try:
-        data = pickle.dumps(function)
-        if b"__main__" in data:  # of this process alone
-            raise ValueError("it is defined in no file")
+        data = io.BytesIO()
+        _Pickler(data).dump(function)
     except Exception as error:
-        what = name or type(function).__name__
+        what = getattr(function, "__qualname__", type(function).__name__)
         raise UsageError(
             f"{what} cannot be taken to the process that calls kernels: {error}", _PUT_IN_FILE
         ) from error
-    return SourceRequest("function", (), json.dumps({"pickle": base64.b64encode(data).decode()}), operation)
+    text = json.dumps({"pickle": base64.b64encode(data.getvalue()).decode()})
+    return SourceRequest("function", (), text, operation)
 
 
 def is_running_file() -> bool:
@@ -348,14 +378,17 @@ class FunctionSource(KernelSource):
         if "pickle" in parts:
             kernel: Kernel = pickle.loads(base64.b64decode(parts["pickle"]))
             return kernel
-        module = run_file(self._request.paths[0], parts["module"])
-        try:
-            found: Kernel = attrgetter(parts["name"])(module)
-        except AttributeError:
-            raise LoadError(
-                f"{self._request.paths[0]} does not define {parts['name']} when it is run"
-            ) from None
+        found: Kernel = _find(self._request.paths[0], parts["module"], parts["name"])
         return found
+
+
+def _find(file: str, module: str, name: str) -> Any:
+    """What the file defines under this name. Raises LoadError, and what the file raises."""
+    there = run_file(file, module)
+    try:
+        return attrgetter(name)(there)
+    except AttributeError:
+        raise LoadError(f"{file} does not define {name} when it is run") from None
 
 
 def run_file(path: str, name: str) -> ModuleType:
@@ -391,6 +424,15 @@ def _overload_of(function: Any, operation: str) -> str | None:
     return None
 
 
+def _place_of(value: Any) -> tuple[str, str, str] | None:
+    """Where a function or a class stands: file, module, name; None where nothing has it that can be run again."""
+    name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", None)
+    file = _file_of(value)
+    if file is None or not module or not name or "<" in name or not _is_there(value, name):
+        return None
+    return str(file), module, name
+
+
 def _file_of(function: Any) -> Path | None:
     """The file of its module; None where that has none that can be run again, as in a notebook."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
@@ -409,6 +451,57 @@ def _is_there(function: Any, name: str) -> bool:
         return attrgetter(name)(module) is function
     except AttributeError:
         return False
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles what stands in a file by its place there, other functions by their code, and modules by their names.
+
+    A reader has the same Python: it is a process that this one has started.
+    """
+
+    def reducer_override(self, value: Any) -> Any:
+        """How pickle is to make the value again. Raises PicklingError for a class that no file has."""
+        if isinstance(value, FunctionType) and value in (import_module, _find, _make_function):
+            return NotImplemented  # by which the reader makes the others
+        if isinstance(value, ModuleType):
+            return import_module, (value.__name__,)
+        if isinstance(value, (FunctionType, type)) and (place := _place_of(value)) is not None:
+            return _find, place
+        if isinstance(value, FunctionType):
+            return _make_function, _function_parts(value)
+        if isinstance(value, type) and value.__module__ == "__main__":  # of this process alone
+            raise pickle.PicklingError(f"the class {value.__name__} is defined in no file")
+        return NotImplemented
+
+
+def _function_parts(function: FunctionType) -> tuple[Any, ...]:
+    values = {
+        name: function.__globals__[name]
+        for name in sorted(_names_used(function.__code__))
+        if name in function.__globals__
+    }
+    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    code = marshal.dumps(function.__code__)
+    return code, values, cells, function.__defaults__, function.__kwdefaults__
+
+
+def _names_used(code: CodeType) -> set[str]:
+    """The names that it and the functions in it look up in their module, and those of attributes."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*map(_names_used, inner))
+
+
+def _make_function(
+    code: bytes,
+    values: dict[str, Any],
+    cells: tuple[Any, ...],
+    defaults: tuple[Any, ...] | None,
+    keywords: dict[str, Any] | None,
+) -> FunctionType:
+    closure = tuple(map(CellType, cells))
+    function = FunctionType(marshal.loads(code), values, None, defaults, closure or None)
+    function.__kwdefaults__ = keywords
+    return function
 
 
 # ---------------------------------------------------------------- all of them

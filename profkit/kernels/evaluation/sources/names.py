@@ -299,9 +299,10 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
 
 
 def _decorated(tree: ast.Module) -> Iterator[str]:
-    """The texts that functions of the file give to `@kernel(...)`."""
+    """The texts that the file gives to `@kernel(...)` of a function or class, and to `kernel(...)(anything)`."""
     for node in ast.walk(tree):
-        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+        calls = node.decorator_list if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else ()
+        for call in (node.func,) if isinstance(node, ast.Call) else calls:
             if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == _DECORATOR:
                 values = [each.value for each in call.args if isinstance(each, ast.Constant)]
                 yield from (value for value in values if isinstance(value, str))

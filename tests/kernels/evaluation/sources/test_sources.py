@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -30,6 +31,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 FILE = """
+import functools
 from profkit.evaluation import kernel
 import profkit.evaluation as pe
 
@@ -44,6 +46,27 @@ def unary(x):
 def sigmoid_kernel_impl(x):
     return "sigmoid"
 
+exp_kernel_impl = lambda x: "exp"
+neg_kernel_impl = functools.partial(str.upper)
+kernel("cos")(lambda x: "cos")
+
+@kernel("sin")
+class Sine:
+    def __new__(cls, x):
+        return "sin"
+
+class Tanh:
+    def __call__(self, x):
+        return "tanh"
+
+tanh_kernel_impl = Tanh()
+
+def mul__Scalar_kernel_impl(x, y):
+    return "mul.Scalar"
+
+def mul_kernel_impl(x, y):
+    return "mul"
+
 def gleu_kernel_impl(x): ...
 """
 
@@ -55,9 +78,21 @@ def request_of(path: Path, text: str) -> SourceRequest:
 
 def test_a_file_has_what_it_decorates_and_what_is_called_so(tmp_path: Path) -> None:
     source = open_source(request_of(tmp_path / "mine.py", FILE))
-    assert source.operations() == ("abs.default", "add.Tensor", "relu.default", "sigmoid.default")
-    found = {name: source.load(name)(*"12"[: 1 + (name[:3] == "add")]) for name in source.operations()}
-    assert list(found.values()) == ["unary", "add", "unary", "sigmoid"]
+    two = ("add.Tensor", "mul.Scalar", "mul.Tensor")
+    found = {name: source.load(name)(*"ab"[: 1 + (name in two)]) for name in source.operations()}
+    assert found == {
+        "abs.default": "unary",
+        "add.Tensor": "add",
+        "cos.default": "cos",
+        "exp.default": "exp",
+        "mul.Scalar": "mul.Scalar",
+        "mul.Tensor": "mul",
+        "neg.default": "A",
+        "relu.default": "unary",
+        "sigmoid.default": "sigmoid",
+        "sin.default": "sin",
+        "tanh.default": "tanh",
+    }
     assert spoken_lines(source.remarks()) == (
         "gleu_kernel_impl is named like no operation of PyTorch (near: glu, gelu)",
     )
@@ -180,6 +215,27 @@ for line in sys.stdin:
 """
 
 
+class Clamp:
+    def __init__(self, least: float) -> None:
+        self.least = least
+
+    def __call__(self, x: Any) -> Any:
+        return torch.clamp(x, min=self.least)
+
+
+named_lambda = lambda x, by=7: x * by  # noqa: E731
+
+
+def make(factor: int) -> Any:
+    def helper(x: Any) -> Any:
+        return at_the_top(x)
+
+    def inner(x: Any) -> Any:
+        return helper(x) * factor
+
+    return inner
+
+
 def test_functions_of_every_kind_do_the_same_in_another_process(tmp_path: Path) -> None:
     from profkit.kernels.evaluation.sources.files import request_function
 
@@ -187,7 +243,12 @@ def test_functions_of_every_kind_do_the_same_in_another_process(tmp_path: Path) 
     functions: list[tuple[Any, list[int]]] = [
         (text, [0, 10]),
         (at_the_top, [0, 6]),
+        (named_lambda, [-7, 14]),
+        (lambda x: torch.clamp(x, min=0) + 1, [1, 3]),
+        (make(2), [0, 12]),
+        (Clamp(1), [1, 2]),
         (functools.partial(torch.clamp, min=1), [1, 2]),
+        (functools.partial(lambda x, least: x.clamp(min=least), least=1), [1, 2]),
         (torch.abs, [1, 2]),
         (torch.ops.aten.relu.default, [0, 2]),
         (torch.ops.aten.relu, [0, 2]),
@@ -206,12 +267,48 @@ def test_functions_of_every_kind_do_the_same_in_another_process(tmp_path: Path) 
     assert [json.loads(line) for line in done.stdout.splitlines()] == wanted, done.stderr
 
 
+SCRIPT = """
+import torch
+from profkit.evaluation import Test, eval_correctness_test
+
+class Relu:
+    def __call__(self, x):
+        return x.clamp(min=0)
+
+if __name__ == "__main__":
+    low = 0
+    for kernel in (Relu(), lambda x: torch.clamp(x, min=low), lambda x: x + 1):
+        print(eval_correctness_test("relu", kernel, Test(torch.tensor([-1.0, 2.0]))).status)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are evaluated on Linux")
+def test_a_script_evaluates_lambdas_and_objects_of_its_own_classes(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["passed", "passed", "incorrect"], done.stderr
+
+
 def test_what_cannot_travel_is_refused_with_what_can() -> None:
     from profkit.kernels.evaluation.sources.files import request_function
 
-    with pytest.raises(UsageError, match="lambda> cannot be taken to the process") as raised:
-        request_function(lambda x: x, "relu.default")
-    assert "top of a file" in (raised.value.fix or "")
+    lock = __import__("threading").Lock()
+
+    def locked(x: Any) -> Any:
+        with lock:
+            return x
+
+    of_a_notebook = type("Shell", (), {"__module__": "__main__", "__call__": lambda self, x: x})
+    for function, said in ((locked, "locked cannot be taken"), (of_a_notebook(), "defined in no file")):
+        with pytest.raises(UsageError, match=said) as raised:
+            request_function(function, "relu.default")
+        assert "top of a file" in (raised.value.fix or "")
 
 
 def test_a_file_that_evaluates_when_it_is_run_is_told_so_in_place_of_doing_it_for_ever(
@@ -256,6 +353,10 @@ def opened(root: Path, files: dict[str, str]) -> KernelSource:
         ("add___Tensor/add___Tensor_implementation_v1.py", "add___Tensor", "add_.Tensor"),
         ("__lshift____Scalar/__lshift____Scalar.py", "__lshift____Scalar", "__lshift__.Scalar"),
         ("add_/add__implementation_v1.py", "add_", "add_.Tensor"),
+        ("add/add_implementation_v1.py", "add", "add.Tensor"),
+        ("relu__default/relu__default_implementation_v1.py", "relu__default", "relu.default"),
+        ("relu__default/relu__default_implementation_v1.py", "relu", "relu.default"),
+        ("add/add.py", "add__Scalar", "add.Scalar"),
     ],
 )
 def test_a_folder_of_every_layout_is_a_kernel_of_the_overload_it_names(
@@ -303,6 +404,17 @@ def test_the_folder_of_an_overload_goes_before_the_one_of_its_operation(tmp_path
         "add__Tensor/add__Tensor.py": "def add__Tensor_kernel_impl(a, b): return 'whole'\n",
     }
     assert opened(tmp_path, files).load("add.Tensor")(1, 2) == "whole"
+
+
+def test_one_folder_may_have_a_kernel_for_each_overload_of_its_operation(tmp_path: Path) -> None:
+    text = "def add_kernel_impl(a, b): return 'bare'\nadd__Scalar_kernel_impl = lambda a, b: 'scalar'\n"
+    source = opened(tmp_path, {"add/add_implementation_v1.py": text})
+    assert {name: source.load(name)(1, 2) for name in source.operations()} == {
+        "add.Tensor": "bare",
+        "add.Scalar": "scalar",
+    }
+    own = {"add__Scalar/add__Scalar.py": "def add__Scalar_kernel_impl(a, b): return 'its own'\n"}
+    assert opened(tmp_path, own).load("add.Scalar")(1, 2) == "its own"
 
 
 def test_folders_of_no_operation_are_named_with_what_is_near(tmp_path: Path) -> None:
