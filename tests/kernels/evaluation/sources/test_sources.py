@@ -237,7 +237,7 @@ def make(factor: int) -> Any:
 
 
 def test_functions_of_every_kind_do_the_same_in_another_process(tmp_path: Path) -> None:
-    from profkit.kernels.evaluation.sources.files import request_function
+    from profkit.kernels.evaluation.sources.functions import request_function
 
     text = "def relu_kernel_impl(x): return F.relu(x) * 5\n"
     functions: list[tuple[Any, list[int]]] = [
@@ -296,7 +296,7 @@ def test_a_script_evaluates_lambdas_and_objects_of_its_own_classes(tmp_path: Pat
 
 
 def test_what_cannot_travel_is_refused_with_what_can() -> None:
-    from profkit.kernels.evaluation.sources.files import request_function
+    from profkit.kernels.evaluation.sources.functions import request_function
 
     lock = __import__("threading").Lock()
 
