@@ -28,6 +28,8 @@ Why are the slowest three slow? Each through `profkit profile`:  profkit evaluat
 
 The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
 
+Tests of your own, which a file lists in SUITE:  profkit evaluate my_kernels.py --suite my_tests.py
+
 A model writes the kernels first (`profkit generate` has more options):
 profkit evaluate --backend llm --ops relu,add --model MODEL --max-attempts 3
 
@@ -58,7 +60,8 @@ model cannot be asked; 130 interrupted, every finished attempt is kept.
 
 
 ON = "Resuming"
-WITH_RESUME = ("resume", "file", "kernels", "profile", "profile_depth", *options.SHOWN)
+CODE = ("kernels", "suite")  # is named again where it runs again
+WITH_RESUME = ("resume", "file", *CODE, "profile", "profile_depth", *options.SHOWN)
 
 
 def evaluate(
@@ -151,7 +154,7 @@ def evaluate(
         asked = "replay" if replay else "profile"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
-        _replay(replay, file, options.typed_options(context, ("kernels",)), format, quiet=quiet)
+        _replay(replay, file, options.typed_options(context, CODE), format, quiet=quiet)
         return
     if correctness_only and profile:
         raise UsageError("--correctness-only times nothing, and --profile needs times", "leave out one")
@@ -161,7 +164,7 @@ def evaluate(
         line = f"profkit evaluate --resume {shlex.quote(str(resume))}"
         needed = bool(profile) or not read_document(resume).complete
         named = [(CODE_FILE, str(file))] if file is not None else []
-        require_code(request, [*named, *options.typed_options(context, ("kernels",))], line, needed=needed)
+        require_code(request, [*named, *options.typed_options(context, CODE)], line, needed=needed)
     else:
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
@@ -283,7 +286,7 @@ def _replay(
 
 
 MORE = ("max_attempts", "max_tokens", "base_url", "key_env", "command")
-GENERATION_WITH_RESUME = ("resume", *MORE, *options.SHOWN)
+GENERATION_WITH_RESUME = ("resume", "suite", *MORE, *options.SHOWN)
 
 
 def generate(
@@ -336,7 +339,11 @@ def generate(
         settled = options.typed_beside_resume(context, GENERATION_WITH_RESUME, "a generation")
         folder = resume
         document = resume_generation(
-            resume, _changed(limits, settled), ModelOptions(**vars(chosen)), progress
+            resume,
+            _changed(limits, settled),
+            ModelOptions(**vars(chosen)),
+            progress,
+            options.typed_options(context, ("suite",)),
         )
     else:
         settings = options.judge_settings(typed, timing=PairOptions(budget))

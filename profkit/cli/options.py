@@ -147,13 +147,26 @@ def taken(kind: type[T], typed: Mapping[str, Any], **more: Any) -> T:
 
 
 def judge_settings(typed: Mapping[str, Any], **more: Any) -> JudgeSettings:
-    """What a judge is told of `TestChoice`, and `more`; its device is as it was typed."""
+    """What a judge is told of `TestChoice`, and `more`; its device is as it was typed.
+
+    Raises UsageError for a file of tests that is not there, or has a trace beside it.
+    """
     from profkit.kernels.devices import split_list
     from profkit.kernels.evaluation.request import JudgeSettings
+    from profkit.kernels.evaluation.suites.suite import is_file
 
-    own = typed["traces"]
-    path = str(own.resolve()) if own else ""
-    return taken(JudgeSettings, typed, suite_path=path, operations=split_list(typed["ops"]), **more)
+    suite, own = typed["suite"], typed["traces"]
+    if is_file(suite):
+        if own is not None:
+            raise UsageError(f"the suite {suite} takes no trace", "leave out --traces, or --suite traced")
+        own = Path(suite)
+        if not own.is_file():
+            raise UsageError(f"there is no file {suite}", "--suite FILE.py, which lists tests in SUITE")
+        suite = own.name
+    more |= {"suite": suite, "suite_path": str(own.resolve()) if own else ""}
+    return JudgeSettings(
+        **{**vars(taken(JudgeSettings, typed)), "operations": split_list(typed["ops"]), **more}
+    )
 
 
 BudgetOption = Annotated[float, option(HOW, "Seconds of timing per test at most.", "SECONDS")]
@@ -266,9 +279,13 @@ class TestChoice:
 
     __test__ = False  # for pytest
 
-    suite: Annotated[str, option(TESTS, "Which calls are tested: smoke, opinfo, torchbench, traced.")] = (
-        "smoke"
-    )
+    suite: Annotated[
+        str,
+        option(
+            TESTS,
+            "Which calls are tested: smoke, opinfo, torchbench, traced, or FILE.py with tests of your own.",
+        ),
+    ] = "smoke"
     traces: Annotated[
         Path | None,
         option(TESTS, "The suite's own file of operator traces.", "PATH"),

@@ -85,7 +85,7 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
 
     test, device = result.test, torch.device(settings.device)
     path = Path(settings.suite_path) if settings.suite_path else None
-    suite = find_suite(settings.suite, path, device=device.type)
+    suite = find_suite(settings.suite, path, device=device.type, seed=settings.seed)
     try:
         arguments = suite.make_arguments(test, settings.seed_of(test.id))
         encoder = Encoder(device)  # which moves them there as they are: strides, and storages that they share

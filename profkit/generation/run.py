@@ -44,7 +44,7 @@ from profkit.generation.request import (
 )
 from profkit.hardware.gpu import read_gpus
 from profkit.hardware.machine import read_machine
-from profkit.kernels.campaign import Campaign, open_campaign, resume_line
+from profkit.kernels.campaign import Campaign, Code, open_campaign, require_named, resume_line
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.run import check_tests
 from profkit.kernels.evaluation.sources.names import SUFFIX, OperationDescription, encode_name
@@ -88,15 +88,21 @@ def generate_kernels(
 
 
 def resume_generation(
-    folder: Path, limits: Mapping[str, object], named: ModelOptions, progress: Progress
+    folder: Path,
+    limits: Mapping[str, object],
+    named: ModelOptions,
+    progress: Progress,
+    code: Sequence[Code] = (),
 ) -> GenerationDocument:
     """Go on with the generation in `folder`, by its own settings but for the `limits` that are given.
 
-    What the folder names is run, and gets a key, only where the user has `named` it, too. Raises UnreadableReport where
-    there is none, UsageError for what is not named, and as `generate_kernels`.
+    What the folder names is run, and gets a key, only where the user has `named` it, too; `code` is the file of tests
+    that was named again. Raises UnreadableReport where there is none, UsageError for what is not named, and as
+    `generate_kernels`.
     """
     request, model, before = read_generation(folder)
     line = f"profkit generate --resume {shlex.quote(str(folder))}"
+    require_named(request.settings.code(), code, line)
     _require_model(model, named, line)
     request = replace(request, limits=replace(request.limits, **cast("dict[str, Any]", limits)))
     check_limits(request.limits)
@@ -154,7 +160,7 @@ def run_generation(
         asked.answer_tokens,
     )
     header = header_of(request, stored)
-    line = resume_line("profkit generate", request.folder, (), None)
+    line = resume_line("profkit generate", request.folder, request.settings.code(), None)
     with open_campaign(FORMAT, request.folder, header, progress, line, write) as campaign:
         campaign.at_end(model.close)
         if request.settings.device.startswith("cuda"):
@@ -282,7 +288,7 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
         **field_files(document),
     }
     for name, text in files.items():
-        with writing(folder / name, f"make room, then: {resume_text(folder)}"):
+        with writing(folder / name, f"make room, then: {resume_text(document, folder)}"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, (text,), sync=name == FILE, private=name == FILE)
     from profkit.reporting.report_files import write_generation_reports
@@ -361,7 +367,7 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
     go_on = {
         "Test and time the kernels that were kept": evaluate_line(document, folder),
         "Continue where it stopped" if not document.complete else "Make the reports again": resume_text(
-            folder
+            document, folder
         ),
     }
     files = {

@@ -198,6 +198,16 @@ def test_what_would_run_or_get_a_key_is_named_again(
 
 
 @pytest.mark.usefixtures("no_model")
+def test_a_file_of_tests_is_named_again(tmp_path: Path) -> None:
+    folder_with(tmp_path, AskedModel("openai", "m"), suite="mine.py", suite_path="/somewhere/mine.py")
+    with pytest.raises(UsageError, match=r"code that would run here: /somewhere/mine\.py") as refused:
+        resume_generation(tmp_path, {}, ModelOptions(), Silent())
+    assert refused.value.fix == f"profkit generate --resume {tmp_path} --suite /somewhere/mine.py"
+    with pytest.raises(Reached):
+        resume_generation(tmp_path, {}, ModelOptions(), Silent(), [("--suite", "/somewhere/mine.py")])
+
+
+@pytest.mark.usefixtures("no_model")
 def test_a_server_on_this_machine_needs_not_to_be_named_again(tmp_path: Path) -> None:
     near = folder_with(tmp_path, AskedModel("openai", "m", base_url="http://localhost:8000/v1"))
     with pytest.raises(Reached):

@@ -21,6 +21,7 @@ from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
 from profkit.kernels.devices import LONGEST, choose_device, choose_device_elsewhere, split_list
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.suites.suite import is_file
 
 if TYPE_CHECKING:  # a judge has no use for it
     from profkit.kernels.campaign import Code
@@ -46,7 +47,10 @@ class PairOptions:
 
 @dataclass(frozen=True)
 class JudgeSettings:
-    """What a judge is told when it starts, as plain data. `seed` makes the arguments; `threads` 0: as torch takes."""
+    """What a judge is told when it starts, as plain data. `seed` makes the arguments; `threads` 0: as torch takes.
+
+    `suite_path` is the trace of the suite, or the file of Python whose name the suite has.
+    """
 
     suite: str = "smoke"
     suite_path: str = ""
@@ -65,7 +69,8 @@ class JudgeSettings:
     def code(self, file_option: str = CODE_FILE) -> tuple[Code, ...]:
         """Code of users that this runs, by the options that name it on the command line."""
         option = {"file": file_option, "directory": "--kernels"}.get(self.source.kind)
-        return tuple((option, path) for path in self.source.paths) if option is not None else ()
+        kernels = [(option, path) for path in self.source.paths] if option is not None else []
+        return (*kernels, *((("--suite", self.suite_path),) if is_file(self.suite) else ()))
 
     def seed_of(self, test: str) -> int:
         """The seed of the arguments of the test with that id."""

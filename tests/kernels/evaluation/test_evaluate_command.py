@@ -88,6 +88,7 @@ def test_what_would_not_be_heeded_is_refused(folder: Path, words: list[str], sai
     [
         (JudgeSettings(source=SourceRequest("file", ("/tmp/k.py",))), "/tmp/k.py"),
         (JudgeSettings(source=SourceRequest("directory", ("/tmp/ks",))), "--kernels /tmp/ks"),
+        (JudgeSettings("my.py", "/tmp/my.py"), "--suite /tmp/my.py"),
     ],
 )
 def test_code_that_a_folder_names_runs_only_where_the_user_names_it_too(
@@ -110,6 +111,24 @@ def test_code_that_a_folder_names_runs_only_where_the_user_names_it_too(
     monkeypatch.setattr(run, "run_evaluation", stop)
     assert evaluate("--resume", str(tmp_path), *options.split(), cwd=tmp_path).code == 9
     assert [request.settings for request in asked] == [settings]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--suite", "absent.py"], "there is no file absent.py"),
+        (["--suite", "mine.py", "--traces", "t.txt"], "the suite mine.py takes no trace"),
+    ],
+)
+def test_a_file_of_tests_that_is_not_there_or_has_a_trace_is_refused(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    (tmp_path / "mine.py").write_text("SUITE = []")
+    for verb in ("evaluate", "generate"):
+        done = call_in_process(
+            [verb, *words, "--ops", "relu", "--command", "x"][: 1 + len(words)], tmp_path, ENVIRONMENT
+        )
+        assert (done.code, said in done.err) == (2, True), done.err
 
 
 def test_functions_whose_text_stands_in_a_folder_are_not_run_from_it(tmp_path: Path) -> None:

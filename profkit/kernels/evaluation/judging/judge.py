@@ -51,7 +51,7 @@ from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, PairO
 from profkit.kernels.evaluation.sources.files import open_source
 from profkit.kernels.evaluation.sources.names import describe_operation
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
-from profkit.kernels.evaluation.suites.suite import Selection, Skip, find_suite, names_it
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, find_suite, is_file, names_it
 from profkit.kernels.operations.check import Errors, Incorrect
 from profkit.kernels.operations.definitions import FactError
 from profkit.kernels.sweep.device import describe_device
@@ -77,7 +77,7 @@ class Judge:
         if patient:
             os.environ.pop(WAIT_POLICY, None)
         self._logs, self._number = Path(logs), number
-        self._kept = (_own_folder(self._logs.parent),)
+        self._kept: tuple[Path, ...] = (_own_folder(self._logs.parent),)
         self._suite: Any = None
         self._settings = JudgeSettings()
         self._source: KernelSource | None = None
@@ -112,7 +112,11 @@ class Judge:
         self._threads = torch.get_num_threads()
         self._device = find_device(chosen.device)
         path = Path(chosen.suite_path) if chosen.suite_path else None
-        self._suite = find_suite(chosen.suite, path, device=self._device.device.type)
+        if path is not None and is_file(
+            chosen.suite
+        ):  # a kernel beside it must not write the next judge's tests
+            self._kept += (path,)
+        self._suite = find_suite(chosen.suite, path, device=self._device.device.type, seed=chosen.seed)
         self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
         self._make_tracer(chosen.source)

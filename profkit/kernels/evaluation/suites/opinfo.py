@@ -86,7 +86,7 @@ def _seed_all(seed: int) -> None:
 
 
 @contextmanager
-def _quiet_random_numbers(seed: int | None = None) -> Iterator[None]:
+def quiet_random_numbers(seed: int | None = None) -> Iterator[None]:
     """Numbers by the seed, and no warnings; whoever else draws random numbers in this process sees none of ours."""
     numpy = sys.modules.get("numpy")
     states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
@@ -108,9 +108,9 @@ def list_samples(entry: Any, dtype: torch.dtype, visit: Callable[[int, Callable[
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # samples are small: more threads would only wait for each other
     try:
-        with _quiet_random_numbers(FIRST_SEED), suppress(Exception):
+        with quiet_random_numbers(FIRST_SEED), suppress(Exception):
             for number, sample in enumerate(_open_samples(entry, dtype)):
-                with _quiet_random_numbers():  # what the call draws is no part of the next sample
+                with quiet_random_numbers():  # what the call draws is no part of the next sample
                     visit(number, _as_call(entry, sample))
     finally:
         torch.set_num_threads(threads)
@@ -130,7 +130,7 @@ def draw_sample(key: EntryKey, dtype: torch.dtype, number: int, seed: int) -> Ca
     entry = load_entries().get(key)
     if entry is None:
         raise LookupError(f"this torch has no entry {key.name} in its database")
-    with _quiet_random_numbers(seed):
+    with quiet_random_numbers(seed):
         for sample in islice(_open_samples(entry, dtype), number, None):
             return _as_call(entry, sample)
     raise LookupError(f"there are no {number + 1} samples")
@@ -181,7 +181,7 @@ class OpInfo:
         key = EntryKey(str(source.get("entry")), str(source.get("variant")))
         try:
             call = draw_sample(key, getattr(torch, test.dtype), int(source.get("sample", 0)), seed)
-            with _quiet_random_numbers():
+            with quiet_random_numbers():
                 args, kwargs = capture_arguments(call)
             text = format_call(describe_call(args, kwargs))
         except (LookupError, NotationError, ImportError) as error:

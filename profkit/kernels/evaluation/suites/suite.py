@@ -130,14 +130,22 @@ _SUITES = {
 _OF_TRACES = ("torchbench", "traced")
 
 
-def find_suite(name: str, path: Path | None = None, *, device: str = "cpu") -> Suite:
+def is_file(name: str) -> bool:
+    """Whether a suite of that name is a user's own file of Python, which is run."""
+    return name.endswith(".py")
+
+
+def find_suite(name: str, path: Path | None = None, *, device: str = "cpu", seed: int = 0) -> Suite:
     """The suite called so, for kernels on the device: cpu or cuda.
 
-    `path` is a trace for `traced`, and for `torchbench` in place of its own table. Raises UsageError where there is no
-    such suite.
+    `path` is a trace for `traced`, for `torchbench` in place of its own table, and where the file lies that is called
+    so; what a file draws while it is run follows from `seed`. Raises UsageError where there is no such suite.
     """
+    if is_file(name):
+        own: Any = import_module(f"{_PACKAGE}.op_tests").load_suite(path or Path(name), seed)
+        return replace(own, device=device)  # type: ignore[no-any-return]
     if name not in _SUITES:
-        raise UsageError(f"there is no suite called {name!r}", f"--suite {'|'.join(_SUITES)}")
+        raise UsageError(f"there is no suite called {name!r}", f"--suite {'|'.join((*_SUITES, 'FILE.py'))}")
     if path is not None and name not in _OF_TRACES:
         raise UsageError(
             f"the suite {name} takes no trace",

@@ -22,7 +22,7 @@ from profkit.kernels.evaluation.suites.notation import (
     record_operations,
     write_trace,
 )
-from profkit.kernels.evaluation.suites.suite import find_suite
+from profkit.kernels.evaluation.suites.suite import Skip, find_suite
 from tests.cli_runner import profkit
 
 torch = pytest.importorskip("torch")
@@ -199,7 +199,6 @@ def test_pytorch_takes_the_indices_that_are_made(operation: str, arguments: str)
     ],
 )
 def test_what_cannot_be_made_is_skipped_with_its_reason(operation: str, arguments: str, reason: str) -> None:
-    from profkit.kernels.evaluation.suites.suite import Skip
     from profkit.kernels.evaluation.suites.values import make_values
 
     with pytest.raises(Skip, match=reason):
@@ -272,6 +271,95 @@ def test_a_name_that_nothing_has_is_refused_with_what_is_like_it() -> None:
         smoke_tests(dtype="int7")
     with pytest.raises(UsageError, match="no suite called"):
         find_suite("smok")
+
+
+USER_SUITE = """
+import torch
+
+class Test:
+    def __init__(self, make):
+        self.make, self.kwargs = make, {}
+
+    @property
+    def args(self):
+        return self.make()
+
+class OpTest:
+    def __init__(self, op, correct, fast):
+        self.op, self.correctness_tests, self.performance_tests = op, correct, fast
+
+x = torch.zeros(4, 4)
+SUITE = [
+    OpTest(torch.ops.aten.relu.default, [Test(lambda: (torch.randn(5),))], [Test(lambda: (torch.randn(64, 64),))]),
+    OpTest("add_.Tensor", [Test(lambda: (x, x.t()))], []),
+    OpTest(torch.ops.aten.abs, [Test(lambda: (torch.randn(torch.randint(1, 99, ())),))], []),
+]
+"""
+
+
+def user_suite(folder: Path, text: str = USER_SUITE):
+    (folder / "my_suite.py").write_text(text)
+    return find_suite("my_suite.py", folder / "my_suite.py")
+
+
+def test_objects_of_the_guides_shape_are_tests_and_what_is_for_performance_is_timed(tmp_path: Path) -> None:
+    state = torch.get_rng_state()
+    tests = _tests(user_suite(tmp_path))
+    assert torch.get_rng_state().equal(state)
+    assert [(test.suite, test.operation, test.dtype, test.timed) for test in tests] == [
+        ("my_suite.py", "relu.default", "float32", False),
+        ("my_suite.py", "relu.default", "float32", True),
+        ("my_suite.py", "add_.Tensor", "float32", False),
+        ("my_suite.py", "abs.default", "float32", False),
+    ]
+    assert _tests(user_suite(tmp_path), "add_") == tests[2:3]
+    assert _tests(user_suite(tmp_path), dtype="float16") == []
+
+
+def test_what_a_file_draws_follows_from_the_seed_and_what_shares_memory_still_does(tmp_path: Path) -> None:
+    suite = user_suite(tmp_path)
+    relu, _, add, absolute = _tests(suite)
+    first, again, other = (suite.make_arguments(relu, seed).args[0] for seed in (1, 1, 2))
+    assert first.equal(again)
+    assert not first.equal(other)
+    left, right = suite.make_arguments(add, 1).args
+    assert left.data_ptr() == right.data_ptr()
+    shapes = {suite.make_arguments(absolute, seed).args[0].shape for seed in range(9)}
+    assert len(shapes) == 1  # where the file draws shapes, those that were listed
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = 1\n1 / 0", r"my_suite.py cannot be run: ZeroDivisionError: division by zero \(line 2\)"),
+        ("raise SystemExit(0)", "cannot be run: SystemExit"),
+        ("def f(:", "cannot be run: SyntaxError"),
+        ("import no_such_thing", "cannot be run: ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("x = 1", "has no list called SUITE"),
+        ("SUITE = 'relu'", "has no list called SUITE"),
+        ("SUITE = [3]", "my_suite.py: 3 has no operation"),
+        ("SUITE = [OpTest(print, [])]", "is no operation"),
+        ("SUITE = [OpTest(lambda x: x, [])]", "is no operation"),
+        ("SUITE = [OpTest('gleu', [])]", "no operation called 'gleu'"),
+        ("SUITE = [OpTest('relu', [3])]", "test 0 of correctness_tests of relu.default: AttributeError"),
+        ("SUITE = [OpTest('relu', 3)]", "of correctness_tests of relu.default: TypeError"),
+        ("SUITE = [OpTest('relu', [Test(lambda: 1 / 0)])]", "ZeroDivisionError"),
+        ("SUITE = [OpTest('relu', [Test({1})])]", "a set among the arguments"),
+    ],
+)
+def test_a_file_that_is_no_suite_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        _tests(
+            user_suite(tmp_path, "from profkit.evaluation import OpTest, Test\n" * ("Test" in text) + text)
+        )
+
+
+def test_a_test_that_is_another_now_is_skipped(tmp_path: Path) -> None:
+    (test, *_) = _tests(user_suite(tmp_path))
+    for other in ("randn(66),", "randn(5) / None,"):
+        suite = user_suite(tmp_path, USER_SUITE.replace("randn(5),", other))
+        with pytest.raises(Skip):
+            suite.make_arguments(test, 1)
 
 
 PROGRAM = """
