@@ -30,6 +30,7 @@ HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 BENCH = (
     "evaluation/judging",
     "evaluation/functions",
+    "evaluation/suites",
     "kernels/operations/check.py",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",

@@ -15,6 +15,8 @@ import torch
 
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import (
+    DTYPES,
+    SHORT_DTYPES,
     TensorForm,
     format_call,
     parse_call,
@@ -49,6 +51,29 @@ def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], 
     where = _device(device)
     named = {name: plain_value(value, where) for name, value in kwargs.items()}
     return tuple(plain_value(value, where) for value in args), named
+
+
+def deserialize_tensor(
+    size: Sequence[int],
+    dtype: torch.dtype | str = torch.float32,
+    stride: Sequence[int] | None = None,
+    device: str = "cuda",
+) -> torch.Tensor:
+    """A tensor with new values of this size, dtype (`torch.float16`, `float16` or `f16`) and stride.
+
+    Values and device are those of `deserialize_args`: on the CPU only where CUDA is not there. Raises ValueError for
+    what is no size, no dtype, or a stride that does not fit.
+    """
+    name = str(dtype).removeprefix("torch.")
+    name = DTYPES.get(name, name)
+    if name not in SHORT_DTYPES:
+        raise ValueError(f"{dtype!r} is no dtype that is known here: {', '.join(SHORT_DTYPES)}")
+    shape, steps = tuple(size), None if stride is None else tuple(stride)
+    if any(length < 0 for length in (*shape, *(steps or ()))) or (
+        steps is not None and len(steps) != len(shape)
+    ):
+        raise ValueError(f"a tensor of size {list(shape)} has no stride {list(steps or ())}")
+    return _make_tensor(TensorForm(shape, name, steps), device)
 
 
 def _make_tensor(form: TensorForm, device: str) -> torch.Tensor:

@@ -31,11 +31,13 @@ from profkit.evaluation.records import (
 from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
-from profkit.kernels.evaluation.sources.files import StringSource, is_running_file, request_function
+from profkit.kernels.evaluation.sources.files import StringSource
+from profkit.kernels.evaluation.sources.functions import is_running_file, request_function
 from profkit.kernels.evaluation.sources.names import operation_name, with_imports
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import NotationError, format_call
-from profkit.kernels.evaluation.suites.suite import Arguments, make_test
+from profkit.kernels.evaluation.suites.op_tests import main_dtype
+from profkit.kernels.evaluation.suites.suite import Arguments, Skip, make_test
 from profkit.kernels.operations.in_float64 import flat_tensors
 from profkit.reporting.facts import fact_text
 
@@ -138,7 +140,7 @@ class KernelTests:
             raise UsageError("a text is a kernel of an operation of PyTorch", "give the kernel as a function")
         self._source = request_function(impl, self.operation)
         self._tests: list[EvaluationTest] = []
-        self._arguments: dict[str, Arguments] = {}
+        self._arguments: dict[str, Arguments | Skip] = {}
         self._on_cuda = False
         for test in correctness:
             self._add(test, timed=False)
@@ -149,21 +151,26 @@ class KernelTests:
         try:
             args, kwargs = tuple(test.args), dict(test.kwargs)
             call = describe_call(args, kwargs)
+            text, dtype = format_call(call), main_dtype(call)
+            arguments: Arguments | Skip = Arguments(_on_cpu(args), _on_cpu(kwargs))
+        except Skip as why:  # of a suite: they cannot be made here
+            args, kwargs, arguments = (), {}, why
+            text, dtype = test.test.arguments, test.test.dtype
         except (AttributeError, TypeError) as error:
             raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
         except NotationError as error:
             raise UsageError(f"a test of {self.operation} has {error}", "tensors and plain values") from error
         self._on_cuda |= any(tensor.is_cuda for tensor in flat_tensors([args, kwargs]))
-        forms = call.tensors()
-        dtype = next((form.dtype for form in (*(f for f in forms if "float" in f.dtype), *forms)), "")
-        text, number = format_call(call), len(self._tests)
-        made = make_test("given", self.operation, dtype, text, number, timed=timed)
+        made = make_test("given", self.operation, dtype, text, len(self._tests), timed=timed)
         self._tests.append(made)
-        self._arguments[made.id] = Arguments(_on_cpu(args), _on_cpu(kwargs))
+        self._arguments[made.id] = arguments
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:  # noqa: ARG002
-        """The arguments as they were read, on the CPU; the judge copies them."""
-        return self._arguments[test.id]
+        """The arguments as they were read, on the CPU; the judge copies them. Raises the Skip that came of them."""
+        arguments = self._arguments[test.id]
+        if isinstance(arguments, Skip):
+            raise arguments
+        return arguments
 
     def judge(self, timing: PairOptions) -> tuple[list[TestResult], list[TestResult]]:
         """The results of the correctness tests, and those of the performance tests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from dataclasses import dataclass, field
@@ -101,6 +102,9 @@ def test_a_reference_may_have_the_name_of_an_operation() -> None:
 
 
 def test_the_summaries_of_records_in_memory_are_those_of_the_guides() -> None:
+    from profkit.evaluation import _prepare_results_data
+
+    assert _prepare_results_data is prepare_results_data
     right = CorrectnessTestResult("relu.default", "a", True, max_abs_error=1e-6, max_rel_error=0.0)
     wrong = CorrectnessTestResult("relu.default", "b", False, "incorrect: 1 and not 2")
     fast = PerformanceTestResult("relu.default", "a", 4.0, 1.0, 4.0, successfully_ran=True)
@@ -131,6 +135,26 @@ def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
     assert [result.error for result in results] == [None] * 3
     (row,) = results[0].correctness_results
     assert row.error_msg == "crashed: its process was killed by SIGSEGV"
+
+
+class Clamp:
+    def __call__(self, x: Any) -> Any:
+        return x.clamp(min=0)
+
+
+def test_lambdas_partial_functions_and_objects_are_submitted_like_functions() -> None:
+    low, test = 0, Test((torch.tensor([-1.0, 2.0]),))
+    kernels: list[tuple[Any, float]] = [
+        (lambda x: torch.clamp(x, min=low), 1.0),
+        (lambda x: x + low, 0.0),
+        (functools.partial(torch.clamp, min=0), 1.0),
+        (Clamp(), 1.0),
+    ]
+    with MultiprocessingEvaluator() as evaluator:
+        for kernel, _ in kernels:
+            evaluator.submit_task(torch.ops.aten.relu.default, kernel, [test])
+        results = evaluator.get_results()
+    assert [result.correctness_score for result in results] == [score for _, score in kernels]
 
 
 def test_what_is_no_operation_and_no_test_is_refused() -> None:

@@ -121,6 +121,49 @@ def test_a_text_is_never_executed() -> None:
         deserialize_args("((__import__('os').getcwd(),), {})")
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, "float16", "f16"])
+def test_a_tensor_is_made_of_size_dtype_and_stride_as_the_guide_has_it(dtype: Any) -> None:
+    from profkit.evaluation import _deserialize_tensor, deserialize_tensor
+
+    assert _deserialize_tensor is deserialize_tensor
+    tensor = _deserialize_tensor([2, 3], dtype, stride=[1, 2])
+    assert (tensor.shape, tensor.stride(), tensor.dtype) == ((2, 3), (1, 2), torch.float16)
+    assert 0 <= float(tensor.min()) <= float(tensor.max()) <= 1
+    assert tensor.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert _deserialize_tensor((2, 3), dtype, device="cpu").device.type == "cpu"
+    assert _deserialize_tensor((0, 4), dtype, (4, 1)).stride() == (4, 1)
+    assert _deserialize_tensor((), torch.bool).shape == ()
+    assert _deserialize_tensor((3,), torch.float32, (0,)).unique().numel() == 1
+
+
+def test_the_cpu_takes_the_place_of_cuda_only_where_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from profkit.evaluation import functions
+
+    assert functions._device("cpu") == "cpu"
+    for there, wanted in ((False, ["cpu", "cpu"]), (True, ["cuda", "cuda:1"])):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert [functions._device(name) for name in ("cuda", "cuda:1")] == wanted
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype", "stride", "said"),
+    [
+        ([2], torch.quint8, None, "no dtype"),
+        ([2], "f17", None, "no dtype"),
+        ([-1], torch.float32, None, "no stride"),
+        ([2, 2], torch.float32, [1], "no stride"),
+        ([2], torch.float32, [-1], "no stride"),
+    ],
+)
+def test_what_is_no_tensor_is_a_value_error(size: Any, dtype: Any, stride: Any, said: str) -> None:
+    from profkit.evaluation import deserialize_tensor
+
+    with pytest.raises(ValueError, match=said):
+        deserialize_tensor(size, dtype, stride)
+
+
 # ---------------------------------------------------------------- records
 
 TEST = EvaluationTest("0" * 12, "smoke", "relu.default", "float32", "((T([2], f32),), {})")

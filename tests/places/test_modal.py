@@ -124,6 +124,24 @@ def test_no_token_no_gpu_and_no_package_are_told_with_what_to_do(
         open_there(tmp_path)
 
 
+@pytest.mark.torch
+def test_an_evaluator_of_python_runs_code_on_the_gpu_that_its_configuration_names(here: Modal) -> None:
+    pytest.importorskip("torch")
+    from profkit.evaluation import BackendBenchConfig, CodeEvaluator, open_suite
+
+    evaluator = CodeEvaluator(BackendBenchConfig(gpu="A100"), device="cpu", budget=0.1, python=sys.executable)
+    (op_test,) = open_suite("smoke", ops="relu", device="cpu", seed=3)
+    code = "def relu_kernel_impl(x):\n    return torch.clamp(x, min=0)\n"
+    score, speedup, correctness, performance = evaluator.run_code(op_test, code)
+    assert json.loads(here.notes("asked"))["gpu"] == "A100-80GB"
+    assert (score, evaluator.is_modal) == (1.0, True)
+    assert len(correctness) == len(op_test.correctness_tests)
+    assert len(performance) == len(op_test.performance_tests) > 0
+    assert speedup > 0
+    assert all(record.is_correct and record.op_name == "relu.default" for record in correctness)
+    assert here.notes("ended")
+
+
 @pytest.mark.parametrize("text", ["h100", "H100!", "H100:0", "H100:9", "--timeout x T4", "T4 T4"])
 def test_what_modal_cannot_be_asked_for_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
