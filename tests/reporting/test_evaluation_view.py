@@ -66,6 +66,21 @@ def test_the_first_line_says_how_many_are_right_and_how_much_faster() -> None:
     assert headline(evaluation()) == "No test was decided"
 
 
+def test_what_was_asked_for_is_the_denominator_and_what_did_not_run_is_not_complete() -> None:
+    waits = failed(a_test("mm.default"), "not-run", "Triton needs a GPU")
+    two = (passed(a_test("relu.default")), passed(a_test("add.Tensor")))
+    asked = evaluation(*two, waits)
+    assert headline(asked) == "2 of 3 operations correct, 1 not run; none was timed"
+    assert "COMPLETE" not in terminal(asked)
+    assert "? NOT ALL RUN" in terminal(asked)
+    random = failed(a_test("rand.default"), "skipped", "its result is random")
+    assert headline(evaluation(*two, waits, random)) == (
+        "2 of 4 operations correct, 1 not run, 1 skipped; none was timed"
+    )
+    assert "✓ COMPLETE" in terminal(evaluation(*two, random))
+    assert "UNDECIDED" in terminal(evaluation(waits))
+
+
 def test_what_failed_stands_before_the_operations_with_the_line_that_does_it_again() -> None:
     document = every_status()
     cheat = next(result for result in document.results if result.status == "cheat")

@@ -1,7 +1,8 @@
 """The tests of an evaluation by operation: which count, whether it is correct, how much faster it is.
 
 A test counts unless it was skipped or not run.
-What crashed, hung or could not be loaded stays in every denominator: else crashing would raise a score.
+What crashed, hung or could not be loaded stays in every denominator: else crashing would raise a score. An operation
+that could not be run here was asked for, too: it is in the denominators of operations, and not correct.
 
 One evaluation in a few numbers, each with the number of tests or operations behind it.
 
@@ -72,6 +73,11 @@ class OperationResult:
     def correct(self) -> bool:
         """Whether every test that counts passed, and there is one."""
         return self.status == "passed"
+
+    @property
+    def is_decidable(self) -> bool:
+        """Whether it is in the denominators of operations: something of it was tested, or would be on a GPU."""
+        return bool(self.counted or self.not_run)
 
     @property
     def pass_rate(self) -> float | None:
@@ -154,7 +160,8 @@ class EvaluationScores:
 
     `correctness_score` is the share of operations whose counted tests all passed (BackendBench prints this share and
     calls it the mean pass rate); `mean_pass_rate` is the mean over operations of the share of their tests that passed.
-    Both are over `counted_operations`: those with a test that counts. `geomean` is over correct timed tests,
+    The first is over `counted_operations`: those with a test that counts, or that was not run; the second over those
+    with a test that counts. `geomean` is over correct timed tests,
     `geomean_with_fallback` over all timed tests, where each that failed counts as 1.0 (PyTorch does it then); None
     where no test is correct and timed: kernels that never work are not as fast as PyTorch.
     """
@@ -162,6 +169,7 @@ class EvaluationScores:
     operations: int
     counted_operations: int
     correct_operations: int
+    not_run_operations: int  # of the counted: those that wait for a GPU
     tests: int
     counted_tests: int
     passed_tests: int  # of the counted
@@ -179,7 +187,7 @@ def scores_of(
 ) -> EvaluationScores:
     """The scores; `operations` where they are known already."""
     operations = operation_results(document) if operations is None else operations
-    counted = [one for one in operations if one.counted]
+    counted = [one for one in operations if one.is_decidable]
     timed = [result for result in document.results if is_timed_well(result)]
     fallen = sum(result.status in FAILED and result.test.timed for result in document.results)
     rates = [one.pass_rate for one in counted if one.pass_rate is not None]
@@ -188,12 +196,13 @@ def scores_of(
         operations=len(operations),
         counted_operations=len(counted),
         correct_operations=sum(one.correct for one in counted),
+        not_run_operations=sum(one.status == "not-run" for one in counted),
         tests=len(document.results),
         counted_tests=sum(map(counts, document.results)),
         passed_tests=sum(result.status == "passed" for result in document.results),
         skipped_tests=sum(result.status == "skipped" for result in document.results),
         statuses={status: ended[status] for status in STATUSES if ended[status]},
-        correctness_score=sum(one.correct for one in counted) / len(counted) if counted else None,
+        correctness_score=sum(one.correct for one in counted) / len(counted) if rates else None,
         mean_pass_rate=sum(rates) / len(rates) if rates else None,
         geomean=mean_speedup(timed, document.floor),
         geomean_with_fallback=mean_speedup(timed, document.floor, unchanged=fallen),
@@ -208,10 +217,10 @@ def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
     """Share of the operations that are correct and more than `p` times as fast as PyTorch; None where nobody can tell.
 
     Faster than p is what has its whole 95 % interval above p, and above 1 only what is FASTER: else an unchanged
-    PyTorch would be faster than 1 half of the time (KernelBench issue 166). The denominator are all operations with a
-    test that counts. After KernelBench (arXiv 2502.10517). Speed-ups without intervals tell nothing.
+    PyTorch would be faster than 1 half of the time (KernelBench issue 166). The denominator are all operations on which
+    something can be decided. After KernelBench (arXiv 2502.10517). Speed-ups without intervals tell nothing.
     """
-    counted = [one for one in operations if one.counted]
+    counted = [one for one in operations if one.is_decidable]
     if not any(one.speedup is not None and one.speedup.low is not None for one in counted):
         return None
     return sum(one.correct and least_speedup(one.speedup) > p for one in counted) / len(counted)

@@ -107,7 +107,8 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         yield Reading("tests.failed", None, "count", "unavailable", RUN, source, Fact("no-test-decided"))
     counted = plural(scores.counted_operations, "operation")
     yield from _share("operations.correct", scores.correctness_score, f"of {counted}, all tests passed")
-    yield from _share("tests.passed", scores.mean_pass_rate, f"mean over {counted} of their tests' share")
+    tested = plural(sum(one.pass_rate is not None for one in operations), "operation")
+    yield from _share("tests.passed", scores.mean_pass_rate, f"mean over {tested} of their tests' share")
     yield from _speedup("speedup.geometric_mean", scores.geomean, RUN)
     fallback = scores.geomean_with_fallback
     if fallback is not None:

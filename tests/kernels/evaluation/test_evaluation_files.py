@@ -93,11 +93,11 @@ def test_the_rows_are_those_of_backendbench_in_milliseconds(folder: Path) -> Non
 
 def test_the_summary_names_what_it_counts_and_sorts_by_numbers(folder: Path) -> None:
     text = (folder / "OVERALL_SUMMARY.md").read_text(encoding="utf-8")
-    assert "| Correctness Score | 0.3636 |" in text
+    assert "| Correctness Score | 0.3333 |" in text
     data = strict(folder / "evaluation.json")
-    assert data["combined_score"] == pytest.approx(4 / 11 * data["geomean"])
+    assert data["combined_score"] == pytest.approx(4 / 12 * data["geomean"])
     (speed,) = re.findall(r"Performance Score \(geomean speedup\) \| (.* \(.*-.*, [A-Z]+\)) \|", text)
-    combined = f"{data['combined_score']:.2f} = 0.3636 x {speed}"  # no speed-up without its interval and word
+    combined = f"{data['combined_score']:.2f} = 0.3333 x {speed}"  # no speed-up without its interval and word
     assert f"| Combined Score (correctness x performance) | {combined} |" in text
     order = [line.split()[1] for line in text.splitlines() if "x | " in line]
     assert order == ["isnan.default", "sum.default", "relu.default", "mul.Tensor", "add.Tensor"]
@@ -129,7 +129,7 @@ def test_as_a_run_it_has_what_targets_and_histories_ask_for(folder: Path) -> Non
     run = read_run(folder)
     readings = {(r.metric, r.scope.name): r.value for r in run.readings}
     assert readings["tests.failed", None] == 8
-    assert readings["operations.correct", None] == pytest.approx(400 / 11)
+    assert readings["operations.correct", None] == pytest.approx(400 / 12)
     assert readings["speedup", "add.Tensor"] == pytest.approx(math.sqrt(0.7))
     assert run.workload.command[:2] == ("profkit", "evaluate")
     other = evaluation_as_run(replace(every_status(), command=("profkit", "evaluate", "--kernels", "others")))

@@ -81,6 +81,8 @@ def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Seq
         label = Label(Status.FAIL, "FAIL")
     elif document.complete and document.results and not scores.counted_tests:
         label = Label(Status.UNKNOWN, "UNDECIDED")
+    elif document.complete and scores.statuses.get("not-run"):
+        label = Label(Status.UNKNOWN, "NOT ALL RUN")
     facts = _conclusions(scores, operations)
     return View(
         title(document),
@@ -123,13 +125,19 @@ def _blocks(
 
 
 def head_line(scores: EvaluationScores) -> str:
-    """`12 of 14 operations correct; 1.32 x (1.21-1.44, FASTER) as fast as PyTorch over 9 timed tests`."""
-    line = f"{scores.correct_operations} of {plural(scores.counted_operations, 'operation')} correct"
+    """`12 of 14 operations correct; 1.32 x (1.21-1.44, FASTER) as fast as PyTorch over 9 timed tests`.
+
+    All that were asked for are its denominator: what was skipped or not run is named.
+    """
+    not_run, skipped = scores.not_run_operations, scores.operations - scores.counted_operations
+    if not scores.counted_tests:
+        tests = scores.statuses.get("not-run", 0)
+        return "No test was decided" + (f"; {plural(tests, 'test')} not run" if tests else "")
+    line = f"{scores.correct_operations} of {plural(scores.operations, 'operation')} correct"
+    line += f", {not_run} not run" if not_run else ""
+    line += f", {skipped} skipped" if skipped else ""
     mean = scores.geomean
     if mean is None:
-        if not scores.counted_operations:
-            not_run = scores.statuses.get("not-run", 0)
-            return "No test was decided" + (f"; {plural(not_run, 'test')} not run" if not_run else "")
         return f"{line}; none was timed"
     return f"{line}; {speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'timed test')}"
 
@@ -256,9 +264,11 @@ def replay_line(document: EvaluationDocument, result: TestResult, folder: Path |
 
 
 def _own_files(document: EvaluationDocument, option: str) -> str:
-    """The words that name the user's own kernels, which run then; nothing for those of profkit's."""
+    """The words that name the user's own kernels and tests, which run then; nothing for those of profkit's."""
     own = document.backend in ("file", "directory") and document.kernels
-    return f" {option}{file_to_type(document.kernels, 'KERNELS')}" if own else ""
+    kernels = f" {option}{file_to_type(document.kernels, 'KERNELS')}" if own else ""
+    tests = f" --suite {file_to_type(document.suite, 'FILE.py')}" if document.suite.endswith(".py") else ""
+    return kernels + tests
 
 
 def _grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:

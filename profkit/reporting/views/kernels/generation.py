@@ -20,6 +20,7 @@ from profkit.reporting.view import (
     Commands,
     Detail,
     Facts,
+    Label,
     Section,
     Span,
     Status,
@@ -62,10 +63,12 @@ def view(document: GenerationDocument, folder: Path | None = None) -> View:
     """The generation as blocks. `folder` is where it lies, for the lines to type, and for links to the files that are
     there."""
     scores = generation_scores(document)
+    without = document.complete and scores.solved < scores.operations
+    label = Label(Status.FAIL, "FAIL") if without else complete_label(document.complete, "NOT COMPLETE")
     return View(
         title(document),
         tuple(_blocks(document, scores, folder)),
-        complete_label(document.complete, "NOT COMPLETE"),
+        label,
         (head_line(document, scores),),
         facts=tuple(_conclusions(scores)),
     )
@@ -92,7 +95,7 @@ def _blocks(document: GenerationDocument, scores: GenerationScores, folder: Path
     yield from notes((_BEST_OF_SEVERAL,) if scores.geomean is not None else ())
     where = folder if folder is not None else "FOLDER"
     lines = [evaluate_line(document, where)] if scores.solved else []
-    lines += [resume_line(where)] if scores.solved < scores.operations else []
+    lines += [resume_line(document, where)] if scores.solved < scores.operations else []
     if lines:
         yield Section("Next", (Commands(tuple(lines)),), anchor="next")
     yield Section("How it was made", (Facts(_facts(document)),), anchor="how")
@@ -282,16 +285,29 @@ def _facts(document: GenerationDocument) -> tuple[tuple[str, str], ...]:
 
 def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
     """The line that measures the kept kernels anew, on the tests of the same suite."""
-    words = ["--suite", shlex.quote(document.suite)]
-    for option in ("--traces", "--device"):
-        if option in document.command[:-1]:
-            value = document.command[document.command.index(option) + 1]
-            words += [option, file_to_type(value, "FILE") if option == "--traces" else shlex.quote(value)]
+    words = ["--suite", _own_tests(document) or shlex.quote(document.suite)]
+    if traces := _typed(document, "--traces"):
+        words += ["--traces", file_to_type(traces, "FILE")]
+    if device := _typed(document, "--device"):
+        words += ["--device", shlex.quote(device)]
     if document.dtype:
         words += ["--dtype", shlex.quote(document.dtype)]
     return f"profkit evaluate {' '.join(words)} --backend directory --kernels {shlex.quote(str(folder))}"
 
 
-def resume_line(folder: Path | str) -> str:
-    """The line that goes on with it."""
-    return f"profkit generate --resume {shlex.quote(str(folder))}"
+def resume_line(document: GenerationDocument, folder: Path | str) -> str:
+    """The line that goes on with it, with the user's own tests, which run then."""
+    own = f" --suite {tests}" if (tests := _own_tests(document)) else ""
+    return f"profkit generate --resume {shlex.quote(str(folder))}{own}"
+
+
+def _own_tests(document: GenerationDocument) -> str:
+    """The file of tests as it was typed, or its name, to be typed; empty where the suite is one of profkit's."""
+    if not document.suite.endswith(".py"):
+        return ""
+    return file_to_type(_typed(document, "--suite") or document.suite, "FILE.py")
+
+
+def _typed(document: GenerationDocument, option: str) -> str:
+    words = document.command
+    return words[words.index(option) + 1] if option in words[:-1] else ""
