@@ -51,9 +51,20 @@ class JudgedKernel:
         return tuple(result for result in self.decided if result.status != "passed")
 
 
+_PATH = re.compile(r"(?<![\w./\\])(?:[A-Za-z]:[\\/]|/)(?:[^\s:;,\"'`()<>/\\]+[/\\])+(?=[^\s:;,\"'`()<>/\\])")
+
+
 def format_feedback(kernel: JudgedKernel) -> str:
-    """The feedback on a kernel, as Markdown: outcome, failed tests, times, what limits it, what to do next."""
+    """The feedback on a kernel, as Markdown: outcome, failed tests, times, what limits it, what to do next.
+
+    Of files it has the names: a model learns nothing from folders of this machine.
+    """
     return "\n".join(_lines(kernel)).strip() + "\n"
+
+
+def _named(text: str) -> str:
+    """The text with each absolute path as the name of its file."""
+    return _PATH.sub("", text)
 
 
 def describe_excess(share: float) -> str:
@@ -81,7 +92,7 @@ def share_of_bound(results: Sequence[TestResult]) -> float | None:
 
 def _lines(kernel: JudgedKernel) -> Iterator[str]:
     if kernel.problem:
-        yield f"**It could not be tested.** {(problem := fact_text(kernel.problem))}"
+        yield f"**It could not be tested.** {_named(problem := fact_text(kernel.problem))}"
         yield from _code_lines(kernel, problem)
         return
     decided, failed = kernel.decided, kernel.failed
@@ -154,7 +165,7 @@ def _message_lines(trace: str) -> Iterator[str]:
     begin = next((n for n in range(frame + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
     message = lines[begin:]
     if frame >= 0 and len(message) > 1:
-        yield from ("", "```", *(line[:200] for line in message[-MESSAGE_LINES:]), "```")
+        yield from ("", "```", *(_named(line)[:200] for line in message[-MESSAGE_LINES:]), "```")
 
 
 def _size(result: TestResult) -> str:
@@ -199,7 +210,7 @@ def _times(decided: Sequence[TestResult]) -> Iterator[str]:
         yield "- Next to none of the GPU's time is in kernels of this file: it calls those of PyTorch or its libraries."
     remarks = {remark.kind: remark for result in reversed(timed) for remark in result.remarks}
     for remark in reversed(remarks.values()):  # each kind once, of the test that takes longest
-        yield f"- {fact_text(remark)}."
+        yield f"- {_named(fact_text(remark))}."
 
 
 def describe_speed(speedup: Speedup) -> str:
@@ -228,11 +239,12 @@ def _limits(kernel: JudgedKernel) -> Iterator[str]:
     yield f"Profile of `{kernel.profiled}`:" if kernel.profiled else "Its profile:"
     yield ""
     if kernel.limit is not None:
-        yield f"- Limited by: {fact_text(kernel.limit)}."
+        yield f"- Limited by: {_named(fact_text(kernel.limit))}."
     for insight in kernel.insights[:SHOWN_INSIGHTS]:
         gain = insight.gain
         at_most = f" At most {format_percent(100 * gain.at_most)} % of {gain.of} can be won." if gain else ""
-        yield f"- **{insight.title}**{_place(kernel, insight)}: {insight.evidence}. {insight.change}{at_most}"
+        said = _named(f"{insight.evidence}. {insight.change}")
+        yield f"- **{insight.title}**{_place(kernel, insight)}: {said}{at_most}"
 
 
 def _place(kernel: JudgedKernel, insight: Insight) -> str:
@@ -262,6 +274,6 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
 
 
 def _cut(text: str, most: int = SHOWN_REASON) -> str:
-    """A text on one line, cut where it is long."""
-    text = " ".join(text.split())
+    """A text on one line, with names for paths, cut where it is long."""
+    text = _named(" ".join(text.split()))
     return text if len(text) <= most else text[:most] + " ..."

@@ -123,3 +123,50 @@ def test_a_correct_kernel_gets_its_speed_its_limit_and_the_change_that_wins_most
 )
 def test_the_last_line_says_what_to_do(fields: dict[str, object], said: str) -> None:
     assert said in feedback(replace(TIMED, **fields))  # type: ignore[arg-type]
+
+
+NVCC = """Traceback (most recent call last):
+  File "/tmp/profkit-kernels-x1/relu_attempt_1.py", line 6, in relu_kernel_impl
+    relu_kernel[(4,)](x, y)
+RuntimeError: Error building extension 'relu': [1/2] c++ -o main.o -c /tmp/torch_extensions/relu/main.cpp
+/tmp/torch_extensions/relu/main.cpp:3:5: error: 'x' was not declared; half / of / x, see https://a.example/b/c
+"""
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        JudgedKernel(
+            CODE, "relu_attempt_1.py", (test_of("a", status="load-error", reason="/tmp/p-x/relu.py: no"),)
+        ),
+        JudgedKernel(
+            CODE, "relu_attempt_1.py", problem=message("/home/somebody/k/relu.py does not define relu")
+        ),
+        JudgedKernel(
+            CODE,
+            "relu_attempt_1.py",
+            (
+                test_of(
+                    "a",
+                    status="incorrect",
+                    reason="RuntimeError: in /tmp/p-x/relu.py",
+                    traceback=NVCC,
+                    last_line="/tmp/p-x/relu.py:3: warning",
+                ),
+            ),
+        ),
+        JudgedKernel(
+            CODE,
+            "relu_attempt_1.py",
+            (TIMED,),
+            limit=message("the latency of /tmp/p-x/relu.py"),
+            insights=(replace(MEMORY, evidence="the grid of /tmp/p-x/relu.py"),),
+        ),
+    ],
+)
+def test_a_model_is_told_the_names_of_files_and_no_folder_of_this_machine(kernel: JudgedKernel) -> None:
+    told = format_feedback(kernel)
+    assert "relu" in told
+    assert not {"tmp", "home", "somebody", "p-x"} & set(told.replace("/", " ").split())
+    if "c++" in told:
+        assert "main.cpp:3:5: error: 'x' was not declared; half / of / x, see https://a.example/b/c" in told
