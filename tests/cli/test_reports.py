@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 import shutil
 from pathlib import Path
@@ -41,6 +42,15 @@ def _reading(document: Any, metric: str) -> Any:
         for r in document["readings"]
         if r["metric"] == metric and r["scope"]["kind"] == "run" and r["scope"]["id"] is None
     )
+
+
+def test_what_a_report_says_of_itself_is_told_once(tmp_path: Path) -> None:
+    with cProfile.Profile() as profile:
+        sorted(range(9), key=lambda n: -n)
+    profile.dump_stats(tmp_path / "output.prof")
+    done = profkit("summarize", "output.prof", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.out.count("functions: ") == 1
 
 
 @pytest.mark.parametrize(

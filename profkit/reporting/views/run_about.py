@@ -99,9 +99,12 @@ def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
 
 
 def conditions_section(document: RunDocument) -> Block | None:
-    """What decides whether these numbers may be compared with others."""
-    facts = session_conditions(document)
-    short = "; ".join(f"{name}: {value}" for name, value in facts.items() if len(value) <= _FACT)
+    """What decides whether these numbers may be compared with others; what is a note already stands there alone."""
+    noted = {fact_text(note) for note in document.notes}
+    facts = [
+        f"{name}: {value}" for name, value in session_conditions(document).items() if len(value) <= _FACT
+    ]
+    short = "; ".join(fact for fact in facts if fact not in noted)
     known = bool(document.facts and short)
     return Detail((Section("Measured under", (Paragraph(soft(short)),)),)) if known else None
 
