@@ -38,7 +38,7 @@ OURS = {
     "options.depth",
     "recorded.log.name",
     "reset",
-    "resume_text(folder)",
+    "resume_text(document, folder)",
     "self._format.command",
     "shown",
     "some",

@@ -16,6 +16,7 @@ Objects of any class with these attributes will do. The process that judges runs
 
 from __future__ import annotations
 
+import shlex
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -99,7 +100,8 @@ def load_suite(file: Path, seed: int = 0) -> OpTestSuite:
         with _seeded(seed):
             module = load_module(file.resolve(), f"profkit_suite_{file.stem}")
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{file.name} cannot be run: {_said(error, file)}", f"python {file.name}") from error
+        fix = f"python {shlex.quote(file.name)}"
+        raise UsageError(f"{file.name} cannot be run: {_said(error, file)}", fix) from error
     found = next((value for name in NAMES if (value := getattr(module, name, None)) is not None), None)
     if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
         raise UsageError(f"{file.name} has no list called {NAMES[0]}", _FORM)
