@@ -86,8 +86,8 @@ def test_a_generation_that_has_not_all_kernels_says_how_to_go_on() -> None:
     text = in_one_line(view(generation(one, limits=GenerationLimits(5)), Path("runs/a b")))
     assert "profkit generate --resume 'runs/a b' How it" in text
     assert "✗ FAIL 0 of 1 operation has a correct kernel" in text  # and exit 1 beside it
-    own = generation(one, suite="my tests.py", command=("profkit", "generate", "--suite", "t/my tests.py"))
-    assert "--resume FOLDER --suite 't/my tests.py'" in in_one_line(view(own))
+    own = generation(one, suite="mine.py", command=("profkit", "generate", "--suite", "t/mine.py"))
+    assert "profkit generate --resume runs/a --suite t/mine.py" in in_one_line(view(own, Path("runs/a")))
 
 
 # ---------------------------------------------------------------- the commands
