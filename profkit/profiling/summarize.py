@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from profkit.analysis.account import make_account
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics.derive import derive
@@ -217,6 +218,7 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     verdicts = evaluate_run(summarized, targets, count)
     judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
     placed = replace(judged, hot_spots=hot_spots(judged))
+    placed = replace(placed, account=make_account(placed))
     insights = find_insights(placed)
     places = [(one.where.file, one.where.line) for one in insights]
     numbered = tuple(

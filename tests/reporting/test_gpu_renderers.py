@@ -130,7 +130,11 @@ def test_failures_stand_by_their_share_of_the_time() -> None:
 def test_without_details_a_run_is_what_to_do_where_the_time_goes_and_memory() -> None:
     text = run_text(DOCUMENTS["run"], FOLDER, color=False, details=False)
     sections = re.findall(r"^([A-Z][\w ]+)$", text[text.index("What to do") :], re.M)
-    assert sections == ["What to do first", "Kernels", "Targets", "All numbers", "Files", "Next"]
+    assert sections == ["What to do first", "Targets", "All numbers", "Files", "Next"]
+    assert re.findall(r"^(Where .+|What to do.*|Kernels)$", text, re.M) == [
+        "Where one entry of the region goes",
+        "What to do first",
+    ]
     assert "Marked ranges" not in text
 
 

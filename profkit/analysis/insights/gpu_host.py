@@ -139,7 +139,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         if (spot.where.file, spot.where.line) in launching:
             continue
-        through_loader = _leads_from_step(run, spot)
+        through_loader = leads_from_step(run, spot)
         share = min(idle, spot.seconds / trace.lines_of)
         here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))
         calls, restarted = next(here, None), _restarts_workers(spot)
@@ -198,7 +198,7 @@ def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight
     )
 
 
-def _leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
+def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
     """Whether a place belongs to what is repeated: True through a loader of torch, False without; None: it does not.
 
     It does where one of its callers is a loader, or stands among the lines of a function that use the device.

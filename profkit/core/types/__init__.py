@@ -8,6 +8,7 @@ A workload's process uses a few of them, and to make all costs it 50 ms: modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from profkit.core.types.account import *
     from profkit.core.types.comparison import *
     from profkit.core.types.gpu import *
     from profkit.core.types.history import *
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from profkit.core.types.run import *
 
 # Those that most processes load come first, and none before one that it is made of.
-_MODULES = ["readings", "gpu", "hot_spots", "run", "kernels", "comparison", "history"]
+_MODULES = ["readings", "gpu", "hot_spots", "account", "run", "kernels", "comparison", "history"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core import errors
+from profkit.core.types.account import Account
 from profkit.core.types.gpu import (
     Gpu,
     GpuTrace,
@@ -271,6 +272,9 @@ class RunDocument:
     summaries: tuple[Summary, ...] = ()
     sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
     hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
+    account: Account | None = (
+        None  # of a step on a device: what takes it, and what the hardware would need for that
+    )
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()

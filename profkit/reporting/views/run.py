@@ -30,6 +30,7 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import Extras, flame_section, kernel_table, kernels_of
+from profkit.reporting.views.run_account import account_section
 from profkit.reporting.views.run_insights import more_on_screen, spots_section, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
     OUTCOMES,
@@ -162,9 +163,12 @@ def _blocks(
     document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
     kernels = kernels_of(document)
+    account = account_section(document)
+    yield account
     yield to_do_section(document)
-    yield spots_section(document)
-    yield from _gpu_sections(document, texts, kernels)
+    for section in (spots_section(document), *_gpu_sections(document, texts, kernels)):
+        if section is not None:  # the account has what they say, in one table
+            yield section if account is None else Detail((section,))
     yield targets_section(document)
     yield from (part if verdicts else Detail((part,)) for part in verdict_sections(document))
     yield from flame_section(extras)

@@ -15,7 +15,7 @@ from profkit.analysis.kernel_names.owner import is_initialiser
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Fact, Gain, HotSpot, Insight, RunDocument, TimeSplit, Verdict
+from profkit.core.types import Fact, Gain, HotSpot, Insight, Place, RunDocument, TimeSplit, Verdict
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import note_text
 from profkit.reporting.view import (
@@ -331,7 +331,9 @@ def spots_section(document: RunDocument) -> Section | None:
     waiting = waiting_lines(document.trace) if document.trace is not None else ()
     columns: list[Column[HotSpot]] = [
         Column("share", _share, meaning="of the wall time"),
-        Column("place", lambda spot: f"{_function(spot)} {_place(spot, folder)}".strip()),
+        Column(
+            "place", lambda spot: "all else" if spot.kind == "rest" else where_text(spot.where, folder) or "-"
+        ),
         Column("what it does", lambda spot: _does(spot, waiting)),
     ]
     return Section(
@@ -345,22 +347,15 @@ def _share(spot: HotSpot) -> str:
     return f"{bar:{BAR}} {100 * spot.share:3.0f} %  {format_quantity(spot.seconds, 's')}"
 
 
-def _function(spot: HotSpot) -> str:
-    if spot.kind == "rest":
-        return "all else"
-    name = (spot.where.function or "-").replace("<locals>.", "")
-    return "top level" if name == "<module>" else _ARGUMENTS.sub("", name)[-28:]
-
-
-def _place(spot: HotSpot, folder: str) -> str:
-    if spot.where.file is None:
-        return ""
-    file = relative_path(spot.where.file, folder)
-    return (
-        f"{file if len(file) < 30 else file.rpartition('/')[2]}:{spot.where.line}"
-        if spot.where.line
-        else file
-    )
+def where_text(where: Place, folder: str) -> str:
+    """`Net.forward train.py:14`, with the file as seen from `folder`; empty where nothing is known."""
+    name = (where.function or "").replace("<locals>.", "")
+    name = "top level" if name == "<module>" else _ARGUMENTS.sub("", name)[-28:]
+    if where.file is None:
+        return name
+    file = relative_path(where.file, folder)
+    file = file if len(file) < 30 else file.rpartition("/")[2]
+    return f"{name} {file}:{where.line}".strip() if where.line else f"{name} {file}".strip()
 
 
 def _does(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:

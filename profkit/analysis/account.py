@@ -1,0 +1,244 @@
+"""The account of a step on a device: kernels by operation and line, copies, and idle time by what the host does.
+
+Rows add up to the step. The least time of a row is the work that was counted at the peak of its busiest unit: a kernel
+that keeps DRAM at 60 % of its peak would take 60 % of its time with the same traffic at the peak. Idle time needs none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
+from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
+from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.core.types import (
+    NOWHERE,
+    Account,
+    AccountRow,
+    AccountUnit,
+    GpuLine,
+    GpuTrace,
+    Place,
+    RunDocument,
+)
+
+LEAST = 0.005  # of the step: smaller rows are part of the rest
+MOST_ROWS = 20
+# Calls of CUDA that take the host long by themselves, and neither launch nor wait for what was launched.
+_KEEPS_HOST = re.compile(
+    r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
+    r"Graph(Instantiate|ExecUpdate)|(Event|Stream)(Create|Destroy))"
+)
+# What the host does at a place, where it is the program's own work and no launch.
+_HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "lock", "sync")
+
+
+def make_account(document: RunDocument) -> Account | None:
+    """The account of one step of the traced part; None without a timeline of a device that CUDA programs."""
+    trace = document.trace
+    if trace is None or document.metal is not None or not trace.span or trace.busy is None:
+        return None
+    unit, repeats = _unit(trace)
+    copying = min(trace.copying or 0.0, trace.busy)
+    rows = [
+        *_kernel_rows(document, trace.busy - copying),
+        *_copy_rows(trace, copying),
+        *_idle_rows(document, trace, max(0.0, trace.span - trace.busy)),
+    ]
+    scaled = [_scaled(row, 1 / repeats) for row in rows if row.seconds > 0]
+    return Account(unit, trace.span / repeats, _with_rest(scaled, trace.span / repeats), repeats)
+
+
+def _unit(trace: GpuTrace) -> tuple[AccountUnit, int]:
+    """What is counted once, and how often it was seen."""
+    if trace.marked:
+        regions = [one.entries for one in trace.ranges if one.domain == "profkit" and one.entries]
+        return ("region", regions[0]) if len(regions) == 1 else ("trace", 1)
+    return ("step", trace.repeats) if trace.repeats else ("trace", 1)
+
+
+def _scaled(row: AccountRow, factor: float) -> AccountRow:
+    least = row.least * factor if row.least is not None else None
+    launches = row.launches * factor if row.launches is not None else None
+    return replace(row, seconds=row.seconds * factor, least=least, launches=launches)
+
+
+def _with_rest(rows: Iterable[AccountRow], seconds: float) -> tuple[AccountRow, ...]:
+    """The largest rows, and one of all others; what they lack to the step is in it, too."""
+    ordered = sorted(rows, key=lambda row: -row.seconds)
+    shown = [row for row in ordered[:MOST_ROWS] if row.seconds >= LEAST * seconds]
+    rest = seconds - sum(row.seconds for row in shown)
+    if rest < 1e-3 * seconds:
+        return tuple(shown)
+    small = ordered[len(shown) :]
+    left = rest - sum(row.seconds for row in small)
+    known = all(row.least is not None for row in small) and left < 1e-3 * seconds
+    return (*shown, AccountRow("rest", rest, least=sum(row.least or 0.0 for row in small) if known else None))
+
+
+# ------------------------------------------------------------ kernels
+
+
+@dataclass
+class _Group:
+    """Kernels of one operation at one line. `counted`: seconds of those whose units were counted."""
+
+    where: Place
+    total: float = 0.0
+    launches: float = 0.0
+    counted: float = 0.0
+    least: float = 0.0
+    largest: float = 0.0
+    named: KernelRow | None = None  # the kernel with most time
+    bound: tuple[float, KernelRow] | None = None  # the one with most time whose units were counted
+    operations: dict[str, float] = field(default_factory=dict)
+
+    def add(self, row: KernelRow, seconds: float, launches: float) -> None:
+        """Add this part of a kernel's time."""
+        self.total += seconds
+        self.launches += launches
+        if self.named is None or seconds > self.largest:
+            self.named, self.largest = row, seconds
+        operation = main_operation(row.time) if row.time is not None else None
+        if operation is not None:
+            self.operations[operation] = self.operations.get(operation, 0.0) + seconds
+        if row.bound is not None and row.bound.nearest is not None:
+            self.counted += seconds
+            self.least += seconds * min(1.0, row.bound.nearest / 100)
+            if self.bound is None or seconds > self.bound[0]:
+                self.bound = seconds, row
+
+    def row(self, factor: float) -> AccountRow:
+        """The row, of which `factor` of the kernels' time was no other's at the same moment."""
+        assert self.named is not None
+        what = max(self.operations, key=self.operations.__getitem__, default=self.named.brief)
+        owner = kernel_owner(self.named.scope.name or "")
+        found = self.bound[1].bound if self.bound is not None else None
+        covered = 0 < self.counted >= _COVERED * self.total
+        return AccountRow(
+            "kernel",
+            factor * self.total,
+            self.where,
+            what,
+            self.launches,
+            owner_title(owner) if owner != "user" else None,
+            found.busiest or found.bound if found is not None and covered else None,
+            self.least / self.counted if covered else None,
+            factor * self.least * self.total / self.counted if covered else None,
+        )
+
+
+_COVERED = 0.9  # of a row's time: where less was counted, its limit is not known
+
+
+def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
+    """Rows of `seconds` in all: kernels that ran side by side have their share of it."""
+    groups: dict[tuple[object, ...], _Group] = {}
+    for row in kernel_rows(document):
+        time = row.time
+        if time is None or not time.launches:
+            continue
+        lines = launching_lines([time]) or {NOWHERE: time.total}
+        for place, part in lines.items():
+            key, where = _group(row, place)
+            group = groups.setdefault(key, _Group(where))
+            group.add(row, part, time.launches * part / time.total if time.total else 0.0)
+    total = sum(group.total for group in groups.values())
+    factor = min(1.0, seconds / total) if total else 0.0
+    for group in groups.values():
+        yield group.row(factor)
+
+
+def _group(row: KernelRow, place: Place) -> tuple[tuple[object, ...], Place]:
+    """Which group a kernel belongs to: that of its operation at its line; without either its own."""
+    assert row.time is not None
+    operation = (main_operation(row.time) or "").partition(" ")[0]
+    backward = row.time.backward_of is not None
+    if place.file is None and not operation:
+        return ("kernel", row.scope.name), Place(kernel=row.scope.name, function=None, label=row.brief)
+    own = "" if operation or place.file is None else row.scope.name
+    return (place.file, place.line, operation, backward, own), replace(place, operation=operation or None)
+
+
+# ------------------------------------------------------------ copies and idle time
+
+
+def _copy_rows(trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
+    """Copies by their kind, in `seconds` in all: those in which no kernel ran."""
+    total = sum(one.seconds for one in trace.transfers)
+    for one in trace.transfers if total else ():
+        where = _line_of_copies(trace.lines, one.kind)
+        yield AccountRow("copy", seconds * one.seconds / total, where, one.kind, float(one.count))
+
+
+def _line_of_copies(lines: Iterable[GpuLine], kind: str) -> Place:
+    """The line with most copies of a kind; nowhere where none is known."""
+    seconds: Mapping[Place, float] = {
+        Place(None, None, line.function, line.file, line.line): sum(
+            one.seconds for one in line.transfers if one.kind == kind
+        )
+        for line in lines
+    }
+    most = max(seconds, key=seconds.__getitem__, default=NOWHERE)
+    return most if seconds.get(most) else NOWHERE
+
+
+def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
+    """Idle time by where the host was, as far as lines of the program are known; the rest without a place.
+
+    Shares of a step are those of the run that recorded lines. First the lines that launch: their calls were timed in
+    the steps alone. Places that compute were sampled in the whole run, and have what is left.
+    """
+    assert trace.span
+    left = seconds / trace.span
+    for rows in (_calling_lines(trace), _computing_places(document, trace)):
+        total = sum(row.seconds for row in rows)
+        scale = min(1.0, left / total) if total else 0.0
+        for row in rows:
+            yield replace(row, seconds=scale * row.seconds * trace.span)
+        left = max(0.0, left - scale * total)
+    yield AccountRow("idle", left * trace.span, least=0.0)
+
+
+def _calling_lines(trace: GpuTrace) -> list[AccountRow]:
+    """Lines that launch, or call what keeps the host by itself; `seconds` are the share of a step (0..1) there.
+
+    Not a line that waits for the device: its time is no work of the host.
+    """
+    span = trace.line_span or trace.span or 1.0
+    calls = [(one, bool(_KEEPS_HOST.match(one.call or ""))) for one in trace.lines if not one.waits]
+    rows = [
+        AccountRow(
+            "idle",
+            one.seconds / span,
+            Place(None, None, one.function, one.file, one.line),
+            (one.call or "") if keeps else "",
+            (one.calls if keeps else one.launches) * (trace.span or span) / span,
+            least=0.0,
+            estimated=trace.line_span is not None,
+        )
+        for one, keeps in calls
+        if keeps or (one.launches and trace.line_span)
+    ]
+    for call in trace.api if not trace.lines else ():
+        if _KEEPS_HOST.match(call.name):
+            row = AccountRow("idle", call.seconds / span, what=call.name, launches=call.calls, least=0.0)
+            rows.append(row)
+    return rows
+
+
+def _computing_places(document: RunDocument, trace: GpuTrace) -> list[AccountRow]:
+    """Places in a step at which the host computes, or waits for something that is no device."""
+    run = evidence_of(document)
+    using = {(one.file, one.line) for one in trace.lines if one.launches or one.waits}
+    return [
+        AccountRow("idle", min(1.0, spot.seconds / trace.lines_of), spot.where, least=0.0, estimated=True)
+        for spot in document.hot_spots
+        if trace.lines_of
+        and spot.kind in _HOSTS
+        and (spot.where.file, spot.where.line) not in using
+        and leads_from_step(run, spot) is not None
+    ]

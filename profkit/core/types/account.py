@@ -1,0 +1,61 @@
+"""The account of a step: what takes its time, row by row, and how near each row is to what the hardware allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.core.types.hot_spots import NOWHERE, Place
+from profkit.core.types.readings import Bound
+
+AccountUnit = Literal[
+    "step",  # what repeats
+    "region",  # one entry of what is marked
+    "trace",  # all that was recorded
+]
+AccountRowKind = Literal[
+    "kernel",  # kernels of one operation at one line, or of one name
+    "copy",  # copies and memsets while no kernel ran
+    "idle",  # the device had nothing to do; the line is where the host was meanwhile
+    "rest",
+]
+
+
+@dataclass(frozen=True)
+class AccountRow:
+    """One part of a step: its seconds, and the least that the hardware allows for what it does.
+
+    `what` is the operation with its shapes, a kernel's short name, or a kind of copy. `busy` is how near (0..1) the
+    busiest unit `limit` is to its peak. `estimated`: the seconds were divided by what another run showed.
+    """
+
+    kind: AccountRowKind
+    seconds: float
+    where: Place = NOWHERE
+    what: str = ""
+    launches: float | None = None  # of kernels, or of copies, in one step
+    library: str | None = None  # whose kernels they are, where they are not the program's own
+    limit: Bound | None = None
+    busy: float | None = None
+    least: float | None = None  # seconds; None: not known
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class Account:
+    """The rows of one step, the largest first; their seconds add up to `seconds`."""
+
+    unit: AccountUnit
+    seconds: float
+    rows: tuple[AccountRow, ...]
+    repeats: int = 1  # steps that were seen
+
+    @property
+    def known(self) -> float:
+        """Seconds of the rows whose least is known; idle time has none that it needs."""
+        return sum(row.seconds for row in self.rows if row.least is not None)
+
+    @property
+    def least(self) -> float:
+        """Seconds that would be left at the hardware's limits, of rows without a known least all."""
+        return sum(row.seconds if row.least is None else row.least for row in self.rows)

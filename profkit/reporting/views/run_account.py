@@ -1,0 +1,185 @@
+"""The account of a step as a table: what takes its time, and how near each part is to what the hardware allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from profkit.analysis.hot_spots import LEAST
+from profkit.analysis.insights.evidence import evidence_of, percent_text
+from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.summaries.kernels import bottleneck_title
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import Account, AccountRow, Bound, RunDocument
+from profkit.reporting.columns import Column, data_table
+from profkit.reporting.view import Block, Paragraph, Section
+from profkit.reporting.views.run_insights import where_text
+
+_BRIEF = 8  # rows on a short screen
+_PARTS = 3  # of the start-up that are named
+_UNIT = {"step": "a step", "region": "one entry of the region", "trace": "the traced time"}
+_NEAR = 0.85  # of the time: what would be left at the limits, where little is to be won
+_COVERED = 0.8  # of the time: rows whose least is known, for a word on all of it
+_MARGIN = 0.05
+_WORTH = 0.1  # of a step
+_IDLE = 0.3  # of the time, from which on it comes first
+_WHAT = (
+    40  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
+)
+_PLACE = 31  # characters of a place
+_BAR = 4  # characters for all of a step
+# What limits, in a column; in sentences it has its whole name.
+_SHORT: Mapping[Bound, str] = {
+    "shared": "shared mem",
+    "tensor": "tensor",
+    "fp32": "FP32",
+    "fp64": "FP64",
+    "fp16": "FP16",
+    "integer": "integer",
+    "xu": "special",
+    "issue": "issue",
+}
+
+
+def account_section(document: RunDocument) -> Section | None:
+    """The table, with what follows from it above and the start-up below; None without an account."""
+    account = document.account
+    if account is None or not account.rows:
+        return None
+    folder = document.workload.folder
+    columns: list[Column[AccountRow]] = [  # the first five fit into 80 columns
+        Column("share", lambda row: _share(row.seconds / account.seconds), meaning="of the time"),
+        Column(
+            "time", lambda row: row.seconds, "s", meaning="~: divided by what another run showed", text=_time
+        ),
+        Column("place", lambda row: "all else" if row.kind == "rest" else _place(row, folder)),
+        Column("limit", _limit, meaning="the busiest unit, in % of its peak"),
+        Column("at limit", _at_limit, meaning="the same work with that unit at its peak"),
+        Column("what it is", _what),
+    ]
+    blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
+    if (start := _start_up(document)) is not None:
+        blocks.append(Paragraph(start))
+    return Section(
+        f"Where {_UNIT[account.unit]} goes", tuple(blocks), _headline(account, document), anchor="account"
+    )
+
+
+def _headline(account: Account, document: RunDocument) -> str:
+    """What the table says, in a sentence: an idle device, how near the limits are, or where most is to be won."""
+    unit, folder = _UNIT[account.unit], document.workload.folder
+    seen = f"{account.repeats} times" if account.repeats > 1 else "once"
+    whole = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} (seen {seen})"
+    idle = [row for row in account.rows if row.kind == "idle"]
+    share = sum(row.seconds for row in idle) / account.seconds
+    if share >= _IDLE:
+        most = next((row for row in idle if row.where.file is not None), None)
+        while_there = f", most of it while the host is in {where_text(most.where, folder)}" if most else ""
+        return f"{whole}. The GPU is idle for {percent_text(100 * share)} of it{while_there}."
+    known, left = account.known / account.seconds, account.least / account.seconds
+    better = max((one.gain.at_most for one in document.insights if one.gain is not None), default=0.0)
+    if (
+        known >= _COVERED and left >= _NEAR and better <= 1 - left + _MARGIN
+    ):  # with other work more can be won
+        return (
+            f"{whole}. It is near the limits of the GPU: with the same work at most "
+            f"{percent_text(100 * (1 - left))} of it can be won."
+        )
+    return f"{whole}{_most_to_win(account, folder)}."
+
+
+def _most_to_win(account: Account, folder: str) -> str:
+    """The row that is furthest from its limit, in seconds."""
+    rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle")]
+    most = max(rows, key=lambda row: row.seconds - (row.least or 0.0), default=None)
+    if most is None or most.kind != "kernel" or most.busy is None:
+        return ""
+    won = (most.seconds - (most.least or 0.0)) / account.seconds
+    if won < _WORTH:
+        return ""
+    return (
+        f". Furthest from its limit is {_what(most)} ({_place(most, folder)}): {_limit(most)}; at the peak "
+        f"{percent_text(100 * won)} less"
+    )
+
+
+def _share(share: float) -> str:
+    """`████  62 %`."""
+    bar = "█" * round(_BAR * min(1.0, share)) or "▏"
+    return f"{bar:{_BAR}} {100 * share:3.0f} %"
+
+
+def _time(row: AccountRow) -> str:
+    return f"{'~' if row.estimated else ''}{format_quantity(row.seconds, 's')}"
+
+
+def _at_limit(row: AccountRow) -> str:
+    if row.least is None or row.kind == "rest":
+        return ""
+    return format_quantity(row.least, "s") if row.least else "0"
+
+
+def _place(row: AccountRow, folder: str) -> str:
+    text = where_text(row.where, folder)
+    return text if len(text) <= _PLACE else f"…{text[1 - _PLACE :]}"
+
+
+def _what(row: AccountRow) -> str:
+    """`3 x mm [4096,768] x [768,50257], cuBLAS`; `GPU idle: the host launches 189 kernels`."""
+    if row.kind == "rest":
+        return ""
+    if row.kind == "copy":
+        count = round(row.launches or 0)
+        return f"{f'{count:,} x ' if count > 1 else ''}copy, {row.what}"
+    if row.kind == "idle":
+        launches = round(row.launches or 0)
+        if row.what:
+            return f"GPU idle: {f'{launches:,} x ' if launches > 1 else ''}{row.what}"
+        if row.where.file is None:
+            return "GPU idle"
+        return (
+            f"GPU idle: the host launches {plural(launches, 'kernel')}"
+            if launches
+            else "GPU idle: the host works"
+        )
+    count = round(row.launches or 0)
+    name = re.sub(r"^aten::_*", "", row.what)
+    library = (row.library or "").rpartition("(")[2].rstrip(")")  # `ATen` of `PyTorch (ATen)`
+    owner = f", {library}" if library else ""
+    times = f"{count:,} x " if count > 1 else ""
+    room = _WHAT - len(owner) - len(times)
+    return f"{times}{name if len(name) <= room else name[: room - 1] + '…'}{owner}"
+
+
+def _limit(row: AccountRow) -> str:
+    """`tensor 97 %`; what the device waits for, where it is idle."""
+    if row.kind == "idle":
+        return "host" if row.where.file is not None else ""
+    if row.limit is None or row.busy is None:
+        return ""
+    return f"{_SHORT.get(row.limit, bottleneck_title(row.limit))} {100 * row.busy:.0f} %"
+
+
+def _start_up(document: RunDocument) -> str | None:
+    """`start-up 12.7 s, not in it: imports torch 10.4 s, main train.py:19 393 ms`; None where that is not known."""
+    split = document.time_split
+    if split is None or not split.startup:
+        return None
+    parts = ", ".join(_start_parts(document, split.startup))
+    return (
+        f"start-up, not in the table: {format_quantity(split.startup, 's')}{f' ({parts})' if parts else ''}"
+    )
+
+
+def _start_parts(document: RunDocument, seconds: float) -> Iterator[str]:
+    """Its largest places: imports, and what leads to no step."""
+    run, named = evidence_of(document), 0
+    for spot in document.hot_spots:
+        host = spot.kind not in ("rest", "gpu")
+        outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
+        if not outside or spot.share < LEAST or spot.seconds > seconds or named == _PARTS:
+            continue
+        named += 1
+        under = spot.under.name if spot.under is not None and spot.kind == "import" else ""
+        what = f"import {under}" if under else where_text(spot.where, document.workload.folder)
+        yield f"{what} {format_quantity(spot.seconds, 's')}"
