@@ -5,6 +5,7 @@ A page that names something new gets it here: `FILES` by copying, or in `furnish
 
 from __future__ import annotations
 
+import cProfile
 import json
 import os
 import re
@@ -34,6 +35,9 @@ FILES = {
     "trace.sqlite": NSYS,
     "out.sqlite": NSYS,
     "callgrind.out.4711": DATA / "valgrind" / "kernels.l2.callgrind",
+    "trace.json.gz": DATA / "cuda" / "torch" / "torch.cpu.json.gz",
+    "raw.csv": DATA / "cuda" / "ncu.truths.raw.base-units.csv",
+    "cuda_gpu_kern_sum.csv": DATA / "cuda" / "nsys" / "stats" / "hostbound_cuda_gpu_kern_sum.csv",
     "perf.txt": DATA / "perf" / "script.two-events.txt",
     "REPORT": DATA / "valgrind" / "kernels.l2.callgrind",
     "FILE": DATA / "valgrind" / "kernels.l2.callgrind",
@@ -148,6 +152,9 @@ def furnish(
     for name in RUNS:
         write_run(work / name, _run())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")
+    profiler = cProfile.Profile()
+    profiler.runcall(sorted, range(1000), key=str)
+    profiler.dump_stats(work / "output.prof")
     _hide(home / "hidden", "torch", *(() if numpy else ("numpy",)))
     (work / "series.csv").write_text(
         "".join(f"{100 + night % 3 + 10 * (night > 20)}\n" for night in range(40))

@@ -25,7 +25,7 @@ NOT_RUN = {
     r"^(?:\w+=\S+ )?\./setup\.sh": "sets up this project, by network; tests/shell runs it",
     r"^\./check\.sh": "runs these tests",
     r"^profkit sweep(?!.*--budget)": "takes minutes; tests/sweep has small ones",
-    r"^profkit evaluate |one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
+    r"^profkit (?:evaluate|run)\b|one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
     r"^(?:\w+=\S.* )?profkit generate|generated_kernels/first|--backend llm": "asks a language model, "
     "or shows what one wrote; tests/generation has a server",
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
