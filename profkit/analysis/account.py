@@ -1,5 +1,7 @@
 """The account of a step on a device: kernels by operation and line, copies, and idle time by what the host does.
 
+Of a program without a device it is that of one entry of its marked region: the places by their samples.
+
 Rows add up to the step. The least time of a row is the work that was counted at the peak of its busiest unit: a kernel
 that keeps DRAM at 60 % of its peak would take 60 % of its time with the same traffic at the peak. Idle time needs none.
 """
@@ -13,20 +15,25 @@ from dataclasses import dataclass, field, replace
 from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.insights.gpu_host import leads_from_step
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
+from profkit.analysis.summaries.host import scope_of
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.analysis.summaries.readings import find_reading
 from profkit.core.types import (
     NOWHERE,
     Account,
     AccountRow,
     AccountUnit,
+    Bound,
     GpuLine,
     GpuTrace,
+    HotSpot,
     Place,
     RunDocument,
 )
 
 LEAST = 0.005  # of the step: smaller rows are part of the rest
 MOST_ROWS = 20
+FULL = 100.0  # %: a share of a peak above it says that an input is wrong
 # Calls of CUDA that take the host long by themselves, and neither launch nor wait for what was launched.
 _KEEPS_HOST = re.compile(
     r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
@@ -37,8 +44,10 @@ _HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "l
 
 
 def make_account(document: RunDocument) -> Account | None:
-    """The account of one step of the traced part; None without a timeline of a device that CUDA programs."""
+    """The account of one step of what was traced or marked; None where neither was."""
     trace = document.trace
+    if trace is None and document.metal is None:
+        return _host_account(document)
     if trace is None or document.metal is not None or not trace.span or trace.busy is None:
         return None
     unit, repeats = _unit(trace)
@@ -242,3 +251,40 @@ def _computing_places(document: RunDocument, trace: GpuTrace) -> list[AccountRow
         and (spot.where.file, spot.where.line) not in using
         and leads_from_step(run, spot) is not None
     ]
+
+
+# ------------------------------------------------------------ a region without a device
+
+# Metrics in % of the machine's measured peaks, and which unit that is.
+_SHARES: tuple[tuple[str, Bound], ...] = (("flops.share", "fp32"), ("bandwidth.dram.share", "dram"))
+_WHOLE = 0.9  # of the time: a place with so much does what was counted of the region
+
+
+def _host_account(document: RunDocument) -> Account | None:
+    """The account of one entry of the only region that is marked; its places have their shares of the median."""
+    timings = [one for one in document.timings if one.kind != "process"]
+    if len(timings) != 1 or not document.hot_spots:
+        return None
+    scope = scope_of(timings[0])
+    median = find_reading(document, "time.median", "timing")
+    if median.value is None or median.scope != scope:
+        return None
+    rows = [_host_row(spot, median.value) for spot in document.hot_spots if spot.kind != "rest"]
+    shares = {bound: find_reading(document, name) for name, bound in _SHARES}
+    known = {
+        bound: one.value / 100
+        for bound, one in shares.items()
+        if one.value is not None and one.doubt is None and one.scope == scope and 0 < one.value <= FULL
+    }
+    if known and rows and rows[0].seconds >= _WHOLE * median.value:
+        bound = max(known, key=known.__getitem__)
+        least = known[bound] * rows[0].seconds
+        rows[0] = replace(rows[0], limit=bound, busy=known[bound], least=least)
+    repeats = sum(len(one.seconds) for one in timings[0].processes)
+    return Account("region", median.value, _with_rest(rows, median.value), repeats)
+
+
+def _host_row(spot: HotSpot, seconds: float) -> AccountRow:
+    """A place with its share of one entry; how often it calls what is under it is counted in the whole run."""
+    under = spot.under.name if spot.under is not None else ""
+    return AccountRow("host", spot.share * seconds, spot.where, under, estimated=True, does=spot.kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.hot_spots import NOWHERE, Place
+from profkit.core.types.hot_spots import NOWHERE, Place, SpotKind
 from profkit.core.types.readings import Bound
 
 AccountUnit = Literal[
@@ -17,6 +17,7 @@ AccountRowKind = Literal[
     "kernel",  # kernels of one operation at one line, or of one name
     "copy",  # copies and memsets while no kernel ran
     "idle",  # the device had nothing to do; the line is where the host was meanwhile
+    "host",  # a place of a program without a device; `does` says what kind
     "rest",
 ]
 
@@ -25,7 +26,8 @@ AccountRowKind = Literal[
 class AccountRow:
     """One part of a step: its seconds, and the least that the hardware allows for what it does.
 
-    `what` is the operation with its shapes, a kernel's short name, or a kind of copy. `busy` is how near (0..1) the
+    `what` is the operation with its shapes, a kernel's short name, a kind of copy, or what a place of the host calls;
+    `busy` is how near (0..1) the
     busiest unit `limit` is to its peak. `estimated`: the seconds were divided by what another run showed.
     """
 
@@ -33,12 +35,13 @@ class AccountRow:
     seconds: float
     where: Place = NOWHERE
     what: str = ""
-    launches: float | None = None  # of kernels, or of copies, in one step
+    launches: float | None = None  # of kernels, of copies, or of what the place calls, in one step
     library: str | None = None  # whose kernels they are, where they are not the program's own
     limit: Bound | None = None
     busy: float | None = None
     least: float | None = None  # seconds; None: not known
     estimated: bool = False
+    does: SpotKind | None = None  # of a place of the host
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Account, AccountRow, Bound, RunDocument
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section
-from profkit.reporting.views.run_insights import where_text
+from profkit.reporting.views.run_insights import does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
 _PARTS = 3  # of the start-up that are named
@@ -55,7 +55,7 @@ def account_section(document: RunDocument) -> Section | None:
         Column("place", lambda row: "all else" if row.kind == "rest" else _place(row, folder)),
         Column("limit", _limit, meaning="the busiest unit, in % of its peak"),
         Column("at limit", _at_limit, meaning="the same work with that unit at its peak"),
-        Column("what it is", _what),
+        Column("what it is", lambda row: _host_text(document, row) if row.kind == "host" else _what(row)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
     if (start := _start_up(document)) is not None:
@@ -82,7 +82,7 @@ def _headline(account: Account, document: RunDocument) -> str:
         known >= _COVERED and left >= _NEAR and better <= 1 - left + _MARGIN
     ):  # with other work more can be won
         return (
-            f"{whole}. It is near the limits of the GPU: with the same work at most "
+            f"{whole}. It is near the limits of the hardware: with the same work at most "
             f"{percent_text(100 * (1 - left))} of it can be won."
         )
     return f"{whole}{_most_to_win(account, folder)}."
@@ -90,17 +90,16 @@ def _headline(account: Account, document: RunDocument) -> str:
 
 def _most_to_win(account: Account, folder: str) -> str:
     """The row that is furthest from its limit, in seconds."""
-    rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle")]
+    rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle", "host")]
     most = max(rows, key=lambda row: row.seconds - (row.least or 0.0), default=None)
-    if most is None or most.kind != "kernel" or most.busy is None:
+    if most is None or most.kind == "idle" or most.busy is None:
         return ""
     won = (most.seconds - (most.least or 0.0)) / account.seconds
     if won < _WORTH:
         return ""
-    return (
-        f". Furthest from its limit is {_what(most)} ({_place(most, folder)}): {_limit(most)}; at the peak "
-        f"{percent_text(100 * won)} less"
-    )
+    place = _place(most, folder)
+    what = f"{_what(most)} ({place})" if _what(most) else place
+    return f". Furthest from its limit is {what}: {_limit(most)}; at the peak {percent_text(100 * won)} less"
 
 
 def _share(share: float) -> str:
@@ -121,7 +120,11 @@ def _at_limit(row: AccountRow) -> str:
 
 def _place(row: AccountRow, folder: str) -> str:
     text = where_text(row.where, folder)
-    return text if len(text) <= _PLACE else f"…{text[1 - _PLACE :]}"
+    if len(text) <= _PLACE or row.where.file is None:
+        return text[:_PLACE]
+    name, _, line = text.rpartition(" ")
+    line = line.rpartition("/")[2]
+    return f"{name[: max(0, _PLACE - len(line) - 2)]}… {line}"
 
 
 def _what(row: AccountRow) -> str:
@@ -151,6 +154,12 @@ def _what(row: AccountRow) -> str:
     return f"{times}{name if len(name) <= room else name[: room - 1] + '…'}{owner}"
 
 
+def _host_text(document: RunDocument, row: AccountRow) -> str:
+    """What the place does, as the list of places says it."""
+    spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
+    return does_text(next(spots)) if row.does is not None else ""
+
+
 def _limit(row: AccountRow) -> str:
     """`tensor 97 %`; what the device waits for, where it is idle."""
     if row.kind == "idle":
@@ -175,7 +184,7 @@ def _start_parts(document: RunDocument, seconds: float) -> Iterator[str]:
     """Its largest places: imports, and what leads to no step."""
     run, named = evidence_of(document), 0
     for spot in document.hot_spots:
-        host = spot.kind not in ("rest", "gpu")
+        host = document.trace is not None and spot.kind not in ("rest", "gpu")
         outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
         if not outside or spot.share < LEAST or spot.seconds > seconds or named == _PARTS:
             continue

@@ -334,7 +334,7 @@ def spots_section(document: RunDocument) -> Section | None:
         Column(
             "place", lambda spot: "all else" if spot.kind == "rest" else where_text(spot.where, folder) or "-"
         ),
-        Column("what it does", lambda spot: _does(spot, waiting)),
+        Column("what it does", lambda spot: does_text(spot, waiting)),
     ]
     return Section(
         "Where the time goes", (data_table(columns, rows, brief=_BRIEF_SPOTS),), anchor="hot-spots"
@@ -358,7 +358,7 @@ def where_text(where: Place, folder: str) -> str:
     return f"{name} {file}:{where.line}".strip() if where.line else f"{name} {file}".strip()
 
 
-def _does(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
+def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
     """`computes: 2,000 calls of Cursor.fetchall`; `sleeps, in 8 threads`; `waits for the GPU`."""
     under = spot.under
     if (spot.where.file, spot.where.line) in waiting:

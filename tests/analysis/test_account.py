@@ -1,0 +1,127 @@
+"""The account of a step: its rows, their limits, and the sentence above them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.account import make_account
+from profkit.core.types import (
+    Fact,
+    GpuLine,
+    GpuTrace,
+    HotSpot,
+    Kernel,
+    KernelBottleneck,
+    KernelTime,
+    Place,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+    Transfer,
+)
+from profkit.reporting.views.run_account import account_section
+from tests import documents
+
+MM, ADD = Kernel("gemm", (8,), (128,)), Kernel("add", (8,), (128,))
+TRACE = GpuTrace(
+    "nsys",
+    (
+        KernelTime(
+            MM, 20, 0.6, operation="aten::mm [4,4] x [4,4]", operation_launches=20, file="t.py", line=3
+        ),
+        KernelTime(ADD, 20, 0.2),
+    ),
+    span=2.0,
+    busy=1.0,
+    transfers=(Transfer("host to device", 10, 1000, 0.3),),
+    copying=0.2,
+    repeats=10,
+    starved=0.9,
+)
+
+
+def run(trace: GpuTrace | None = TRACE, **changes: object) -> RunDocument:
+    bound = KernelBottleneck(MM.scope, 0.75, "tensor", Fact("no-peaks"), 80.0)
+    document = replace(
+        documents.document(), trace=trace, metal=None, kernels=(bound,), hot_spots=(), insights=()
+    )
+    return replace(document, **changes)  # type: ignore[arg-type]
+
+
+def test_kernels_copies_and_idle_time_are_those_of_one_step() -> None:
+    account = make_account(run())
+    assert account is not None
+    assert (account.unit, account.repeats, account.seconds) == ("step", 10, pytest.approx(0.2))
+    rows = [(row.kind, row.what, round(row.seconds, 6)) for row in account.rows]
+    assert rows == [
+        ("idle", "", 0.1),
+        ("kernel", "aten::mm [4,4] x [4,4]", 0.06),
+        ("kernel", "add", 0.02),
+        ("copy", "host to device", 0.02),
+    ]
+    mm = account.rows[1]
+    assert (mm.limit, mm.busy, mm.launches) == ("tensor", 0.8, 2)
+    assert mm.least == pytest.approx(0.048)
+    assert (mm.where.file, mm.where.line) == ("t.py", 3)
+    assert account.rows[2].least is None  # its units were not counted
+
+
+def test_kernels_that_ran_side_by_side_share_the_time_in_which_any_ran() -> None:
+    account = make_account(run(replace(TRACE, busy=0.6)))
+    assert account is not None
+    kernels = [row.seconds for row in account.rows if row.kind == "kernel"]
+    assert kernels == [pytest.approx(0.03), pytest.approx(0.01)]
+    assert sum(row.seconds for row in account.rows) == pytest.approx(0.2)
+
+
+def test_idle_time_goes_to_lines_that_launch_and_to_none_that_waits() -> None:
+    lines = (
+        GpuLine("t.py", 3, "step", 100, 0.5, launches=40),
+        GpuLine("t.py", 9, "step", 100, 0.9, launches=1, waits=10),
+    )
+    account = make_account(run(replace(TRACE, lines=lines, line_span=2.0, lines_of=2.0)))
+    assert account is not None
+    idle = [
+        (row.where.line, round(row.seconds, 6), row.estimated) for row in account.rows if row.kind == "idle"
+    ]
+    assert idle == [(3, 0.05, True), (None, 0.05, False)]
+
+
+def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted() -> None:
+    timing = documents.timing()
+    scope = Scope("region", timing.name)
+    source = Source("profkit")
+    spots = (HotSpot(0.95, 1.9, "python", Place(None, None, "step", "t.py", 4)), HotSpot(0.05, 0.1, "rest"))
+    readings = (
+        Reading("time.median", 0.01, "s", "measured", scope, source),
+        Reading("flops.share", 40.0, "%", "estimated", scope, source),
+        Reading("bandwidth.dram.share", 70.0, "%", "simulated", scope, source),
+    )
+    document = run(None, timings=(replace(timing, kind="region"),), hot_spots=spots, readings=readings)
+    account = make_account(document)
+    assert account is not None
+    assert (account.unit, account.seconds) == ("region", 0.01)
+    first = account.rows[0]
+    assert (first.limit, first.busy, first.least) == ("dram", 0.7, pytest.approx(0.7 * 0.0095))
+    section = account_section(replace(document, account=account))
+    assert section is not None
+    assert (section.title, "DRAM 70 %" in str(section)) == ("Where one entry of the region goes", True)
+
+
+def test_a_run_without_a_trace_and_without_a_region_has_no_account() -> None:
+    assert make_account(run(None, timings=())) is None
+    assert make_account(run(replace(TRACE, span=None))) is None
+
+
+def test_the_sentence_names_the_line_at_which_the_host_keeps_the_device_idle() -> None:
+    lines = (GpuLine("t.py", 3, "step", 100, 1.8, launches=40),)
+    document = run(replace(TRACE, lines=lines, line_span=2.0, lines_of=2.0))
+    section = account_section(replace(document, account=make_account(document)))
+    assert section is not None
+    assert section.headline == (
+        "A step takes 200 ms (seen 10 times). The GPU is idle for 50 % of it, most of it while the host is in step "
+        "t.py:3."
+    )
