@@ -75,10 +75,38 @@ class KernelTime:
     )
     line: int | None = None
     function: str | None = None
-    # of one launch on average, by the shapes; of matrix products and attention alone
+    # of one launch on average, by the shapes; of matrix products, attention and convolutions alone
     flops: float | None = None
     # that launched it most often, whatever the operation: `launches` alone are told
     lines: tuple[GpuLine, ...] = ()
+
+
+# What arithmetic runs on at best: matrix units (tensor cores), the pipes for multiply-adds of single numbers; `memory`:
+# there is none to speak of.
+WorkUnit = Literal["tensor", "fma", "memory"]
+
+
+@dataclass(frozen=True)
+class GpuOperation:
+    """One operation of a framework with its shapes, as one line calls it, in what counts. Times in seconds.
+
+    `flop` and `bytes` are the least that one call needs, by the shapes and types of its arguments; None where they are
+    not known. What operations inside of it launch is theirs. Of the run that recorded operations: its shares count.
+    """
+
+    operation: str  # `aten::mm [4096,768] x [768,50257]`
+    calls: int  # those that launched kernels
+    launches: int
+    seconds: float  # of its kernels
+    kernel: str  # the one with most of that time
+    type: str | None = None  # of its operands: "bf16"
+    unit: WorkUnit | None = None  # None: its work is not known
+    flop: float | None = None
+    bytes: float | None = None
+    backward_of: str | None = None  # the forward operation whose backward pass it is a part of
+    file: str | None = None  # of the line; in a backward pass, of its forward operation
+    line: int | None = None
+    function: str | None = None
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
@@ -207,6 +235,7 @@ class GpuTrace:
     communication: Communication | None = None
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
     lines: tuple[GpuLine, ...] = ()  # most time of the device first
+    work: tuple[GpuOperation, ...] = ()  # most time first: some hundred
     line_span: float | None = None  # seconds of the part that counts in which lines were recorded,
     lines_of: float | None = None  # and seconds of that part in the run that recorded them
 
