@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+from profkit.analysis.necessary_work.calls import recorded_call
+from profkit.analysis.necessary_work.formulas import necessary_work
+from profkit.analysis.necessary_work.work import Work
 from profkit.core.types import Hotspot, Profile
 
 MOST_EVENTS = 1 << 21  # 2 M operators and allocations: some 300 MB of a trace
 _LONGEST_SHAPES = 200  # characters
+_MOST_DONE = 64  # of the calls inside of one
 OPERATOR, ANNOTATION, INSTANT = "cpu_op", "user_annotation", "cpu_instant_event"
+
+
+# start, order (a caller before its callee, an allocation after both), length in ns or bytes, name, shapes, least work
+_Row: TypeAlias = tuple[int, int, int, "str | None", str, "Work | None"]
 
 
 @dataclass
@@ -25,6 +33,9 @@ class _Sum:
     by_shapes: dict[str, int] = field(
         default_factory=dict
     )  # own ns by the shapes of the tensors that went in
+    flop: float = 0.0  # the least work of the calls whose own is known,
+    needed: float = 0.0  # in bytes,
+    known: int = 0  # and the ns that were their own
 
 
 @dataclass
@@ -35,22 +46,27 @@ class _Open:
     end: int
     inside: int = 0  # ns of the calls directly in it
     size: int = 0  # bytes allocated less bytes freed, its callees' included
+    work: Work | None = None
+    done: list[Work] = field(default_factory=list)  # by the calls in it
 
 
 class TorchOperators:
     """Collects operators, annotations and allocations by thread."""
 
     def __init__(self) -> None:
-        # start, order (a caller before its callee, an allocation after both), length in ns or bytes, name, shapes
-        self._events: dict[tuple[str, str], list[tuple[int, int, int, str | None, str]]] = {}
+        self._events: dict[tuple[str, str], list[_Row]] = {}
         self._count = 0
         self.cut = False  # there were more than are kept
 
     def call(self, event: Mapping[str, Any], start: int, length: int) -> None:
         """Take a call of an operator or a `record_function`, in ns."""
         args = event.get("args")
-        shapes = _shapes(args.get("Input Dims")) if isinstance(args, dict) else ""
-        self._add(event, (start, -length, length, str(event.get("name"))[:1000], shapes))
+        name, shapes, work = str(event.get("name"))[:1000], "", None
+        if isinstance(args, dict):
+            shapes = _shapes(args.get("Input Dims"))
+            call = recorded_call(name, args)
+            work = necessary_work(call) if call is not None else None
+        self._add(event, (start, -length, length, name, shapes, work))
 
     def allocation(self, event: Mapping[str, Any], at: int) -> None:
         """Take `[memory]`: bytes that a CPU's allocator gave, or took back."""
@@ -59,9 +75,9 @@ class TorchOperators:
             return
         size = args.get("Bytes")
         if isinstance(size, int) and not isinstance(size, bool) and abs(size) < 1 << 50:
-            self._add(event, (at, 1, size, None, ""))
+            self._add(event, (at, 1, size, None, "", None))
 
-    def _add(self, event: Mapping[str, Any], row: tuple[int, int, int, str | None, str]) -> None:
+    def _add(self, event: Mapping[str, Any], row: _Row) -> None:
         if self._count >= MOST_EVENTS:
             self.cut = True
             return
@@ -82,10 +98,10 @@ class TorchOperators:
         return Profile("operators", "s", sum(spot.own for spot in spots), tuple(spots), "operators")
 
 
-def _add_thread(sums: dict[str, _Sum], rows: Sequence[tuple[int, int, int, str | None, str]]) -> None:
+def _add_thread(sums: dict[str, _Sum], rows: Sequence[_Row]) -> None:
     """Add what one thread did: its calls lie within each other, by their times."""
     stack: list[tuple[_Open, int, str]] = []  # with its length and shapes
-    for start, _, length, name, shapes in rows:
+    for start, _, length, name, shapes, work in rows:
         while stack and stack[-1][0].end <= start and not (name is None and stack[-1][0].end == start):
             _close(sums, stack)
         if name is None:
@@ -95,7 +111,7 @@ def _add_thread(sums: dict[str, _Sum], rows: Sequence[tuple[int, int, int, str |
             continue
         # A clock's grain can let a callee end after its caller: it ends with it.
         end = min(start + length, stack[-1][0].end) if stack else start + length
-        stack.append((_Open(name, end), end - start, shapes))
+        stack.append((_Open(name, end, work=work), end - start, shapes))
     while stack:
         _close(sums, stack)
 
@@ -109,20 +125,33 @@ def _close(sums: dict[str, _Sum], stack: list[tuple[_Open, int, str]]) -> None:
     one.own += own
     if shapes:
         one.by_shapes[shapes] = one.by_shapes.get(shapes, 0) + own
+    if call.work is not None and not any(_is_same(call.work, inner) for inner in call.done):
+        one.flop += call.work.flop
+        one.needed += call.work.bytes or 0.0
+        one.known += own
+        call.done.append(call.work)
     if not any(outer.name == call.name for outer, _, _ in stack):
         one.total += length
         one.total_bytes += call.size
     if stack:
         stack[-1][0].inside += length
         stack[-1][0].size += call.size
+        stack[-1][0].done += call.done[-_MOST_DONE:]
+
+
+def _is_same(outer: Work, inner: Work) -> bool:
+    """Whether a call hands its whole work on, as `aten::linear` does to `aten::addmm`."""
+    return outer.flop == inner.flop if outer.flop else outer.bytes == inner.bytes
 
 
 def _spot(name: str, one: _Sum) -> Hotspot:
-    memory = {"own_bytes": float(one.own_bytes), "bytes": float(one.total_bytes)}
+    counters = {"own_bytes": float(one.own_bytes), "bytes": float(one.total_bytes)}
+    if one.known:
+        counters |= {"flop": one.flop, "needed_bytes": one.needed, "needed_seconds": one.known / 1e9}
     most = max(one.by_shapes, key=lambda shapes: one.by_shapes[shapes], default="")
     more = len(one.by_shapes) - 1
     shapes = f"{most} and {more} other{'s' if more > 1 else ''}" if more > 0 else most
-    return Hotspot(name, one.own / 1e9, one.total / 1e9, one.calls, counters=memory, shapes=shapes or None)
+    return Hotspot(name, one.own / 1e9, one.total / 1e9, one.calls, counters=counters, shapes=shapes or None)
 
 
 def _shapes(dims: object) -> str:

@@ -36,6 +36,19 @@ def test_calls_times_and_memory_are_those_of_key_averages() -> None:
         assert (spot.counters["own_bytes"], spot.counters["bytes"]) == (own_bytes, total_bytes), name
 
 
+def test_the_least_work_of_an_operator_is_that_of_its_calls_and_counts_once() -> None:
+    """Three steps of two products of 32 rows: 64 to 128 and 128 to 10; `linear` hands its work on."""
+    spots = operators(TORCH / "torch.cpu.json.gz")
+    product = spots["aten::addmm"].counters
+    assert product["flop"] == 3 * 2 * 32 * (64 * 128 + 128 * 10)
+    assert product["needed_bytes"] == 3 * 4 * (
+        128 + 32 * 64 + 64 * 128 + 32 * 128 + 10 + 32 * 128 + 1280 + 320
+    )
+    assert product["needed_seconds"] == pytest.approx(spots["aten::addmm"].own)
+    assert "flop" not in spots["aten::linear"].counters
+    assert "flop" not in spots["aten::view"].counters
+
+
 def test_own_times_add_up_to_what_the_outermost_calls_took() -> None:
     spots = operators(TORCH / "torch.cpu.json.gz")
     assert sum(spot.own for spot in spots.values()) == pytest.approx(spots["step"].total or 0.0, rel=0.05)
