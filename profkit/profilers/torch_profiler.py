@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from profkit.analysis.necessary_work.calls import recorded_call
 from profkit.analysis.timeline.records import Collected, Range, TransferKind
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
@@ -20,6 +21,7 @@ from profkit.profilers.torch_operators import INSTANT, MOST_EVENTS, OPERATOR, To
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
 STEP = "ProfilerStep"
+_ENGINE = "autograd::engine::"
 _STEP = re.compile(r"ProfilerStep#\d+$")
 # Kineto's categories, since torch 1.12.
 _KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
@@ -43,6 +45,7 @@ class TorchEvents:
     ranges: list[Range] = field(default_factory=list)
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
+    operations: list[Range] = field(default_factory=list)  # the same, by what they may have launched
     on_cpu: TorchOperators = field(default_factory=TorchOperators)
     amd: bool = False  # its calls have CUDA's categories, and names of HIP
     odd: int = 0
@@ -63,6 +66,8 @@ class TorchEvents:
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
             if start is not None and length is not None and length >= 0:
                 self.on_cpu.call(event, start, length)
+                if kind == OPERATOR:
+                    self._operation(event, start, start + length)
             else:
                 self.odd += kind == OPERATOR
         if kind in _TIMED:
@@ -97,6 +102,27 @@ class TorchEvents:
             size = max(_whole_number(args.get("bytes"), 0), 0)
             kind_of = TransferKind(what, memory)
             self.collected.transfer(kind_of, start, end, size, key=key, device=device, stream=stream)
+
+    def _operation(self, event: Mapping[str, Any], start: int, end: int) -> None:
+        """Take note of an operation as `emit_nvtx` would write it; what autograd calls around a node says no more."""
+        name, args = str(event.get("name"))[:LONGEST_NAME], event.get("args")
+        if len(self.operations) >= MOST_RANGES or not isinstance(args, dict) or name.startswith(_ENGINE):
+            return
+        call = recorded_call(name, args)
+        sizes = f", sizes = {args['Input Dims']}"[:LONGEST_NAME] if call is not None else ""
+        sequence = _whole_number(args.get("Sequence number"), -1)
+        self.operations.append(
+            Range(
+                name + sizes,
+                None,
+                start,
+                end,
+                0,
+                self._thread(event),
+                sequence if sequence >= 0 else None,
+                call,
+            )
+        )
 
     def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
         if _STEP.match(name):
@@ -254,6 +280,7 @@ class _Reader:
                 collected.tables,
                 tuple(events.ranges),
                 tuple(events.steps),
+                operations=tuple(events.operations),
             )
         )
         return Report(

@@ -233,7 +233,7 @@ class HostOperations:
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
             for step in np.flatnonzero(counts).tolist():
-                operation, backward_of, line = self._origins.origins[numbers[step]]
+                operation, backward_of, line, _ = self._origins.origins[numbers[step]]
                 if operation is None or line is None or backward_of or step in asked:
                     continue
                 known = sums.get((line, operation), ApiCall(operation, 0, 0.0))
@@ -246,9 +246,11 @@ class HostOperations:
 class LineSums:
     """Fed with the kernels, copies and calls that count."""
 
-    def __init__(self, ranges: Sequence[Range], windows: TimeWindows, tables: Tables) -> None:
+    def __init__(
+        self, ranges: Sequence[Range], windows: TimeWindows, tables: Tables, operations: Sequence[Range] = ()
+    ) -> None:
         self._ranges, self._windows, self._tables = ranges, windows, tables
-        self.origins = LaunchOrigins(ranges)
+        self.origins = LaunchOrigins((*ranges, *operations))
         self._kernels: dict[SourceLine, list[float]] = {}
         self._waits = Counter[SourceLine]()
         self._on_host = HostOperations(self.origins, windows)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from profkit.analysis.necessary_work.calls import Call, written_call
 from profkit.analysis.timeline.records import Range
 from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
@@ -20,12 +21,14 @@ from profkit.core.types import GpuLine, GpuTrace, KernelTime
 class LaunchOrigin(NamedTuple):
     """What asked for a launch. `backward_of`: the forward operation, where this is a part of its backward pass.
 
-    `line` is that of the forward operation there: backward passes run in threads of their own.
+    `line` is that of the forward operation there: backward passes run in threads of their own. `call`: the operation's
+    arguments.
     """
 
     operation: str | None = None
     backward_of: str | None = None
     line: SourceLine | None = None
+    call: Call | None = None
 
 
 UNKNOWN = LaunchOrigin()
@@ -45,40 +48,51 @@ class LaunchOrigins:
         for entries in by_thread.values():  # of two that begin at once the longer one is around the other
             entries.sort(key=lambda entry: (entry.start, -_end(entry)))
         self._forward = _forward_operations(by_thread)
-        self._steps = {key: self._steps_of(entries) for key, entries in by_thread.items()}
+        self._entered: dict[tuple[int, int], Any] = {}  # as `_steps`: the calls of operations, numbered
+        self._calls = 0
+        self._steps = {key: self._steps_of(key, entries) for key, entries in by_thread.items()}
         ends = [_end(entry) for entries in by_thread.values() for entry in entries]
         self._until = max(ends, default=-(1 << 62))
 
     def find(self, times: Any, processes: Any, threads: Any) -> Any:
         """The number of the origin of each launch, -1 where none was written any more; None where none ever was."""
+        found = self.find_calls(times, processes, threads)
+        return found[0] if found is not None else None
+
+    def find_calls(self, times: Any, processes: Any, threads: Any) -> tuple[Any, Any] | None:
+        """What `find` says, and of each launch a number for the call of an operation that it is a part of."""
         import numpy as np
 
         if not self._steps:
             return None
-        found = np.where(times > self._until, -1, 0)
-        for (process, thread), (moments, numbers) in self._steps.items():
-            mine = (processes == process) & (threads == thread) & (found == 0)
+        found, calls = np.where(times > self._until, -1, 0), np.zeros(len(times), dtype=np.int64)
+        for key, (moments, numbers) in self._steps.items():
+            mine = (processes == key[0]) & (threads == key[1]) & (found == 0)
             if mine.any():
-                found[mine] = numbers[np.searchsorted(moments, times[mine], side="right") - 1]
-        return found
+                at = np.searchsorted(moments, times[mine], side="right") - 1
+                found[mine], calls[mine] = numbers[at], self._entered[key][at]
+        return found, calls
 
     def steps(self) -> Iterator[tuple[tuple[int, int], Any, Any]]:
         """Of each process and thread the times at which the origin changes, and its number from each on."""
         for key, (moments, numbers) in self._steps.items():
             yield key, moments, numbers
 
-    def _steps_of(self, entries: Sequence[Range]) -> tuple[Any, Any]:
+    def _steps_of(self, key: tuple[int, int], entries: Sequence[Range]) -> tuple[Any, Any]:
         """Times at which the origin changes in a thread, and its number from each on."""
         import numpy as np
 
-        times, numbers = [-(1 << 62)], [0]
-        for time, origin, _ in _changes(entries, self._forward):
+        times, numbers, calls = [-(1 << 62)], [0], [0]
+        for time, origin, call, _ in _changes(entries, self._forward):
             times.append(time)
+            calls.append(self._calls + call)
             number = self._numbers.get(origin)
             if number is None:
                 number = self._numbers[origin] = len(self.origins)
                 self.origins.append(origin)
             numbers.append(number)
+        self._calls += len(entries)
+        self._entered[key] = np.array(calls, dtype=np.int64)
         return np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
 
 
@@ -86,33 +100,46 @@ class LaunchOrigins:
 _Forward: TypeAlias = "dict[tuple[int, int], list[tuple[int, LaunchOrigin]]]"
 
 
-def _changes(entries: Sequence[Range], forward: _Forward) -> Iterator[tuple[int, LaunchOrigin, Range | None]]:
-    """Each time at which the innermost origin of a thread changes, the origin from then on, and what begins there."""
-    open_now: list[tuple[int, LaunchOrigin]] = []  # until when, and which
-    for entry in entries:
+_Change: TypeAlias = "tuple[int, LaunchOrigin, int, Range | None]"
+
+
+def _changes(entries: Sequence[Range], forward: _Forward) -> Iterator[_Change]:
+    """Each time at which the innermost origin of a thread changes, the origin from then on, the number of the call of
+    an operation that is open, from 1, and what begins there."""
+    open_now: list[tuple[int, LaunchOrigin, int]] = []  # until when, which, and its call
+    for number, entry in enumerate(entries, 1):
         while open_now and open_now[-1][0] < entry.start:
             yield _close(open_now)
         around = open_now[-1][1] if open_now else UNKNOWN
         until = min(_end(entry), open_now[-1][0]) if open_now else _end(entry)
-        open_now.append((until, _origin(entry, around, forward)))
-        yield entry.start, open_now[-1][1], entry
+        origin = _origin(entry, around, forward)
+        # a line inside of an operation is a part of its call
+        is_line = range_meaning(entry.name, entry.domain).line is not None
+        inside = number if not is_line else open_now[-1][2] if open_now else 0
+        open_now.append((until, origin, inside))
+        yield entry.start, origin, inside, entry
     while open_now:
         yield _close(open_now)
 
 
-def _close(open_now: list[tuple[int, LaunchOrigin]]) -> tuple[int, LaunchOrigin, None]:
-    end, _ = open_now.pop()
-    return end + 1, open_now[-1][1] if open_now else UNKNOWN, None
+def _close(open_now: list[tuple[int, LaunchOrigin, int]]) -> _Change:
+    end, *_ = open_now.pop()
+    _, origin, call = open_now[-1] if open_now else (0, UNKNOWN, 0)
+    return end + 1, origin, call, None
 
 
 def _origin(entry: Range, around: LaunchOrigin, forward: _Forward) -> LaunchOrigin:
     _, operation, backward, line = range_meaning(entry.name, entry.domain)
     if line is not None:
-        return LaunchOrigin(around.operation, around.backward_of, line)
+        return around._replace(line=line)
+    call = entry.call or _written_call(entry.name)
     of = _forward_of(entry, forward) if backward else None
     if of is None:
-        return LaunchOrigin(operation, around.backward_of, around.line)
-    return LaunchOrigin(operation, of.operation, of.line or around.line)
+        return LaunchOrigin(operation, around.backward_of, around.line, call)
+    return LaunchOrigin(operation, of.operation, of.line or around.line, call)
+
+
+_written_call = lru_cache(maxsize=1 << 14)(written_call)
 
 
 def _forward_of(entry: Range, forward: _Forward) -> LaunchOrigin | None:
@@ -132,7 +159,7 @@ def _forward_operations(by_thread: dict[tuple[int, int], list[Range]]) -> _Forwa
     for (process, _), entries in by_thread.items():
         if not any(map(_is_forward, entries)):
             continue
-        for time, origin, entry in _changes(entries, {}):
+        for time, origin, _, entry in _changes(entries, {}):
             if entry is not None and entry.sequence is not None and _is_forward(entry):
                 forward.setdefault((process, entry.sequence), []).append((time, origin))
     for candidates in forward.values():
@@ -227,6 +254,7 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
         trace,
         kernels=tuple(with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
         lines=launched.lines or trace.lines,
+        work=launched.work or trace.work,
         line_span=launched.line_span or trace.line_span,
         lines_of=launched.span if launched.lines else trace.lines_of,
     )

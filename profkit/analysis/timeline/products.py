@@ -6,8 +6,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
-from math import prod
 
 from profkit.analysis.timeline.origins import LaunchOrigin, SourceLine
 from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
@@ -63,8 +61,8 @@ def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
 def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
     """gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
 
-    By the shapes of the operations, for the type with most FLOP. Estimated: of causal attention the whole counts,
-    convolutions do not. Empty where no shapes or no peak are known.
+    By the shapes of the operations, for the type with most FLOP. Estimated: attention counts half where a trace does
+    not tell whether it is causal. Empty where no shapes or no peak are known.
     """
     done: Counter[str] = Counter()
     total = 0.0
@@ -80,7 +78,7 @@ def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
         return []
     devices = max(1, len(trace.device_busy))
     most = f"{devices} x {peak / 1e12:g} TFLOP/s ({operands})"
-    formula = f"100 * FLOP of matrix products and attention by shapes / (span * {most})"
+    formula = f"100 * FLOP of matrix products, attention and convolutions by shapes / (span * {most})"
     share = total / trace.span / devices / peak
     return [Reading("gpu.mfu", 100 * share, "%", "estimated", RUN, Source(trace.tool, formula=formula))]
 
@@ -105,45 +103,3 @@ def growing_rows(origins: Sequence[LaunchOrigin]) -> dict[SourceLine, tuple[int,
         if len(sizes) >= OFTEN and len(steps) == 1 and 0 < min(steps) <= min(sizes[-OFTEN:]) / OFTEN:
             growing[line] = sizes[-OFTEN], sizes[-1], OFTEN
     return growing
-
-
-_PRODUCT = re.compile(r"aten::_?(?:scaled_)?(?:add|badd)?b?(?:mm|addmm)(?:_out|_)? ")
-_FACTORS = re.compile(r"\[([\d,]+)\] x \[([\d,]+)\]$")
-_SHAPE = re.compile(r"\[([\d,]+)\]")
-_ATTENTION = re.compile(
-    r"aten::_(?:scaled_dot_product_)?(cudnn|flash|efficient)_attention(_forward|_backward)? "
-)
-# Products of queries, keys and channels, by two FLOP: two of them forward, five backward (FlashAttention-2).
-_FORWARD, _BACKWARD = 2 * 2, 5 * 2
-
-
-@lru_cache(maxsize=1 << 12)
-def operation_flops(text: str) -> float | None:
-    """FLOP of `aten::mm [4096,768] x [768,50257]`, a multiply-add as two; None of what is no product of known shapes.
-
-    Attention counts whole, also where it is causal and half of it is left out. A convolution's output is not known.
-    """
-    if _PRODUCT.match(text):
-        factors = _FACTORS.search(text)
-        if factors is None:
-            return None
-        left, right = (_sizes(part) for part in factors.groups())
-        return 2.0 * prod(left) * right[-1] if left[-1] == right[-2:][0] else None
-    attention = _ATTENTION.match(text)
-    if attention is None:
-        return None
-    shapes = [_sizes(part) for part in _SHAPE.findall(text)]
-    backward = attention[2] == "_backward"
-    query, key = (
-        shapes[1:3] if backward and len(shapes) > 2 else (shapes[:2] if len(shapes) > 1 else ((), ()))
-    )
-    if len(query) != 4 or len(key) != 4:
-        return None
-    # batch, heads, length, channels; below the kernels of flash and efficient attention heads and length change places
-    inner = "scaled_dot_product" not in attention[0] and attention[1] != "cudnn"
-    length = key[1] if inner else key[2]
-    return float((_BACKWARD if backward else _FORWARD) * prod(query) * length)
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(size) for size in text.split(",") if size)

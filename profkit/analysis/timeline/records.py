@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from profkit.analysis.necessary_work.calls import Call
 from profkit.core.types import Kernel, MemoryKind
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class TransferKind:
 class Range:
     """One entry of a marked range, in ns. `end` None: it was still open. `thread` None: it is of the whole process.
 
-    `sequence`: the number that PyTorch's autograd gave an operation, and gives again to its backward pass.
+    `sequence`: the number that PyTorch's autograd gave an operation, and gives again to its backward pass. `call`: its
+    arguments, where more of them was recorded than the name says.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Range:
     process: int
     thread: int | None
     sequence: int | None = None
+    call: Call | None = None
 
 
 @dataclass
@@ -87,7 +90,8 @@ class Recording:
     """All that a reader knows of a trace. `activities` and `calls` come in blocks, in the order of their starts.
 
     `profiler` are the times between which the workload had the profiler switched on (cudaProfilerStart to Stop), empty
-    where it did not; `captured`: nothing but that was recorded.
+    where it did not; `captured`: nothing but that was recorded. `operations` are ranges that the tool recorded by
+    itself, none of the program's.
     """
 
     tool: str
@@ -97,6 +101,7 @@ class Recording:
     ranges: tuple[Range, ...] = ()
     profiler: tuple[tuple[int, int | None], ...] = ()
     captured: bool = False
+    operations: tuple[Range, ...] = ()
 
 
 IN_MEMORY = 8 << 20  # bytes; more goes to the folder for temporary files

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
-from profkit.analysis.timeline.origins import LaunchOrigin, RangePaths, SourceLine, TimeWindows, range_meaning
-from profkit.analysis.timeline.products import operation_flops
+from profkit.analysis.timeline.origins import RangePaths, SourceLine, TimeWindows, range_meaning
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
-from profkit.core.types import ApiCall, GpuLine, GpuRange, GpuTrace, Kernel, KernelTime
+from profkit.analysis.timeline.work_sums import WorkSums, multiplies
+from profkit.core.types import ApiCall, GpuLine, GpuOperation, GpuRange, GpuTrace, Kernel, KernelTime
 
 _LATENCY, _CALL = 0, 1  # groups of durations
 
@@ -71,22 +70,24 @@ class RangeSums:
         self._inside: dict[tuple[int, int], None] = {}  # paths, and configurations that were launched there
         self._in_paths = Durations()  # kernels by path
         self._lines, self._origins = lines, lines.origins
+        self._work = WorkSums(lines.origins, configurations)
         self._launched_by: dict[int, Counter[int]] = {}  # by configuration the launches from each origin
 
     def add(self, rows: Columns, when: Any) -> None:
         """Kernels (columns ACTIVITY), each with the time at which it was launched."""
         import numpy as np
 
-        if not self._paths:
+        if self._paths:
+            path = self._paths.find(when, rows["process"], rows["thread"])
+            pairs = np.unique(np.stack([path, rows["what"]]), axis=1)
+            self._inside.update(dict.fromkeys(zip(*pairs.tolist(), strict=True)))
+            self._in_paths.add(path, rows["end"] - rows["start"])
+        found = self._origins.find_calls(when, rows["process"], rows["thread"])
+        if found is None:
             return
-        path = self._paths.find(when, rows["process"], rows["thread"])
-        pairs = np.unique(np.stack([path, rows["what"]]), axis=1)
-        self._inside.update(dict.fromkeys(zip(*pairs.tolist(), strict=True)))
-        self._in_paths.add(path, rows["end"] - rows["start"])
-        origin = self._origins.find(when, rows["process"], rows["thread"])
-        if origin is None:
-            return
+        origin, call = found
         self._lines.add_kernels(rows, origin)
+        self._work.add(rows, origin, call)
         pairs, counts = np.unique(np.stack([rows["what"], origin]), axis=1, return_counts=True)
         for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
             self._launched_by.setdefault(what, Counter())[number] += count
@@ -101,7 +102,8 @@ class RangeSums:
 
     def _commonest(self, origins: Counter[int], kernel: Kernel) -> KernelTime | None:
         """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
-        known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
+        numbered = [(number, count) for number, count in origins.items() if number >= 0]
+        known = [(self._origins.origins[number], count) for number, count in numbered]
         launches, of = Counter[str | None](), Counter[tuple[str | None, str | None]]()
         lines = Counter[SourceLine | None]()
         for origin, count in known:
@@ -125,9 +127,13 @@ class RangeSums:
             file=file,
             line=number,
             function=function,
-            flops=_mean_flops(known) if computes_products(kernel.name) else None,
+            flops=self._work.flops(numbered) if multiplies(kernel.name) else None,
             lines=tuple(GpuLine(*place, launches=round(count * each)) for place, count in top),
         )
+
+    def work(self) -> tuple[GpuOperation, ...]:
+        """The operations that launched kernels, with the least work of each."""
+        return self._work.summed()
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched, operations left out."""
@@ -167,13 +173,6 @@ class RangeSums:
         return ranges, written
 
 
-def _mean_flops(origins: Sequence[tuple[LaunchOrigin, int]]) -> float | None:
-    """FLOP of a launch; None where some launch is of no product whose shapes are known."""
-    each = [(operation_flops(origin.operation or ""), count) for origin, count in origins]
-    total = sum(flops * count for flops, count in each if flops is not None)
-    return total / sum(count for _, count in each) if all(flops is not None for flops, _ in each) else None
-
-
 _Value = TypeVar("_Value")
 
 
@@ -189,7 +188,7 @@ class Sums:
     def __init__(self, recording: Recording, windows: TimeWindows) -> None:
         self._recording, self._windows = recording, windows
         self._kernels = KernelSums(recording.tables.configurations)
-        self._lines = LineSums(recording.ranges, windows, recording.tables)
+        self._lines = LineSums(recording.ranges, windows, recording.tables, recording.operations)
         self._ranges = RangeSums(recording.ranges, windows, recording.tables.configurations, self._lines)
         self._host = HostSums()
         self._transfers = TransferSums()
@@ -284,6 +283,7 @@ class Sums:
             operations=operations,
             communication=self._communication.summed(self._computing),
             lines=lines,
+            work=self._ranges.work(),
             line_span=line_span,
             lines_of=span if lines else None,
         )

@@ -1,0 +1,127 @@
+"""What each operation of a framework took on the devices, beside the least work that its calls need."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from profkit.analysis.kernel_names.owner import computes_products
+from profkit.analysis.necessary_work.calls import type_of_kernel
+from profkit.analysis.necessary_work.formulas import necessary_work
+from profkit.analysis.necessary_work.work import Work
+from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine
+from profkit.analysis.timeline.records import Columns
+from profkit.core.types import GpuOperation, Kernel
+
+MOST_OPERATIONS = 512
+_CONVOLUTION = re.compile(
+    r"fprop|dgrad|wgrad|convolve|conv_depthwise|conv2d_|winograd(?!.*(?:generate|transform))", re.I
+)
+
+
+def multiplies(kernel: str) -> bool:
+    """Whether a kernel does what takes the time of a product, of attention or of a convolution."""
+    return computes_products(kernel) or _CONVOLUTION.search(kernel) is not None
+
+
+@dataclass
+class _Sum:
+    """What the calls of one origin launched: by configuration launches and ns; the calls themselves."""
+
+    launches: Counter[int] = field(default_factory=Counter)
+    spent: Counter[int] = field(default_factory=Counter)
+    calls: set[int] = field(default_factory=set)
+
+
+class _Row(NamedTuple):
+    operation: str
+    backward_of: str | None
+    line: SourceLine | None
+    work: Work | None
+
+
+class WorkSums:
+    """Fed with kernels that count, each with its origin and the number of the call it is a part of."""
+
+    def __init__(self, origins: LaunchOrigins, configurations: Sequence[Kernel]) -> None:
+        self._origins, self._table = origins, configurations
+        self._sums: dict[int, _Sum] = {}
+
+    def add(self, rows: Columns, origin: Any, call: Any) -> None:
+        """Kernels (columns ACTIVITY)."""
+        import numpy as np
+
+        keys = np.stack([origin, rows["what"], call])
+        distinct, where, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+        spent = np.bincount(where.reshape(-1), weights=rows["end"] - rows["start"])
+        for number, what, entered, count, ns in zip(
+            *distinct.tolist(), counts.tolist(), spent.tolist(), strict=True
+        ):
+            if number > 0:
+                one = self._sums.setdefault(number, _Sum())
+                one.launches[what] += count
+                one.spent[what] += int(ns)
+                one.calls.add(entered)
+
+    def summed(self) -> tuple[GpuOperation, ...]:
+        """The operations, most time first. Calls that need the same work and differ in a value alone are one row."""
+        rows: dict[_Row, _Sum] = {}
+        for number, one in self._sums.items():
+            origin = self._origins.origins[number]
+            if origin.operation is None:
+                continue
+            row = rows.setdefault(
+                _Row(origin.operation, origin.backward_of, origin.line, self._work(number)), _Sum()
+            )
+            row.launches.update(one.launches)
+            row.spent.update(one.spent)
+            row.calls |= one.calls
+        ranked = sorted(rows.items(), key=lambda item: (-item[1].spent.total(), item[0].operation))
+        return tuple(self._operation(row, one) for row, one in ranked[:MOST_OPERATIONS])
+
+    def flops(self, origins: Sequence[tuple[int, int]]) -> float | None:
+        """FLOP of a launch of a product, over launches by origin; None where some origin has no product of known work.
+
+        A call that launches several such kernels shares its FLOP among them.
+        """
+        total, launches = 0.0, 0
+        for number, count in origins:
+            work, one = self._work(number), self._sums.get(number)
+            if work is None or work.unit != "tensor" or one is None:
+                return None
+            products = sum(n for what, n in one.launches.items() if multiplies(self._table[what].name))
+            total += work.flop * len(one.calls) * count / products if products else 0.0
+            launches += count
+        return total / launches if launches else None
+
+    def _work(self, number: int) -> Work | None:
+        """The least work of a call; of tensors whose type was not recorded its kernels tell one."""
+        origin: LaunchOrigin = self._origins.origins[number]
+        one = self._sums.get(number)
+        if origin.call is None or one is None:
+            return None
+        return necessary_work(
+            origin.call, type_of_kernel(" ".join(self._table[what].name for what in sorted(one.launches)))
+        )
+
+    def _operation(self, row: _Row, one: _Sum) -> GpuOperation:
+        work = row.work
+        file, line, function = row.line or (None, None, None)
+        return GpuOperation(
+            row.operation,
+            len(one.calls),
+            one.launches.total(),
+            one.spent.total() / 1e9,
+            self._table[one.spent.most_common(1)[0][0]].name,
+            work.type if work is not None else None,
+            work.unit if work is not None else None,
+            work.flop if work is not None else None,
+            work.bytes if work is not None else None,
+            row.backward_of,
+            file,
+            line,
+            function,
+        )
