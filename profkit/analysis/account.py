@@ -2,8 +2,9 @@
 
 Of a program without a device it is that of one entry of its marked region: the places by their samples.
 
-Rows add up to the step. The least time of a row is the work that was counted at the peak of its busiest unit: a kernel
-that keeps DRAM at 60 % of its peak would take 60 % of its time with the same traffic at the peak. Idle time needs none.
+Rows add up to the step. The least time of a row is that of the work that its operation needs by its shapes, at the
+device's peaks; else of the work that was counted at the peak of its busiest unit: a kernel that keeps DRAM at 60 % of
+its peak would take 60 % of its time with the same traffic at the peak. Idle time needs none.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.host import scope_of
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.summaries.readings import find_reading
+from profkit.analysis.timeline.products import operand_type, tensor_peak
 from profkit.core.types import (
     NOWHERE,
     Account,
     AccountRow,
     AccountUnit,
     Bound,
+    Gpu,
     GpuLine,
+    GpuOperation,
     GpuTrace,
     HotSpot,
     Place,
@@ -120,13 +124,18 @@ class _Group:
             if self.bound is None or seconds > self.bound[0]:
                 self.bound = seconds, row
 
-    def row(self, factor: float) -> AccountRow:
-        """The row, of which `factor` of the kernels' time was no other's at the same moment."""
+    def row(self, factor: float, needed: float | None) -> AccountRow:
+        """The row, of which `factor` of the kernels' time was no other's at the same moment.
+
+        `needed`: the share (0..1) of its time that its operations need at the device's peaks.
+        """
         assert self.named is not None
         what = max(self.operations, key=self.operations.__getitem__, default=self.named.brief)
         owner = kernel_owner(self.named.scope.name or "")
         found = self.bound[1].bound if self.bound is not None else None
         covered = 0 < self.counted >= _COVERED * self.total
+        counted = self.least / self.counted if covered else None
+        share = min((one for one in (needed, counted) if one is not None), default=None)
         return AccountRow(
             "kernel",
             factor * self.total,
@@ -135,8 +144,8 @@ class _Group:
             self.launches,
             owner_title(owner) if owner != "user" else None,
             found.busiest or found.bound if found is not None and covered else None,
-            self.least / self.counted if covered else None,
-            factor * self.least * self.total / self.counted if covered else None,
+            counted,
+            factor * share * self.total if share is not None else None,
         )
 
 
@@ -157,8 +166,40 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
             group.add(row, part, time.launches * part / time.total if time.total else 0.0)
     total = sum(group.total for group in groups.values())
     factor = min(1.0, seconds / total) if total else 0.0
-    for group in groups.values():
-        yield group.row(factor)
+    needs = _needs(document)
+    for key, group in groups.items():
+        yield group.row(factor, needs.get(key[:4]))
+
+
+def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
+    """By file, line, name and direction of operations the share (0..1) of their time that they need at the peaks."""
+    gpu = document.gpus[0] if document.gpus else None
+    sums: dict[tuple[object, ...], list[float]] = {}
+    for one in document.trace.work if document.trace is not None else ():
+        name = one.operation.partition(" ")[0]
+        known = sums.setdefault((one.file, one.line, name, one.backward_of is not None), [0.0, 0.0, 0.0])
+        least = _least_of_call(one, gpu)
+        known[0] += one.seconds
+        known[1] += one.seconds if least is not None else 0.0
+        known[2] += min(one.seconds, one.calls * least) if least is not None else 0.0
+    return {key: least / own for key, (total, own, least) in sums.items() if 0 < own >= _COVERED * total}
+
+
+# Of its name: a product in FP32 whose operands were rounded for the tensor cores.
+_TF32 = re.compile(r"tf32|tensorop_s|nvjet_(?:sm\d+_)?s(?!m\d)", re.IGNORECASE)
+
+
+def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
+    """Seconds of one call at the device's peaks; None where its work, or a peak that may decide, is not known."""
+    if gpu is None or not gpu.bandwidth or one.bytes is None or gpu.mig or gpu.virtual is not None:
+        return None
+    seconds = one.bytes / gpu.bandwidth
+    if one.unit != "tensor" or not one.flop:
+        return seconds
+    if one.type in ("fp32", "fp64", None) and _TF32.search(one.kernel) is None:
+        return None  # that of the FMA pipes is in no data sheet's line for tensor cores
+    peak = tensor_peak(gpu, operand_type(one.kernel))
+    return max(seconds, one.flop / peak) if peak is not None else None
 
 
 def _group(row: KernelRow, place: Place) -> tuple[tuple[object, ...], Place]:

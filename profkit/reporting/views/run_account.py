@@ -66,40 +66,43 @@ def account_section(document: RunDocument) -> Section | None:
 
 
 def _headline(account: Account, document: RunDocument) -> str:
-    """What the table says, in a sentence: an idle device, how near the limits are, or where most is to be won."""
+    """What the table says: how long it takes, how much of it the hardware needs, and what stands between the two."""
     unit, folder = _UNIT[account.unit], document.workload.folder
     seen = f"{account.repeats} times" if account.repeats > 1 else "once"
-    whole = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} (seen {seen})"
+    said = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} (seen {seen})"
+    known = account.known >= _COVERED * account.seconds
+    if known and account.least:
+        said += f"; about {format_quantity(account.least, 's')} of it would be left at the hardware's limits"
     idle = [row for row in account.rows if row.kind == "idle"]
     share = sum(row.seconds for row in idle) / account.seconds
     if share >= _IDLE:
         most = next((row for row in idle if row.where.file is not None), None)
-        while_there = f", most of it while the host is in {where_text(most.where, folder)}" if most else ""
-        return f"{whole}. The GPU is idle for {percent_text(100 * share)} of it{while_there}."
-    known, left = account.known / account.seconds, account.least / account.seconds
+        there = f", most of it while the host is in {where_text(most.where, folder)}" if most else ""
+        return f"{said}. The GPU is idle for {percent_text(100 * share)} of it{there}."
+    if known and account.least >= _NEAR * account.seconds and _nothing_better(account, document):
+        left = percent_text(100 * (1 - account.least / account.seconds))
+        return f"{said}. It is near them: with the same work at most {left} can be won."
+    return f"{said}.{_most_to_win(account, folder)}"
+
+
+def _nothing_better(account: Account, document: RunDocument) -> bool:
+    """Whether no insight promises more than what is left to the limits: with other work more can be won."""
     better = max((one.gain.at_most for one in document.insights if one.gain is not None), default=0.0)
-    if (
-        known >= _COVERED and left >= _NEAR and better <= 1 - left + _MARGIN
-    ):  # with other work more can be won
-        return (
-            f"{whole}. It is near the limits of the hardware: with the same work at most "
-            f"{percent_text(100 * (1 - left))} of it can be won."
-        )
-    return f"{whole}{_most_to_win(account, folder)}."
+    return better <= 1 - account.least / account.seconds + _MARGIN
 
 
 def _most_to_win(account: Account, folder: str) -> str:
-    """The row that is furthest from its limit, in seconds."""
+    """The row with most seconds above its limit; nothing where it is little, or the device is idle there."""
     rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle", "host")]
     most = max(rows, key=lambda row: row.seconds - (row.least or 0.0), default=None)
-    if most is None or most.kind == "idle" or most.busy is None:
+    if most is None or most.least is None or most.kind == "idle":
         return ""
-    won = (most.seconds - (most.least or 0.0)) / account.seconds
-    if won < _WORTH:
+    if most.seconds - most.least < _WORTH * account.seconds:
         return ""
     place = _place(most, folder)
     what = f"{_what(most)} ({place})" if _what(most) else place
-    return f". Furthest from its limit is {what}: {_limit(most)}; at the peak {percent_text(100 * won)} less"
+    took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
+    return f" Most is above them in {what}: {took}, where {needs} would do."
 
 
 def _share(share: float) -> str:
