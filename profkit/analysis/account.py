@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import gcd
 
 from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.insights.gpu_host import leads_from_step
@@ -69,7 +70,11 @@ def _unit(trace: GpuTrace) -> tuple[AccountUnit, int]:
     """What is counted once, and how often it was seen."""
     if trace.marked:
         regions = [one.entries for one in trace.ranges if one.domain == "profkit" and one.entries]
-        return ("region", regions[0]) if len(regions) == 1 else ("trace", 1)
+        if len(regions) != 1:
+            return "trace", 1
+        # A region that was entered once may hold many equal calls, as `profkit.benchmark` makes them.
+        calls = gcd(*(one.launches for one in trace.kernels)) if regions == [1] else 0
+        return ("call", calls) if calls > 1 else ("region", regions[0])
     return ("step", trace.repeats) if trace.repeats else ("trace", 1)
 
 
@@ -135,7 +140,10 @@ class _Group:
         found = self.bound[1].bound if self.bound is not None else None
         covered = 0 < self.counted >= _COVERED * self.total
         counted = self.least / self.counted if covered else None
-        share = min((one for one in (needed, counted) if one is not None), default=None)
+        bounded = found is not None and (found.busiest or found.bound) == "tensor"
+        # Tensor cores were counted at the clock that they had, which may be far below that of the data sheet.
+        known = (counted,) if bounded and counted is not None else (needed, counted)
+        share = min((one for one in known if one is not None), default=None)
         return AccountRow(
             "kernel",
             factor * self.total,
@@ -159,7 +167,7 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
         time = row.time
         if time is None or not time.launches:
             continue
-        lines = launching_lines([time]) or {NOWHERE: time.total}
+        lines = launching_lines([time]) or {_source_line(document, row): time.total}
         for place, part in lines.items():
             key, where = _group(row, place)
             group = groups.setdefault(key, _Group(where))
@@ -202,6 +210,14 @@ def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
     return max(seconds, one.flop / peak) if peak is not None else None
 
 
+def _source_line(document: RunDocument, row: KernelRow) -> Place:
+    """The line of the kernel's own source in which its warps waited most; nowhere where no counter tells one."""
+    own = [one for one in document.instructions if one.kernel == row.scope and one.file is not None]
+    most = max(own, key=lambda one: one.samples, default=None)
+    user = kernel_owner(row.scope.name or "") == "user"
+    return Place(None, None, row.brief, most.file, most.line) if most is not None and user else NOWHERE
+
+
 def _group(row: KernelRow, place: Place) -> tuple[tuple[object, ...], Place]:
     """Which group a kernel belongs to: that of its operation at its line; without either its own."""
     assert row.time is not None
@@ -240,11 +256,12 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     """Idle time by where the host was, as far as lines of the program are known; the rest without a place.
 
     Shares of a step are those of the run that recorded lines. First the lines that launch: their calls were timed in
-    the steps alone. Places that compute were sampled in the whole run, and have what is left.
+    the steps alone. Places that compute were sampled in the whole run, and have what is left; then lines that wait.
     """
     assert trace.span
     left = seconds / trace.span
-    for rows in (_calling_lines(trace), _computing_places(document, trace)):
+    calling, waiting = _calling_lines(trace)
+    for rows in (calling, _computing_places(document, trace), waiting):
         total = sum(row.seconds for row in rows)
         scale = min(1.0, left / total) if total else 0.0
         for row in rows:
@@ -253,15 +270,18 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     yield AccountRow("idle", left * trace.span, least=0.0)
 
 
-def _calling_lines(trace: GpuTrace) -> list[AccountRow]:
+def _calling_lines(trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]:
     """Lines that launch, or call what keeps the host by itself; `seconds` are the share of a step (0..1) there.
 
-    Not a line that waits for the device: its time is no work of the host.
+    Apart those that wait for the device as well: a part of their time is no work of the host, so they come last.
     """
     span = trace.line_span or trace.span or 1.0
-    calls = [(one, bool(_KEEPS_HOST.match(one.call or ""))) for one in trace.lines if not one.waits]
-    rows = [
-        AccountRow(
+    rows: tuple[list[AccountRow], list[AccountRow]] = ([], [])
+    for one in trace.lines:
+        keeps = _KEEPS_HOST.match(one.call or "") is not None
+        if not keeps and not (one.launches and trace.line_span):
+            continue
+        row = AccountRow(
             "idle",
             one.seconds / span,
             Place(None, None, one.function, one.file, one.line),
@@ -270,13 +290,11 @@ def _calling_lines(trace: GpuTrace) -> list[AccountRow]:
             least=0.0,
             estimated=trace.line_span is not None,
         )
-        for one, keeps in calls
-        if keeps or (one.launches and trace.line_span)
-    ]
+        rows[1 if one.waits else 0].append(row)
     for call in trace.api if not trace.lines else ():
         if _KEEPS_HOST.match(call.name):
             row = AccountRow("idle", call.seconds / span, what=call.name, launches=call.calls, least=0.0)
-            rows.append(row)
+            rows[0].append(row)
     return rows
 
 

@@ -12,6 +12,7 @@ from profkit.core.types import (
     Gpu,
     GpuLine,
     GpuOperation,
+    GpuRange,
     GpuTrace,
     HotSpot,
     Kernel,
@@ -80,17 +81,17 @@ def test_kernels_that_ran_side_by_side_share_the_time_in_which_any_ran() -> None
     assert sum(row.seconds for row in account.rows) == pytest.approx(0.2)
 
 
-def test_idle_time_goes_to_lines_that_launch_and_to_none_that_waits() -> None:
+def test_idle_time_goes_first_to_lines_that_launch_and_do_not_wait() -> None:
     lines = (
         GpuLine("t.py", 3, "step", 100, 0.5, launches=40),
-        GpuLine("t.py", 9, "step", 100, 0.9, launches=1, waits=10),
+        GpuLine("t.py", 9, "step", 100, 0.45, launches=1, waits=10),
     )
     account = make_account(run(replace(TRACE, lines=lines, line_span=2.0, lines_of=2.0)))
     assert account is not None
     idle = [
         (row.where.line, round(row.seconds, 6), row.estimated) for row in account.rows if row.kind == "idle"
     ]
-    assert idle == [(3, 0.05, True), (None, 0.05, False)]
+    assert idle == [(3, 0.05, True), (9, 0.045, True), (None, 0.005, False)]
 
 
 def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted() -> None:
@@ -138,13 +139,29 @@ def test_the_work_that_shapes_need_takes_the_place_of_what_was_counted_where_it_
     work = GpuOperation(
         "aten::mm [4,4] x [4,4]", 20, 20, 0.6, "gemm_bf16", "bf16", "tensor", 20e9, 15e9, file="t.py", line=3
     )
+    l1 = (KernelBottleneck(MM.scope, 0.75, "l1", Fact("no-peaks"), 80.0),)
     account = make_account(
-        run(replace(TRACE, work=(work,)), gpus=(replace(gpu, name="NVIDIA H100 80GB HBM3"),))
+        run(replace(TRACE, work=(work,)), kernels=l1, gpus=(replace(gpu, name="NVIDIA H100 80GB HBM3"),))
     )
     assert account is not None
     assert account.rows[1].least == pytest.approx(0.06 * 0.5)  # 15 GB at 1 TB/s, of 30 ms
     assert account.rows[1].busy == 0.8  # what was counted stands beside it
     fp32 = replace(work, type="fp32", kernel="sm80_xmma_gemm_f32f32_f32f32_f32_tn")
-    account = make_account(run(replace(TRACE, work=(fp32,)), gpus=(gpu,)))
+    account = make_account(run(replace(TRACE, work=(fp32,)), kernels=l1, gpus=(gpu,)))
     assert account is not None
     assert account.rows[1].least == pytest.approx(0.048)  # the peak of FP32 is not that of the tensor cores
+    account = make_account(run(replace(TRACE, work=(work,)), gpus=(gpu,)))
+    assert account is not None
+    assert account.rows[1].least == pytest.approx(
+        0.048
+    )  # tensor cores were counted at the clock that they had
+
+
+def test_equal_calls_in_a_region_that_was_entered_once_are_the_unit() -> None:
+    once = GpuRange("bench", "profkit", 1, 2.0, 40, 0.8)
+    account = make_account(run(replace(TRACE, marked=True, repeats=None, ranges=(once,))))
+    assert account is not None
+    assert (account.unit, account.repeats) == ("call", 20)
+    account = make_account(run(replace(TRACE, marked=True, repeats=None, ranges=(replace(once, entries=4),))))
+    assert account is not None
+    assert (account.unit, account.repeats) == ("region", 4)

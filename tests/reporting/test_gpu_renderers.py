@@ -132,7 +132,7 @@ def test_without_details_a_run_is_what_to_do_where_the_time_goes_and_memory() ->
     sections = re.findall(r"^([A-Z][\w ]+)$", text[text.index("What to do") :], re.M)
     assert sections == ["What to do first", "Targets", "All numbers", "Files", "Next"]
     assert re.findall(r"^(Where .+|What to do.*|Kernels)$", text, re.M) == [
-        "Where one entry of the region goes",
+        "Where one call goes",
         "What to do first",
     ]
     assert "Marked ranges" not in text

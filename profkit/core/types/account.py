@@ -11,6 +11,7 @@ from profkit.core.types.readings import Bound
 AccountUnit = Literal[
     "step",  # what repeats
     "region",  # one entry of what is marked
+    "call",  # one of equal calls in it
     "trace",  # all that was recorded
 ]
 AccountRowKind = Literal[

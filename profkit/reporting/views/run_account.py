@@ -17,7 +17,12 @@ from profkit.reporting.views.run_insights import does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
 _PARTS = 3  # of the start-up that are named
-_UNIT = {"step": "a step", "region": "one entry of the region", "trace": "the traced time"}
+_UNIT = {
+    "step": "a step",
+    "region": "one entry of the region",
+    "call": "one call",
+    "trace": "the traced time",
+}
 _NEAR = 0.85  # of the time: what would be left at the limits, where little is to be won
 _COVERED = 0.8  # of the time: rows whose least is known, for a word on all of it
 _MARGIN = 0.05
@@ -58,7 +63,7 @@ def account_section(document: RunDocument) -> Section | None:
         Column("what it is", lambda row: _host_text(document, row) if row.kind == "host" else _what(row)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
-    if (start := _start_up(document)) is not None:
+    if (start := _start_up(document, account)) is not None:
         blocks.append(Paragraph(start))
     return Section(
         f"Where {_UNIT[account.unit]} goes", tuple(blocks), _headline(account, document), anchor="account"
@@ -100,7 +105,7 @@ def _most_to_win(account: Account, folder: str) -> str:
     if most.seconds - most.least < _WORTH * account.seconds:
         return ""
     place = _place(most, folder)
-    what = f"{_what(most)} ({place})" if _what(most) else place
+    what = " ".join(filter(None, (_what(most), f"({place})" if place else "")))
     took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
     return f" Most is above them in {what}: {took}, where {needs} would do."
 
@@ -172,26 +177,27 @@ def _limit(row: AccountRow) -> str:
     return f"{_SHORT.get(row.limit, bottleneck_title(row.limit))} {100 * row.busy:.0f} %"
 
 
-def _start_up(document: RunDocument) -> str | None:
+def _start_up(document: RunDocument, account: Account) -> str | None:
     """`start-up 12.7 s, not in it: imports torch 10.4 s, main train.py:19 393 ms`; None where that is not known."""
     split = document.time_split
     if split is None or not split.startup:
         return None
-    parts = ", ".join(_start_parts(document, split.startup))
+    parts = ", ".join(_start_parts(document, account, split.startup))
     return (
         f"start-up, not in the table: {format_quantity(split.startup, 's')}{f' ({parts})' if parts else ''}"
     )
 
 
-def _start_parts(document: RunDocument, seconds: float) -> Iterator[str]:
+def _start_parts(document: RunDocument, account: Account, seconds: float) -> Iterator[str]:
     """Its largest places: imports, and what leads to no step."""
     run, named = evidence_of(document), 0
     for spot in document.hot_spots:
-        host = document.trace is not None and spot.kind not in ("rest", "gpu")
+        host = account.unit == "step" and spot.kind not in ("rest", "gpu")
         outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
         if not outside or spot.share < LEAST or spot.seconds > seconds or named == _PARTS:
             continue
         named += 1
         under = spot.under.name if spot.under is not None and spot.kind == "import" else ""
-        what = f"import {under}" if under else where_text(spot.where, document.workload.folder)
+        imports = "imports" if under.startswith("[") else f"import {under}"
+        what = imports if under else where_text(spot.where, document.workload.folder)
         yield f"{what} {format_quantity(spot.seconds, 's')}"

@@ -32,8 +32,8 @@ SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
 # Of these the place does not stand in the first row: what the host does while the device is idle is not known, since
 # lines are recorded of torch and CUDA C++ alone, or the time is in waits after which the device has nothing to do.
 ELSEWHERE = {
-    "ask_each_score", "balance", "chords", "ddp_behind", "glacier", "graph_breaks", "heatmap", "item_each", "jax_fit",
-    "jax_furnace", "jax_orbit", "jax_schedule", "jax_steps", "masks", "recompiled", "surrogate", "tri_gelu", "wetland",
+    "balance", "chords", "ddp_behind", "glacier", "graph_breaks", "heatmap", "item_each", "jax_fit", "jax_furnace",
+    "jax_orbit", "jax_schedule", "jax_steps", "recompiled", "surrogate", "tri_gelu", "wetland",
 }  # fmt: skip
 
 
