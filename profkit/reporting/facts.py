@@ -39,21 +39,32 @@ def fact_text(fact: Fact | None) -> str:
     return "" if fact is None else _written(fact, _texts().get(fact.code, fact.code))
 
 
-# Verdicts that have their value in front: which part says why the value does not decide.
-_WHY = {"but": 1, "together": 1, "uncertain": 1, "not-known": 0, "limit-unknown": 1}
+# What follows from another fact, and which of its parts that is: nearer to the root a reason says more.
+_FOLLOWS = {"but": 1, "together": 1, "uncertain": 1, "limit-unknown": 1} | dict.fromkeys(
+    (
+        *("not-known", "needs", "not-python", "not-counted", "not-supported"),
+        *("pass-skipped", "pass-failed", "pass-interrupted"),
+    ),
+    0,
+)
+BRIEF = 28  # characters that stand beside a number
 
 
 def brief_reason(fact: Fact | None) -> str:
-    """Return why a verdict is neither met nor missed, in a few words; empty where its value and threshold say it."""
+    """Return why a verdict is neither met nor missed, in a few words; empty where no few words say it."""
     if fact is None or fact.code == "against":
         return ""
-    if fact.code in _texts()["brief"]:
-        return _written(fact, _texts()["brief"][fact.code])
-    if fact.code in _WHY:
-        return brief_reason(next(iter(fact.parts[_WHY[fact.code] :]), None))
-    # Of a kernel's verdict the reason is a part: its name in front of it takes three lines.
-    known = next((part for part in fact.parts if part.code in _texts()["brief"]), None)
-    return fact_text(fact) if known is None else brief_reason(known)
+    brief: Mapping[str, str] = _texts()["brief"]
+    below = fact.parts[_FOLLOWS[fact.code] :][:1] if fact.code in _FOLLOWS else ()
+    if below and (why := brief_reason(below[0])):
+        return why
+    if fact.code in brief:
+        why = _written(fact, brief[fact.code])
+    else:
+        # Of a kernel's verdict the reason is a part: its name in front of it takes three lines.
+        known = next((part for part in fact.parts if part.code in brief), None)
+        why = fact_text(fact) if known is None else brief_reason(known)
+    return why if len(why) <= BRIEF else ""
 
 
 def _written(fact: Fact, text: str) -> str:

@@ -111,9 +111,10 @@ def threshold_text(verdict: Verdict) -> str:
 
 
 def verdict_span(verdict: Verdict) -> Span:
-    """The value of a verdict that no single reading holds: a mean or a sum over what it speaks of."""
+    """The value of a verdict that no reading of its scope holds: that of the kernel which decides it."""
     assert verdict.value is not None
-    how = "sum" if verdict.unit == "count" else "mean by GPU time"
-    source = Source("profkit", formula=f"{how} over the kernels that decide the verdict")
+    source = Source(
+        "profkit", formula="of the kernel that takes most time among those that decide the verdict"
+    )
     reading = Reading(verdict.metric, verdict.value, verdict.unit, verdict.quality, verdict.scope, source)
     return reading_span(reading)

@@ -9,9 +9,11 @@ import pytest
 
 from profkit.core.tables import load_yaml
 from profkit.core.types import Fact, RunDocument, Threshold
+from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.screen import Screen
 from profkit.reporting.view import TableColumn
-from tests import documents
+from tests import documents, kernel_documents
+from tests.answers.trial import recorded_document, truth_set
 from tests.conftest import ROOT
 from tests.reporting.shown import run_text
 from tests.reporting.test_renderers import FOLDER, judged
@@ -36,7 +38,56 @@ def test_each_target_on_the_run_has_a_line_with_its_value_threshold_and_word(wid
 
 def test_what_is_not_judged_has_its_threshold_and_says_why_in_a_few_words() -> None:
     (line,) = [line for line in lines_of_targets(judged(), 120) if "memory-bandwidth" in line]
-    assert re.fullmatch(r"  - memory-bandwidth +\S.* > 60 % +not judged: \S.{3,40}", line)
+    assert re.fullmatch(r"  - memory-bandwidth +\S.* > 60 % +\S.{3,28}", line)
+
+
+RECORDINGS = ("fp32_training", "loader_main", "transpose", "jax_steps", "ask_each_score", "basket", "clicks")
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
+def recorded(request: pytest.FixtureRequest) -> RunDocument:
+    """A run of an H100, judged as it is today."""
+    folder = ROOT / "tests" / "answers" / "gpu" / "recordings" / request.param
+    return recorded_document(truth_set(gpu=True), request.param, folder)
+
+
+def test_each_target_of_a_recorded_run_has_one_line_of_80_columns(recorded: RunDocument) -> None:
+    lines = [line for line in lines_of_targets(recorded) if not line.startswith("  Of ")]
+    names = [verdict.target for verdict in recorded.verdicts if verdict.scope.kind in ("run", "region")]
+    assert [line.split()[1] for line in lines[-len(names) :]] == names
+    assert all(line[2] in "✗✓?-" for line in lines[-len(names) :])
+    assert not [line for line in lines if "…" in line.split("  ")[-1][:12]]
+
+
+def two_kernels(large: float, small: float) -> RunDocument:
+    """Kernels with 80 and 20 % of the GPU time, of such an occupancy each, and limited by nothing."""
+    values = dict.fromkeys(("sm.throughput", "memory.throughput", "issue.active"), 30.0)
+    document = kernel_documents.document(
+        {
+            kernel_documents.kernel("large"): (0.8, {**values, "occupancy.achieved": large}),
+            kernel_documents.kernel("small"): (0.2, {**values, "occupancy.achieved": small}),
+        }
+    )
+    return judge_document(document, targets_for("cuda"))
+
+
+def line_of(target: str, lines: list[str]) -> str:
+    (line,) = [line for line in lines if line[4:].startswith(f"{target} ")]
+    return line
+
+
+def test_the_number_is_that_of_the_kernel_that_takes_most_and_no_average_over_kernels_that_differ() -> None:
+    document = two_kernels(90.0, 80.0)
+    (verdict,) = [v for v in document.verdicts if v.target == "occupancy" and v.scope.kind == "run"]
+    assert (verdict.verdict, verdict.value) == ("pass", 90.0)
+    text = run_text(document, FOLDER, color=False, details=False)
+    assert "  Of large (4096 of 256), 80.0 % of the GPU time, where no other is named.\n" in text
+    assert " ".join(line_of("occupancy", text.split("\n")).split()) == "✓ occupancy 90.0 % > 75 % met"
+
+
+def test_a_number_of_another_kernel_than_the_one_that_takes_most_names_it() -> None:
+    lines = run_text(two_kernels(90.0, 40.0), FOLDER, color=False, details=False).split("\n")
+    assert " ".join(line_of("occupancy", lines).split()) == "✗ occupancy 40.0 % > 75 % missed in small"
 
 
 def test_a_value_beyond_its_threshold_that_counts_as_met_says_why() -> None:
@@ -70,7 +121,7 @@ def test_each_reason_for_not_judging_has_a_short_form() -> None:
     for file in sorted((ROOT / "profkit" / "backends").glob("*/targets.yaml")):
         for code in re.findall(r"otherwise: ([a-z0-9-]+)", file.read_text(encoding="utf-8")):
             assert code in brief, f"{file.parent.name}: {code} has no short form"
-            assert len(brief[code]) <= 32
+    assert {code: text for code, text in brief.items() if len(text) > 28} == {}
 
 
 def test_no_word_of_a_table_is_broken_where_the_screen_has_room_for_it() -> None:

@@ -137,7 +137,7 @@ def _verdict_on_run(
     """The verdict on the run: fail where kernels with 5 % of the GPU time or more miss the target.
 
     Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
-    counted; of its value see `_deciding_value`. `rest` is the share of the kernels that are not among `judged`, and
+    counted. Its value: `_deciding_value`. `rest` is the share of the kernels that are not among `judged`, and
     `uncounted` says why kernels have no counters.
     """
     by_word: dict[VerdictWord, list[_KernelVerdict]] = {}
@@ -176,7 +176,7 @@ def _verdict_on_run(
         reason = Fact.of("kernels-miss", _kernel_list(missed), share=lost, **against)
         if len(missed) == 1:
             reason = Fact.of("kernel-misses", lead.reason, kernel=_name(lead), share=lost)
-        return decided("fail", reason, lost, lead, _deciding_value(target, missed))
+        return decided("fail", reason, lost, lead, _deciding_value(missed))
     if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
         cause = replace(blank, quality="unavailable")
         if unknown:
@@ -193,7 +193,7 @@ def _verdict_on_run(
             beside.append(Fact.of("not-for-kernel", other.reason, kernel=_name(other)))
         reason = Fact.of("kernels-meet", _kernel_list(met), *beside, share=_total_share(met), **against)
         reason = met[0].verdict.reason if len(judged) == 1 else reason
-        return decided("pass", reason, _total_share(met), met[0].verdict, _deciding_value(target, met))
+        return decided("pass", reason, _total_share(met), met[0].verdict, _deciding_value(met))
     if missed:
         reason = Fact.of("few-kernels-miss", _kernel_list(missed), share=lost, limit=DECIDING_SHARE)
         return decided("not-applicable", reason, lost)
@@ -205,20 +205,12 @@ def _verdict_on_run(
     return decided("not-applicable", reason, _total_share(silent))
 
 
-def _deciding_value(target: Target, judged: Sequence[_KernelVerdict]) -> float | None:
-    """Over the kernels that decide (those that miss it, or else those that keep it): the mean weighted by GPU time.
+def _deciding_value(judged: Sequence[_KernelVerdict]) -> float | None:
+    """Return that of the kernel that takes most time among those that decide (that miss it, or else that keep it).
 
-    So it stands on the side of the threshold that the verdict says. Of counts the sum over one launch of each.
+    A mean over kernels that differ is true of none of them.
     """
-    values = [(kernel.verdict.value, kernel.share) for kernel in judged if kernel.verdict.value is not None]
-    if not values:
-        return None
-    if target.unit == "count":
-        return sum(value for value, _ in values)
-    weight = sum(share for _, share in values)
-    if weight <= 0:
-        return values[0][0]
-    return sum(value * share for value, share in values) / weight
+    return max(judged, key=lambda kernel: kernel.share).verdict.value
 
 
 def _kernel_list(judged: Sequence[_KernelVerdict]) -> Fact:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from profkit.analysis.kernel_names import short_name
 from profkit.analysis.targets.target import is_met
 from profkit.backends import backend_named
-from profkit.core.formatting import format_threshold
+from profkit.core.formatting import format_percent, format_threshold
 from profkit.core.types import Reading, RunDocument, Scope, Verdict
-from profkit.reporting.facts import brief_reason, fact_text
+from profkit.reporting.facts import BRIEF, brief_reason, fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
 from profkit.reporting.view import (
     Block,
@@ -36,34 +37,64 @@ from profkit.reporting.views.run_text import (
 )
 
 _MOST_VERDICTS = 300  # on single functions or kernels, in a document
+_KERNEL = 18  # characters of a kernel's name beside a verdict
 
 
 def targets_section(document: RunDocument) -> Section | None:
     """Return a line for each target on the run or its regions: value, threshold, mark, and why it is not judged.
 
-    The order is that of the targets, so that each number stands at the same place in every run.
+    The order is that of the targets, so that each number stands at the same place in every run. Of a GPU's kernels the
+    number is that of one: of those that decide the one that takes most time.
     """
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     if not whole:
         return None
     readings = _by_place(document)
     several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
+    shown = [_largest_that_decides(verdict, document.verdicts) for verdict in whole]
+    main = max((one for one in shown if one is not None), key=lambda one: one.weight or 0.0, default=None)
     columns = (
         TableColumn("target"),
         TableColumn("value", numeric=True),
         TableColumn("threshold"),
         TableColumn("verdict", wraps=True),
     )
-    rows = tuple(
-        (
-            _name(verdict, several=several),
-            _value(verdict, readings) or "not known",
-            _threshold(verdict),
-            _outcome(verdict),
+    rows: list[tuple[Text, ...]] = []
+    for verdict, of in zip(whole, shown, strict=True):
+        elsewhere = of is not None and main is not None and of.scope != main.scope
+        decided = verdict.verdict in ("pass", "fail")
+        source = verdict if of is None or (elsewhere and not decided) else of
+        place = of.scope if of is not None and elsewhere and decided else None
+        rows.append(
+            (
+                _name(verdict, several=several),
+                _value(source, readings) or "not known",
+                _threshold(verdict),
+                _outcome(verdict, of or verdict, place),
+            )
         )
-        for verdict in whole
+    table = DataTable(columns, tuple(rows))
+    return Section("Targets", (table,), _whose(main), anchor="targets")
+
+
+def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
+    """Return, of the kernels that are judged like the run, the one that takes most time; None where none is."""
+    if verdict.scope.kind != "run":
+        return None
+    alike = (
+        one
+        for one in verdicts
+        if one.scope.kind == "kernel" and (one.target, one.verdict) == (verdict.target, verdict.verdict)
     )
-    return Section("Targets", (DataTable(columns, rows),), anchor="targets")
+    return max(alike, key=lambda one: one.weight or 0.0, default=None)
+
+
+def _whose(main: Verdict | None) -> Text:
+    """`Of sgemm, 83.2 % of the GPU time, where no other is named.`; nothing where no kernel was judged."""
+    if main is None:
+        return ""
+    share = f", {format_percent(100 * main.weight)} % of the GPU time" if main.weight is not None else ""
+    return f"Of {scope_name(main.scope)}{share}, where no other is named."
 
 
 def _name(verdict: Verdict, *, several: bool) -> Text:
@@ -81,17 +112,28 @@ def _threshold(verdict: Verdict) -> str:
     return format_threshold(limit.operator, limit.value, "")
 
 
-def _outcome(verdict: Verdict) -> Text:
-    """Return `met`, `missed`, or `not judged: arithmetic-bound`; why a value beyond the threshold counts as met."""
-    word = OUTCOMES[verdict.verdict]
-    why = brief_reason(verdict.reason)
-    limit = verdict.threshold
-    if why and verdict.verdict in ("not-applicable", "unknown"):
-        word = f"not judged: {why}"
-    elif verdict.verdict == "pass" and limit is not None and verdict.value is not None:
-        beyond = not is_met(verdict.value, limit.operator, limit.value)
+def _outcome(verdict: Verdict, of: Verdict, place: Scope | None) -> Text:
+    """Return `met`, `missed in sgemm`, or why it is not judged; why a value beyond the threshold counts as met.
+
+    `of` is the verdict on the kernel whose number it is, `place` that kernel where it has to be named.
+    """
+    word, limit = OUTCOMES[verdict.verdict], verdict.threshold
+    why = brief_reason(of.reason)
+    if verdict.verdict in ("not-applicable", "unknown"):
+        word = _with_fix(why or word, verdict)
+    elif place is not None:
+        word += f" in {short_name(place.name or '?', _KERNEL)}"
+    elif verdict.verdict == "pass" and limit is not None and of.value is not None:
+        beyond = not is_met(of.value, limit.operator, limit.value)
         word = f"met: {why}" if beyond and why else word
     return Span(word, status=VERDICTS[verdict.verdict].status)
+
+
+def _with_fix(why: str, verdict: Verdict) -> str:
+    """Return `did not fit: --budget 46`, where the option that changes it stands beside it in one line."""
+    fix = next(iter(verdict.advice), "")
+    whole = f"{why}: {fix}"
+    return whole if verdict.verdict == "unknown" and fix.startswith("--") and len(whole) <= BRIEF else why
 
 
 def verdict_sections(document: RunDocument) -> Iterator[Section]:
