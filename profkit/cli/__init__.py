@@ -171,5 +171,7 @@ def print_fault(fault: ProfkitError) -> None:
 
         lines.append(f"(run: {short_path(fault.run)})")
     lines += [f"  fix: {fault.fix}"] if fault.fix else []
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")  # a line of progress that still stands there
     for line in lines:
         print(disarm_commands(text_for_others(line)), file=sys.stderr)

@@ -248,7 +248,7 @@ def _record(words: list[str], output: Path, *, quiet: bool) -> Path:
     try:
         calls = record_operations(words, path, tick=progress.tick)
     except BaseException:
-        progress.end("failed")
+        progress.fail("failed")
         raise
     progress.end(f"{calls:,} calls of operations, in {path}")
     return path

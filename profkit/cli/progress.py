@@ -67,7 +67,13 @@ class _TerminalProgress(Progress):
         self._detail = detail  # the next tick shows it
 
     def end(self, result: str) -> None:
-        self._line(f"  ✓ {self._title:<12} {result}")
+        self._end("✓", result)
+
+    def fail(self, result: str) -> None:
+        self._end("✗", result)
+
+    def _end(self, sign: str, result: str) -> None:
+        self._line(f"  {sign} {self._title:<12} {result}")
         self._stream.write("\n")
         self._stream.flush()
         self._title = self._detail = ""

@@ -80,7 +80,7 @@ class Fault:
 
 
 class Progress:
-    """Told of each piece of work in turn: `begin`, `tick` and `move`, then `end`; this one says nothing."""
+    """Told of each piece of work in turn: `begin`, `tick` and `move`, then `end` or `fail`; this one says nothing."""
 
     def tell(self, call: str, *words: str | float) -> None:
         """All that it is told, by the name of the method."""
@@ -100,6 +100,10 @@ class Progress:
     def end(self, result: str) -> None:
         """It ended: `result` in a few words."""
         self.tell("end", result)
+
+    def fail(self, result: str) -> None:
+        """It ended without what it was for: why, in a few words."""
+        self.end(result)
 
     def note(self, text: str) -> None:
         """Something worth a line of its own."""

@@ -175,7 +175,7 @@ def open_campaign(
                 campaign.end_work()
                 write(journal)
             kept = plural(len(journal.contents.outcomes), format.case)
-            progress.end(f"interrupted after {campaign.done}; they are kept")
+            progress.fail(f"interrupted after {campaign.done}; they are kept")
             raise Interrupted(
                 f"interrupted; {kept} of the {format.subject} are in {folder}", resume_line
             ) from None

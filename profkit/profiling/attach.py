@@ -105,7 +105,7 @@ def _look_at(
                 )
             findings = attached.read(context, watch.seconds, watch.cpu)
         except ProfkitError as fault:
-            progress.end("failed")
+            progress.fail("failed")
             failure = context.shown(fault.message)
             write_run(folder, replace(document, state="failed", failure=failure))
             fault.run = context.name or folder

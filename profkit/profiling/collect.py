@@ -315,8 +315,12 @@ class RunCollector:
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
-        word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
-        self._progress.end(f"{word} in {result.seconds:.0f} s{cost}")
+        took = f"in {result.seconds:.0f} s{cost}"
+        if result.state in ("failed", "interrupted"):
+            self._progress.fail(f"{result.state}: {fact_text(result.reason)} {took}")
+        else:
+            word = "done" if result.state == "finished" else f"{result.state}: {fact_text(result.reason)}"
+            self._progress.end(f"{word} {took}")
         if self.first_answer is None and findings.sampled is None and not self._is_last(findings, plain):
             return
         before, self._answer = self._answer, self._answer_now()
@@ -376,8 +380,9 @@ class RunCollector:
 
     def _skip_pass(self, plan: PassPlan) -> None:
         plan = plan if plan.skipped is not None else replace(plan, skipped=Fact("nothing-to-look-at"))
-        self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}")
-        self.update(passes=(*self.document.passes, skipped_result(plan)))
+        if (skipped := skipped_result(plan)).has_object:
+            self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}")
+        self.update(passes=(*self.document.passes, skipped))
 
     def _note_interruption(self, plan: PassPlan) -> None:
         cut = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
@@ -395,7 +400,10 @@ class RunCollector:
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
-        self._progress.end(fact_text(reason) or "measured")
+        if reason is None:
+            self._progress.end("measured")
+        else:
+            self._progress.fail(fact_text(reason))
 
 
 def is_another(one: Insight | None, other: Insight | None) -> bool:

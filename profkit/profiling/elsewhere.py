@@ -193,7 +193,14 @@ def _with_archives(document: RunDocument, arrived: Path) -> RunDocument:
 
 _T = TypeVar("_T")
 NOTHING = FileNames(())
-_CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
+_CALLS = {
+    "begin": (str, str),
+    "tick": (float,),
+    "move": (str,),
+    "end": (str,),
+    "fail": (str,),
+    "note": (str,),
+}
 _LIKE_OURS = re.compile(r"\s*(?:error|fix)\b", re.IGNORECASE)  # how our own last words begin
 _ROOM = 1000  # characters of a line of progress
 
@@ -225,7 +232,7 @@ def try_places(
             if not others or (lost and isinstance(fault, PlaceLost)):
                 raise
             lost = lost or isinstance(fault, PlaceLost)
-            progress.end("lost" if isinstance(fault, PlaceLost) else "not reached")
+            progress.fail("lost" if isinstance(fault, PlaceLost) else "not reached")
             progress.note(f"{fault.message}; the next place is tried")
     raise UsageError("--on names no place", "--on ssh:HOST")
 

@@ -103,7 +103,7 @@ def profile_workload(
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"
         except ProfkitError as fault:
-            progress.end("failed")
+            progress.fail("failed")
             if isinstance(fault, WorkloadError):
                 with contextlib.suppress(
                     ProfkitError, KeyboardInterrupt
@@ -120,7 +120,7 @@ def profile_workload(
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
-                progress.end("interrupted; what was finished is kept")
+                progress.fail("interrupted; what was finished is kept")
             document = replace(judge_document(collector.document, targets), state=state)
             if (changed := collector.change_of(next(iter(document.insights), None))) is not None:
                 document = replace(document, notes=(*document.notes, changed))

@@ -161,7 +161,7 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> S
     try:
         return run_step(step, settings)
     except KeyboardInterrupt:
-        progress.end("interrupted")
+        progress.fail("interrupted")
         raise Interrupted("interrupted; the report may be incomplete") from None
 
 

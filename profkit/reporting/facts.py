@@ -47,7 +47,7 @@ _FOLLOWS = {"but": 1, "together": 1, "uncertain": 1, "limit-unknown": 1} | dict.
     ),
     0,
 )
-BRIEF = 28  # characters that stand beside a number
+BRIEF = 27  # characters that stand beside a number
 
 
 def brief_reason(fact: Fact | None) -> str:

@@ -218,7 +218,9 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     peak = allocations.region_peak if allocations.region_peak is not None else allocations.peak
     where = "in the region" if allocations.region_peak is not None else "of the whole process"
     formula = f"largest traced size {where}"
-    of_peak = _reading("memory.python_peak", float(peak), "B", formula, "tracemalloc")
+    # What ended before its program did has not seen the most that it held.
+    early = next((note for note in allocations.notes if note.code == "ended-early"), None)
+    of_peak = _reading("memory.python_peak", float(peak), "B", formula, "tracemalloc", doubt=early)
     if growth.low is None:
         return of_peak, unavailable_reading(name, RUN, growth.reason, source=Source("tracemalloc"))
     formula = "lower end of the 95 % interval of bytes held per iteration, at least 0"

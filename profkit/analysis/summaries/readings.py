@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from profkit.analysis.metrics.catalogue import metric
+from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
@@ -149,6 +150,9 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
                 return unavailable_reading(name, scope, Fact.of("pass-finished", name=source_pass))
             if result.state == "skipped" and source_pass in OF_PYTHON and document.workload.python is None:
                 return unavailable_reading(name, scope, Fact("not-python", parts=why))
+            never = formula_table(result.tool).absent if has_formulas(result.tool or "") else {}
+            if name in never:  # no matter how long it may run
+                return unavailable_reading(name, scope, Fact(never[name]))
             reason = Fact.of(f"pass-{result.state}", *why, name=source_pass)
             return unavailable_reading(name, scope, reason, result.fix)
     if document.plan is None:

@@ -114,6 +114,20 @@ class PassResult:
     artifacts: tuple[str, ...] = ()
     log: str | None = None
 
+    @property
+    def has_object(self) -> bool:
+        """Whether there was anything that it could look at: a program in C has no Python."""
+        return self.state != "skipped" or self.reason is None or self.reason.code not in _WITHOUT_OBJECT
+
+
+# Of passes that were skipped: the program has nothing of what they look at.
+_WITHOUT_OBJECT = frozenset(
+    {
+        *("no-python-program", "python-runs-nothing", "nothing-to-look-at"),
+        *("nothing-worth-counting", "nothing-to-explain", "no-kernel-missed"),
+    }
+)
+
 
 @dataclass(frozen=True)
 class Gain:

@@ -60,6 +60,10 @@ class Home(Progress):
             shown = [ascii(name) for name in left]
             self.note(left_out_line(shown, "only what a pass leaves comes from there"))
 
+    def fail(self, result: str) -> None:
+        """It ended without what it was for: the sign is made where it is shown."""
+        self.tell("fail", result)
+
     def tell(self, call: str, *words: str | float) -> None:
         """What a Progress is told; of ticks two a second at most."""
         if call == "tick":

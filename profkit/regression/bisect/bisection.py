@@ -149,7 +149,7 @@ class Bisection:
                 warm_up(first, second, self._options().run, self._logs(0), self.progress)
                 found = self._run_in_full(first, second, 0)
         except ProfkitError:
-            self.progress.end("failed")
+            self.progress.fail("failed")
             raise
         chosen = max(found, key=_rank)
         word = chosen.word

@@ -74,7 +74,7 @@ def run_night(
             run_pairs(session)
         except KeyboardInterrupt:
             interrupted = True
-            progress.end("interrupted")
+            progress.fail("interrupted")
         with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
             night = decide_night(session, interrupted=interrupted, strict=strict)
             night = finish_night(session, night, strict=strict)

@@ -85,7 +85,7 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
         try:
             first, second = stack.enter_context(_both(request, folder, progress))
         except NoCheckout as fault:
-            progress.end("failed")
+            progress.fail("failed")
             _say_log(fault)
             raise
         progress.end(f"{first.name}; {second.name}")
@@ -134,7 +134,7 @@ def _compare_ready(
         try:
             reason = search.run()
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
-            progress.end("interrupted")
+            progress.fail("interrupted")
             reason, interrupted = search.found, True
             notes = [Fact("search-interrupted")]
     comparison = _comparison_of(sides, changes, result, reason, tuple(notes), request.asked)

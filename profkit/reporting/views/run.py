@@ -9,7 +9,7 @@ from pathlib import Path
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.core.formatting import format_utc_time, plural
 from profkit.core.types import Fact, RunDocument, Verdict
-from profkit.reporting.facts import fact_text
+from profkit.reporting.facts import brief_reason, fact_text
 from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import (
     Block,
@@ -24,7 +24,6 @@ from profkit.reporting.view import (
     View,
     between,
     code,
-    command,
     joined,
     strong,
 )
@@ -38,11 +37,12 @@ from profkit.reporting.views.run_text import (
     command_line,
     gpu_lines,
     machine_line,
+    passes_with_object,
     time_line,
     title_of,
     unfinished_passes,
 )
-from profkit.reporting.views.run_verdicts import targets_section, verdict_sections
+from profkit.reporting.views.run_verdicts import fix_option, targets_section, verdict_sections
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
 from profkit.runtime.passes.shown_command import shown_command
@@ -57,6 +57,7 @@ _STATES = {
 _IN_SHORT = ("functions", "python", "trace", "memory")  # concerns whose headline a short screen has
 _ABOVE = ("kernels", "gpu", "encoders")  # concerns with a section of their own
 _WIDE = frozenset({"Time", "Passes", "Machine", "Started", "Commit"})
+_REASONS = 2  # why targets are not known, in the first line
 _NAMED = 3  # targets that are not known are named, up to so many
 _NOTES = 4  # on a short screen
 
@@ -103,9 +104,9 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
         yield "Memory", texts["memory"].headline
     if "gpu" in texts:
         yield "GPU", strong(texts["gpu"].headline)
-    if document.passes and unfinished_passes(document):
-        finished = len(document.passes) - len(unfinished_passes(document))
-        yield "Passes", f"{finished} of {len(document.passes)} finished; what did not is below"
+    if unfinished := unfinished_passes(document):
+        of = len(passes_with_object(document))
+        yield "Passes", f"{of - len(unfinished)} of {of} finished; what did not is below"
     for line in gpu_lines(document):
         yield "Device", line
     if (machine := machine_line(document)) is not None:
@@ -143,9 +144,8 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     missed = {v.target for v in by_word["fail"]}
     inner = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
     parts: list[Text] = []
-    many = worst == "unknown" and len({v.target for v in by_word[worst]}) > _NAMED
-    if many:
-        parts.append(joined("why: ", command("profkit doctor")))
+    if worst == "unknown" and len({v.target for v in by_word[worst]}) > _NAMED:
+        parts += _why_unknown(by_word[worst])
     elif worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
@@ -157,6 +157,18 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")
     return Label(VERDICTS[worst].status, f"{plural(len(by_word[worst]), 'target')} {OUTCOMES[worst]}"), reason
+
+
+def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
+    """`8 did not fit: --budget 37`: the two reasons that most of them have, each with its own fix."""
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault((brief_reason(verdict.reason), fix_option(verdict)), []).append(verdict)
+    largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:_REASONS]
+    for (why, fix), alike in largest:
+        if why:
+            count = f"{len(alike)} " if len(groups) > 1 else ""
+            yield joined(f"{count}{why}", *((": ", code(fix)) if fix else ()))
 
 
 def _blocks(

@@ -43,6 +43,7 @@ from profkit.reporting.views.run_text import (
     cost_text,
     gpu_lines,
     machine_line,
+    passes_with_object,
     session_conditions,
     time_line,
     unfinished_passes,
@@ -76,8 +77,8 @@ def passes_section(document: RunDocument, extras: Extras) -> Block | None:
         names = ", ".join(dict.fromkeys(result.name for result in unfinished))
         brief = Paragraph(soft(f"Not finished: {names}. Why: report.md"))
         blocks.append(Items(items) if failed else Detail((Items(items),), (brief,)))
-    finished = len(document.passes) - len(unfinished)
-    headline = f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
+    of = len(passes_with_object(document))
+    headline = f"{of - len(unfinished)} of {plural(of, 'pass', 'passes')} finished."
     section = Section("Passes", tuple(blocks), headline)
     return section if unfinished else Detail((section,))
 

@@ -184,8 +184,13 @@ def session_conditions(document: RunDocument) -> dict[str, str]:
 
 
 def unfinished_passes(document: RunDocument) -> list[PassResult]:
-    """Passes that did not finish."""
-    return [result for result in document.passes if result.state != "finished"]
+    """Passes that did not finish, though there was something that they could look at."""
+    return [result for result in passes_with_object(document) if result.state != "finished"]
+
+
+def passes_with_object(document: RunDocument) -> list[PassResult]:
+    """Passes that had anything to look at in this program: of others nobody asks."""
+    return [result for result in document.passes if result.has_object]
 
 
 def machine_line(document: RunDocument) -> str | None:

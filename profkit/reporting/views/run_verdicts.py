@@ -105,9 +105,9 @@ def _name(verdict: Verdict, *, several: bool) -> Text:
 
 
 def _threshold(verdict: Verdict) -> str:
-    """Return `< 5 %`, and `> 2` of instructions per cycle: what is a ratio has its unit in the target's name."""
+    """Return `< 5 %`, and `> 2` of instructions per cycle: the target's name is that unit."""
     limit = verdict.threshold
-    if limit is None or "/" not in limit.unit:
+    if limit is None or limit.unit != "instructions/cycle":
         return threshold_text(verdict)
     return format_threshold(limit.operator, limit.value, "")
 
@@ -131,9 +131,14 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None) -> Text:
 
 def _with_fix(why: str, verdict: Verdict) -> str:
     """Return `did not fit: --budget 46`, where the option that changes it stands beside it in one line."""
-    fix = next(iter(verdict.advice), "")
-    whole = f"{why}: {fix}"
-    return whole if verdict.verdict == "unknown" and fix.startswith("--") and len(whole) <= BRIEF else why
+    whole = f"{why}: {fix_option(verdict)}"
+    return whole if fix_option(verdict) and len(whole) <= BRIEF else why
+
+
+def fix_option(verdict: Verdict) -> str:
+    """Return the option that makes a value known which is not (`--budget 46`); empty where no option does."""
+    fix = next(iter(verdict.advice), "") if verdict.verdict == "unknown" else ""
+    return fix if fix.startswith("--") else ""
 
 
 def verdict_sections(document: RunDocument) -> Iterator[Section]:

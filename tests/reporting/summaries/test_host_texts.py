@@ -159,3 +159,15 @@ def test_growth_is_what_is_certain_of_it(growth: MemoryGrowth, value: float | No
     assert text.headline == f"Python holds 3.00 MiB at most; {says}."
     held = [*(["Lines that grow"] if growth.leak else []), "Lines that hold most"]
     assert [table.title for table in text.tables] == held
+
+
+def test_the_peak_of_a_part_of_the_run_is_at_least_that_and_stands_beside_the_resident_memory() -> None:
+    early = Fact.of("ended-early", name="tracemalloc", seconds=2.0)
+    found = replace(allocations(QUIET), notes=(early,))
+    peak, grown = allocation_readings(found)
+    assert peak.doubt == early
+    resident = reading("memory.rss_peak", float(200 << 20), "B", quality="measured")
+    text = concern_text("memory", resident, peak, grown, allocations=found)
+    assert text.headline == (
+        "Peak resident memory 200 MiB; Python holds at least 3.00 MiB; no leak in 50 iterations."
+    )

@@ -266,7 +266,10 @@ def memory_text(facts: ConcernFacts) -> SummaryText:
     ]
     peak = known.get("memory.python_peak")
     held = format_quantity(peak.value if peak is not None else None, "B")
-    headline = f"Python holds {held} at most; {leak}."
+    most = f"at least {held}" if peak is not None and peak.doubt is not None else f"{held} at most"
+    resident = next((r for r in of_process if r.metric == "memory.rss_peak" and r.value is not None), None)
+    beside = f"Peak resident memory {format_quantity(resident.value, 'B')}; " if resident is not None else ""
+    headline = f"{beside}Python holds {most}; {leak}."
     return summary_text(
         "memory",
         headline,
