@@ -309,7 +309,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         seconds,
         kind,
         Place(function=line.function, file=line.file, line=line.line),
-        _beneath(document, line, share),
+        _beneath(document, line, share, seconds),
         line.code,
         function.calls if function is not None else None,
         line.longest,
@@ -338,8 +338,11 @@ def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
     return max(same, key=lambda one: one.total or one.own, default=None)
 
 
-def _beneath(document: RunDocument, line: LineSamples, share: float) -> Beneath | None:
-    """What the line calls: by sampled stacks a function of Python, by cProfile what is built in."""
+def _beneath(document: RunDocument, line: LineSamples, share: float, row: float) -> Beneath | None:
+    """What the line calls: by sampled stacks a function of Python, by cProfile what is built in; `row`: its seconds.
+
+    cProfile counts the calls of a function, not of a line: where two lines of it call the same, none is known of one.
+    """
     called = (
         line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
     )
@@ -360,7 +363,11 @@ def _beneath(document: RunDocument, line: LineSamples, share: float) -> Beneath 
     if edge is not None and profile is not None and (edge.total or edge.own) < SURE * share * profile.total:
         edge = None
     if edge is not None and edge.callee is not None:
-        calls, seconds = edge.calls or 0, edge.total or edge.own
+        shared = line.code is not None and _last(edge.callee.function) in {
+            one.name for one in line.code.find("called-elsewhere")
+        }
+        # Under cProfile each call takes longer: together they take no more than the row does.
+        calls, seconds = 0 if shared else edge.calls or 0, min(edge.total or edge.own, row)
         library = edge.callee.library if edge.callee.file else _native_library(document, share)
         return Beneath(
             brief_name(edge.callee.function), library, calls or None, seconds / calls if calls else None

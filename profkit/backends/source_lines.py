@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.python_code import is_users_code
-from profkit.analysis.stacks.source import MOST_BYTES, line_code
+from profkit.analysis.stacks.source import MOST_BYTES, body_line, line_code
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
-from profkit.core.types import LineCode, Report, SampledTime, Workload
+from profkit.core.types import CodeLine, LineCode, LineSamples, Report, SampledTime, Workload
 from profkit.profilers.perf.source_lines import Address, CodePlace
 
 MOST_SOURCES = 30  # lines of most time whose source is looked at
@@ -33,15 +33,18 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         return None
     texts: dict[str, str] = {}
 
+    def text_of(file: str) -> str:
+        if file not in texts:
+            texts[file] = _text_of(Path(workload.folder, file))
+        return texts[file]
+
     def code_of(file: str | None, line: int | None) -> LineCode | None:
         if file is None or line is None or not is_users_code(file):
             return None
-        if file not in texts:
-            texts[file] = _text_of(Path(workload.folder, file))
-        return line_code(texts[file], line)
+        return line_code(text_of(file), line)
 
     lines = []
-    for number, line in enumerate(sampled.lines):
+    for number, line in enumerate(in_bodies(sampled.lines, text_of)):
         code = code_of(line.file, line.line) if number < MOST_SOURCES else None
         if (
             code is not None and code.loop is None and "await" in line.waits
@@ -65,6 +68,59 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     ]
     first = code_of(callers[0].file, callers[0].line) if callers else None
     return replace(sampled, lines=tuple(lines), import_code=first)
+
+
+def in_bodies(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> list[LineSamples]:
+    """The lines, without those in the head of a function: nobody can change a `def`.
+
+    Its time is that of the line of the body that takes most; where none was seen, of the first statement.
+    """
+    heads: list[LineSamples] = []
+    bodies: list[LineSamples] = []
+    for number, line in enumerate(lines):
+        looked_at = number < MOST_SOURCES and line.file and line.line and is_users_code(line.file)
+        at = body_line(text_of(line.file), line.line) if looked_at and line.file and line.line else line.line
+        if at != line.line:
+            heads.append(replace(line, line=at))
+        else:
+            bodies.append(line)
+    for head in heads:
+        own = (n for n, one in enumerate(bodies) if (one.file, one.function) == (head.file, head.function))
+        most = max(own, key=lambda n: bodies[n].main_wall + bodies[n].other_cpu, default=None)
+        if most is None:
+            bodies.append(head)
+        else:
+            bodies[most] = _added(bodies[most], head)
+    return sorted(bodies, key=lambda line: -(line.main_wall + line.other_cpu))
+
+
+def _added(one: LineSamples, other: LineSamples) -> LineSamples:
+    """Two parts of one line."""
+
+    def summed(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+        return {key: first.get(key, 0.0) + second.get(key, 0.0) for key in (*first, *second)}
+
+    def largest(places: tuple[CodeLine, ...]) -> tuple[CodeLine, ...]:
+        return tuple(sorted(places, key=lambda place: -place.value))
+
+    return replace(
+        one,
+        main_wall=one.main_wall + other.main_wall,
+        main_cpu=one.main_cpu + other.main_cpu,
+        other_wall=one.other_wall + other.other_wall,
+        other_cpu=one.other_cpu + other.other_cpu,
+        own=one.own + other.own,
+        collecting=one.collecting + other.collecting,
+        waits=summed(one.waits, other.waits),
+        other_waits=summed(one.other_waits, other.other_waits),
+        ranks=summed(one.ranks, other.ranks),
+        rank_waits=summed(one.rank_waits, other.rank_waits),
+        longest=max(one.longest or 0.0, other.longest or 0.0) or None,
+        threads=max(one.threads, other.threads),  # the same ones may be in both
+        processes=max(one.processes, other.processes),
+        callees=largest((*one.callees, *other.callees)),
+        callers=largest((*one.callers, *other.callers)),
+    )
 
 
 def _text_of(path: Path) -> str:

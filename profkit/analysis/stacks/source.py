@@ -63,6 +63,27 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     return LineCode(shown, loop, constructs, into)
 
 
+def body_line(text: str, line: int) -> int:
+    """The first statement of the function whose head the line is in, after its documentation; any other line as it is.
+
+    The cost of a call is seen where a function begins, at its `def` or at its first decorator.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return line
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS) and _first_line(node) <= line < node.body[0].lineno:
+            return _first_statement(node)
+    return line
+
+
+def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The line of the first statement after its documentation."""
+    documented = len(function.body) > 1 and ast.get_docstring(function, clean=False) is not None
+    return _first_line(function.body[1 if documented else 0])
+
+
 class _Source:
     """One parsed file."""
 
@@ -113,6 +134,8 @@ class _Source:
         in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
         for node in self._statement(line):
             yield from self._of_node(node, function, in_loop)
+        for name in self._called_elsewhere(line, function):
+            yield Construct("called-elsewhere", name)
         for node in around:
             if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno != line:
                 name = _dotted(node.items[0].context_expr) or self.name_of(node.items[0].context_expr)
@@ -140,9 +163,18 @@ class _Source:
                 single = (
                     node.body[0] if len(node.body) == 1 and not isinstance(node.body[0], _BLOCKS) else None
                 )
-                at = single.lineno if single is not None else node.lineno
+                at = single.lineno if single is not None else _first_statement(node)
                 code = line_code(self.text, at, inner=False) if single is not None else None
                 yield InnerCode(node.name, at, code)
+
+    def _called_elsewhere(self, line: int, function: ast.AST | None) -> Iterator[str]:
+        """Last names of what the line calls, and another line of the same function, or of the top level, does too."""
+        here = [node for node in self._statement(line) if isinstance(node, ast.Call)]
+        others = {self._last_name(node) for node in _calls_in(function or self.tree) if node not in here}
+        yield from dict.fromkeys(name for one in here if (name := self._last_name(one)) in others and name)
+
+    def _last_name(self, call: ast.Call) -> str:
+        return self.name_of(call.func).rpartition(".")[2]
 
     def _statement(self, line: int) -> Iterator[ast.AST]:
         """All nodes of expressions on the line, and the simple statement that it belongs to."""
@@ -226,6 +258,15 @@ class _Source:
             yield Construct("pattern", self.patterns.get(base) or _first_text(node) or "", method)
         if name:
             yield Construct("call", name, "constant" if _is_constant(node, function) else "")
+
+
+def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
+    """The calls in a function's or a module's own code, not in functions that are defined in it."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.Call):
+            yield node
+        if not isinstance(node, (*_FUNCTIONS, ast.Lambda)):
+            yield from _calls_in(node)
 
 
 def _first_line(node: ast.AST) -> int:

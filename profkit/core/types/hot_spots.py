@@ -37,6 +37,7 @@ ConstructKind = Literal[
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known
     "call",  # of a function; `how` "constant": its arguments are the same each time
+    "called-elsewhere",  # of that name in another line of the function, too: calls of both are counted together
     "with",
     "within",  # the body of a `with`; `how` is its line
     "await",

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from profkit.analysis.stacks.source import line_code
+from profkit.analysis.stacks.source import body_line, line_code
 from profkit.core.types import Construct, LineCode
 
 
@@ -88,3 +88,40 @@ def test_a_line_that_is_not_there_is_none(text: str, line: int) -> None:
 
 def test_a_file_of_another_language_keeps_its_line_and_proves_nothing() -> None:
     assert line_code("int main() {\n  return 0;\n}", 2) == LineCode("return 0;")
+
+
+HEADS = """
+@cache
+def f(
+    a,
+):
+    \"\"\"Documented.\"\"\"
+    return a
+
+async def g(): await h()
+
+def documented():
+    \"\"\"Alone.\"\"\"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "body"), [(2, 7), (3, 7), (4, 7), (6, 6), (7, 7), (9, 9), (11, 12), (1, 1), (99, 99)]
+)
+def test_a_line_in_the_head_of_a_function_stands_for_its_first_statement(line: int, body: int) -> None:
+    assert body_line(HEADS, line) == body
+
+
+def test_what_another_line_of_the_function_calls_too_is_marked() -> None:
+    text = """
+    import re
+    def f(xs):
+        a = re.sub("a", "b", xs)
+        b = re.sub("c", "d", a).strip()
+        def g():
+            return b.strip()
+        return b
+    """
+    elsewhere = {one.name for one in code_of(text, 3).find("called-elsewhere")}
+    assert elsewhere == {"sub"}  # strip is called in another function's code
+    assert not code_of(text, 7).find("called-elsewhere")

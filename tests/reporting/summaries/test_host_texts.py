@@ -13,6 +13,7 @@ from profkit.analysis.summaries.host import allocation_readings, python_readings
 from profkit.core.types import (
     AllocationLine,
     Allocations,
+    CodeLine,
     Fact,
     Hotspot,
     MemoryGrowth,
@@ -171,3 +172,18 @@ def test_the_peak_of_a_part_of_the_run_is_at_least_that_and_stands_beside_the_re
     assert text.headline == (
         "Peak resident memory 200 MiB; Python holds at least 3.00 MiB; no leak in 50 iterations."
     )
+
+
+def test_a_thread_ran_for_no_more_than_the_time_in_which_it_was_there() -> None:
+    """Eight workers that wait have together far more time than the program computes."""
+    rows = (Hotspot("worker", 1.0, 59.3), Hotspot("MainThread", 9.0, 9.1))
+    profile = Profile("Python threads", "s", 10.0, rows, "sampled-threads")
+    lines = tuple(CodeLine("work", "/app.py", at, seconds) for at, seconds in ((3, 6.0), (5, 4.0)))
+    work = Hotspot("work", 10.0, 10.0, file="/app.py", line=3, lines=lines)
+    functions = Profile("Python functions", "s", 10.0, (work,), "sampled-functions")
+    text = concern_text("python", reading("time.import", 0.1, "s"), profiles=(functions, profile))
+    assert rows_of(text, "Python threads") == [
+        ("MainThread", "90.0 %", "98.9 %"),
+        ("worker", "10.0 %", "1.7 %"),
+    ]
+    assert text.headline.startswith("work app.py:5 takes 100.0 %")  # line 3 is its def

@@ -95,8 +95,11 @@ def _place(spot: Hotspot, profile: Profile) -> str:
     """A function at the line that most of its own time is spent in, instead of its first; a module by its file."""
     if "imports" in (profile.kind or ""):
         return shorten(spot.function if spot.function != "<module>" else _last_parts(spot.file or ""), 36)
-    hottest = profile.kind == "sampled-functions" and spot.lines
-    return function_place(replace(spot, line=spot.lines[0].line) if hottest else spot)
+    if profile.kind != "sampled-functions" or not spot.lines:
+        return function_place(spot)
+    # The cost of a call is seen in the first line of a function, and its work in the others.
+    hottest = next((line for line in spot.lines if line.line != spot.line), spot.lines[0])
+    return function_place(replace(spot, line=hottest.line))
 
 
 def _last_parts(file: str) -> str:
@@ -178,6 +181,7 @@ def _calls_text(spot: Hotspot) -> str:
 def _profile_table(profile: Profile) -> DataTable:
     """A row for each of the largest, with its own share, that of all that it calls, and how often it was called."""
     title, what = (word_of(kind, profile.kind or "") for kind in ("profile", "row"))
+    threads = profile.kind == "sampled-threads"  # a thread calls nothing: its total is how long it was there
 
     def size(spot: Hotspot) -> float:
         return spot.own if what != "module" and what != "line" else spot.total or 0.0
@@ -187,14 +191,27 @@ def _profile_table(profile: Profile) -> DataTable:
         (
             _place(spot, profile),
             share_text(spot.own, profile.total),
-            share_text(spot.total, profile.total) if spot.total is not None else NOTHING,
+            _of_its_time(spot)
+            if threads
+            else share_text(spot.total, profile.total)
+            if spot.total is not None
+            else NOTHING,
             format_quantity(float(spot.calls), "count") if spot.calls is not None else NOTHING,
         )
         for spot in spots[: _ROWS if what == "module" else TOP_ROWS]
         if size(spot) > _LEAST * profile.total
     ]
     note = f"of {format_quantity(profile.total, profile.unit)}"
+    if threads:
+        return named_table(
+            title, (what, "of the work", "of its time it ran"), [row[:3] for row in rows], note
+        )
     return named_table(title, (what, "own", "with callees", "calls"), rows, note)
+
+
+def _of_its_time(thread: Hotspot) -> str:
+    """How much of the time in which it was there a thread ran; a clock that ticks coarsely says no more than all."""
+    return share_text(min(thread.own, thread.total), thread.total) if thread.total is not None else NOTHING
 
 
 def functions_text(facts: ConcernFacts) -> SummaryText | None:
