@@ -53,9 +53,9 @@ PRIORITY: Mapping[PassName, int] = {
     "timing": 0,
     "trace": 1,
     "stacks": 1,
-    "cprofile": 2,
-    "tracemalloc": 3,
-    "counters": 4,
+    "counters": 2,
+    "cprofile": 3,
+    "tracemalloc": 4,
     "explain": 5,
 }
 
@@ -63,19 +63,19 @@ PRIORITY: Mapping[PassName, int] = {
 def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
     """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
 
-    `left`: wall seconds that they may take together, of `budget` for the whole run.
+    `left`: wall seconds that they may take together, of `budget` for the whole run. A pass that may be cut gets the
+    least that it needs, so that others have their time too, and at the end what those leave.
     """
     passes = list(plan.passes)
+    wanted: dict[int, float] = {}  # of passes that got less than they would take
     for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
         if planned.skipped is not None:
             continue
         finish = planned.steps[0].finish if planned.steps else 0.0
-        if seconds > left and planned.least is not None and left >= planned.least:
-            seconds = left
-            planned = replace(planned, limit=left - min(1.0, finish), cost=left / plain_seconds)
-            passes[place] = planned
+        if planned.least is not None and planned.least < seconds and left >= planned.least:
+            wanted[place], seconds = seconds, planned.least
         if seconds <= left:
             if planned.limit is not None:  # what takes longer than was thought ends with the budget
                 passes[place] = replace(planned, limit=min(planned.limit, max(left - finish, seconds)))
@@ -87,4 +87,10 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
                 skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
                 fix=f"--budget {budget + seconds - left:.0f}",
             )
+    for place, most in wanted.items():
+        planned = passes[place]
+        seconds = min(most, (planned.least or 0.0) + left)
+        left -= seconds - (planned.least or 0.0)
+        finish = min(1.0, planned.steps[0].finish)
+        passes[place] = replace(planned, limit=seconds - finish, cost=seconds / plain_seconds)
     return replace(plan, passes=tuple(passes))

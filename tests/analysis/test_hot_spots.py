@@ -358,11 +358,32 @@ def test_of_a_simulation_that_saw_less_than_a_tenth_of_the_run_nothing_is_conclu
     assert first(long).rule == "hot-spot"
     judged = judge_document(long, targets_for("cpu"))
     (rate,) = (one for one in judged.readings if one.metric == "cache.l1.miss_rate")
-    assert (rate.value, rate.doubt and rate.doubt.code) == (50.0, "little-simulated")
+    assert (rate.value, rate.reason and rate.reason.code) == (None, "little-simulated")
     verdicts = {one.target: one.verdict for one in judged.verdicts if one.metric == "cache.l1.miss_rate"}
     assert set(verdicts.values()) == {"unknown"}
     judged = judge_document(simulated_part(counts, 0.0, 3.6), targets_for("cpu"))
     assert "fail" in {one.verdict for one in judged.verdicts if one.metric == "cache.l1.miss_rate"}
+
+
+@pytest.mark.parametrize(
+    ("part", "library", "value"),
+    [
+        ("simulated-part", "numpy.so", 50.0),
+        ("simulated-part", "libpython3.so", None),  # it was elsewhere than the run's time
+        ("simulated-beginning", "numpy.so", None),  # its first moment is not the program
+    ],
+)
+def test_a_part_speaks_for_the_run_where_it_began_late_and_is_where_the_samples_are(
+    part: str, library: str, value: float | None
+) -> None:
+    document = simulated_part({"Ir": 30e6, "Dr": 1e6}, 0.0, 3.6)
+    sampled = Profile("", "s", 3.6, (Hotspot("numpy.so", 3.0, library="numpy.so"),), "libraries")
+    spot = Hotspot("sum", 20e6, library=f"/lib/{library}", counters={"Ir": 20e6})
+    counted = Profile("", "instructions", 30e6, (spot,), "counted-functions")
+    document = replace(document, readings=(replace(PART, reason=Fact(part)),), profiles=(sampled, counted))
+    judged = judge_document(document, targets_for("cpu"))
+    (rate,) = (one for one in judged.readings if one.metric == "cache.l1.miss_rate")
+    assert rate.value == value
 
 
 @pytest.mark.parametrize(("kind", "rule"), [("numpy.ndarray", "mask-for-each"), ("tuple", "hot-spot")])

@@ -10,10 +10,11 @@ import pytest
 
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.simulation import Simulation, read_simulation
-from profkit.core.types import Directive, PassPlan, Step, Workload
+from profkit.core.types import Directive, PassPlan, Plan, Step, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.profiling.run_steps import RunSettings, run_step
+from profkit.profiling.time_limits import keep_to_budget
 from tests.spoken import spoken
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "valgrind"
@@ -67,7 +68,7 @@ def planned(tmp_path, command, seconds, *, depth="standard", imports=None, marke
     ("command", "seconds", "imports", "limit", "delay"),
     [
         (PYTHON, 0.08, None, 5.32, None),  # all of it fits
-        (PYTHON, 1.0, 0.2, 9.5, 4.5),  # a window, past the imports
+        (PYTHON, 1.0, 0.2, 9.0, 3.5),  # a window, past the imports
         (PYTHON, 60.0, 0.2, 20.0, 15.0),
         (PYTHON, 60.0, 1.5, 21.5, 16.5),
         (COMPILED, 60.0, None, 20.0, None),  # nothing could begin it later: the beginning
@@ -80,6 +81,27 @@ def test_a_simulation_has_its_time_and_a_long_python_program_a_window_past_its_i
     assert plan.limit == pytest.approx(limit)
     assert all(step.directive.delay == pytest.approx(delay) for step in plan.steps)
     assert plan.cost * seconds <= limit + 1e-9
+
+
+@pytest.mark.parametrize(("seconds", "cost", "limit"), [(0.27, 36.0, 20.0), (3.0, 38.0 / 3, 76.0)])
+def test_a_marked_program_is_ended_at_the_double_of_what_it_was_thought_to_take(
+    tmp_path, seconds, cost, limit
+):
+    """Counters of programs with regions took 48 and 193 s: more than twice the plan's estimate, unbounded."""
+    plan = planned(tmp_path, PYTHON, seconds, marked=True)
+    assert plan.cost == pytest.approx(cost)
+    assert plan.limit == pytest.approx(limit)
+    assert all(step.cut for step in plan.steps)
+
+
+def test_a_program_of_3_6_s_has_room_for_its_cache_numbers_beside_cprofile(tmp_path):
+    """Of 0.95 (5 T + 10) s that a run may take, timing and stacks took 7.8 s, and profkit itself 1.5."""
+    counters = planned(tmp_path, PYTHON, 3.6, imports=0.2)
+    calls = PassPlan("cprofile", None, (Step("cprofile", ("true",)),), cost=1.5)
+    heap = PassPlan("tracemalloc", None, (Step("tracemalloc", ("true",)),), cost=2.5)
+    plan = keep_to_budget(Plan("cpu", "standard", (counters, calls, heap)), 0, 17.3, 3.6, 26.6)
+    assert [one.skipped is None for one in plan.passes] == [True, True, False]
+    assert plan.passes[0].limit >= counters.steps[0].directive.delay + 3
 
 
 def test_a_program_that_is_mostly_imports_is_not_simulated_and_full_depth_simulates_all(tmp_path):

@@ -46,8 +46,8 @@ def kept(left, done=1):
     ("left", "names"),
     [
         (20.0, ["stacks", "cprofile", "tracemalloc", "trace", "counters"]),
-        (15.0, ["stacks", "cprofile", "tracemalloc", "trace"]),
-        (11.0, ["stacks", "cprofile", "trace"]),
+        (15.0, ["stacks", "cprofile", "trace", "counters"]),
+        (11.0, ["stacks", "trace", "counters"]),
         (5.0, ["stacks", "trace"]),
         (4.0, ["stacks"]),  # net.py: a trace in place of them named none of its lines
         (0.0, []),
@@ -70,6 +70,11 @@ def test_a_pass_that_may_be_cut_gets_what_is_left_and_no_less_than_it_needs():
     plan = replace(PLAN, passes=(*PLAN.passes[:5], cut))
     counters = keep_to_budget(plan, 5, 5.0, 2.0, 30.0).passes[5]
     assert (counters.skipped, counters.limit, counters.cost) == (None, 5.0, 2.5)
+    both = replace(
+        plan, passes=(*plan.passes[:4], cut, PLAN.passes[2])
+    )  # what is left after it is cProfile's
+    counters, calls = keep_to_budget(both, 4, 9.5, 1.0, 30.0).passes[4:]
+    assert (counters.limit, calls.skipped) == (5.5, None)
     assert keep_to_budget(plan, 5, 3.0, 2.0, 30.0).passes[5].skipped is not None
 
 

@@ -203,7 +203,8 @@ class LinuxRun(BackendRun):
 
     name = "cpu"
     # What perf sampled in the stacks' run is read at once: it costs next to nothing.
-    order = ("timing", "stacks", "trace", "cprofile", "tracemalloc", "counters", "explain")
+    # Counters come before what another pass could take longer than planned for, which would cost them their time.
+    order = ("timing", "stacks", "trace", "counters", "cprofile", "tracemalloc", "explain")
 
     @property
     def wanted(self) -> tuple[str, ...]:

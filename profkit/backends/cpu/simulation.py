@@ -50,13 +50,13 @@ MOST_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
 # plain run.
 SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
-# Of a region, whose iterations are few by plan, the limit is there for what goes wrong. The start is not simulated, but
-# runs about ten times slower.
-MARKED_SECONDS, START_FACTOR = 120.0, 12.0
+# The start of a program with a region is not simulated, but runs about ten times slower. What takes twice as long as
+# was thought is ended, and said to be a part; so many seconds it has in any case.
+START_FACTOR, LEAST_MARKED = 12.0, 20.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
-START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
-LATEST, WINDOW = 25.0, 5.0
+START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 1.5, 10.0
+LATEST, WINDOW, LEAST_WINDOW = 25.0, 5.0, 3.0
 FINISH = 10.0  # to write the report once the time is over
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
@@ -91,7 +91,9 @@ class Simulation(Pass):
             fix = "mark what counts with profkit.region, or --depth full"
             return self.skip(reason, fix, simulated=True)
         steps = tuple(self._step(state, name, inner, first, last, delay, address) for name, last in levels)
-        cost = COST / 6 if state.marked else COST
+        cost = COST
+        if state.marked and state.plain_seconds is not None:
+            cost = _marked_seconds(state, state.plain_seconds) / state.plain_seconds
         if state.plain_seconds is not None and limit is not None:
             cost = min(cost, limit / state.plain_seconds)
         shapes = [_shape(cache) for cache in (first, second, third) if cache]
@@ -100,7 +102,11 @@ class Simulation(Pass):
             counters=COUNTERS,
             cost=cost,
             limit=limit,
-            least=LEAST_SECONDS if address is not None else None,
+            least=LEAST_SECONDS
+            if address is not None
+            else delay + LEAST_WINDOW
+            if delay is not None
+            else None,
             parallel=True,
             simulated=True,
             notes=(*shapes, *changed_geometries(inner, first, *(level for _, level in levels))),
@@ -111,7 +117,7 @@ class Simulation(Pass):
         if self.context.depth == "full" or state.plain_seconds is None:
             return None, None
         if state.marked:
-            return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds), None
+            return max(LEAST_MARKED, 2 * _marked_seconds(state, state.plain_seconds)), None
         limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
         if COST * state.plain_seconds <= limit or self.context.workload.python is None:
             return limit, None
@@ -166,7 +172,7 @@ class Simulation(Pass):
             tool="valgrind",
             finish=FINISH,
             end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
-            cut=not state.marked,
+            cut=True,
         )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:
@@ -175,6 +181,15 @@ class Simulation(Pass):
         Where the time limit ended the pass, rates are estimates and totals are not known.
         """
         return read_simulation(self.context, plan, result.seconds)
+
+
+def _marked_seconds(state: PlanState, plain: float) -> float:
+    """Wall seconds that the simulation of a marked program is thought to take: of its start, and of its region."""
+    start = inside = plain / 2  # of a region that the program enters as it likes nobody knows
+    if state.benchmark and state.iteration_seconds:
+        start = min(plain, state.start_seconds if state.start_seconds is not None else plain)
+        inside = _simulated_iterations(state.iteration_seconds) * state.iteration_seconds
+    return START_FACTOR * start + min(SECONDS, COST * inside)
 
 
 def _simulated_iterations(seconds: float | None) -> int:
