@@ -175,6 +175,7 @@ TimeoutOption = Annotated[
 ]
 GpusOption = Annotated[str, option(HOW, "Numbers of the GPUs that share it, a process each: 0,1,2,3.", "N,N")]
 QuietOption = Annotated[bool, option(OUT, "No progress on standard error.", None, "--quiet", "-q")]
+TreeOption = Annotated[bool, option(OUT, "The call tree of the run, by sampled time.", None, "--tree")]
 DetailsOption = Annotated[
     bool, option(OUT, "In the terminal: every table with all its rows.", None, "--details")
 ]
@@ -342,6 +343,16 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 # ---------------------------------------------------------------- how a result leaves
+
+
+def print_tree(run: Path, output: OutputFormat) -> None:
+    """The call tree of a run's folder."""
+    from profkit.reporting.views.call_tree import view
+
+    if output is OutputFormat.json:
+        fix = "artifacts/stacks.speedscope.json of the run has the stacks as JSON"
+        raise UsageError("--tree is for people", fix)
+    print_view(view(run), output)
 
 
 def print_document(

@@ -80,12 +80,15 @@ def profile(
         bool, typer.Option("--plan", help="Print the passes and their cost; run nothing.")
     ] = False,
     where: options.Elsewhere = options.HERE,
+    tree: options.TreeOption = False,
     format: options.FormatOption = options.OutputFormat.terminal,
     quiet: options.QuietOption = False,
 ) -> None:
     """Run a workload under every instrument this machine has, and judge what they say."""
     typed = dict(locals())
+    from profkit.cli import print_fault
     from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
     from profkit.core.signals import defer_interrupts
     from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
 
@@ -102,8 +105,6 @@ def profile(
         from profkit.reporting.views.plan import view
 
         if elsewhere is not None:
-            from profkit.core.errors import UsageError
-
             raise UsageError("--plan is of this machine", "leave --on out")
         planned = make_plan(asked)
         options.print_as(format, lambda: json.document(planned), lambda: view(planned))
@@ -121,6 +122,11 @@ def profile(
             options.print_document(document, format, folder)
         raise typer.Exit(130)
     options.print_document(document, format, folder)
+    if tree:
+        try:
+            options.print_tree(folder, format)
+        except UsageError as without:  # nothing was sampled: the run itself is as it is
+            print_fault(without)
     raise typer.Exit(options.verdict_exit(document, judged=check, strict=strict))
 
 

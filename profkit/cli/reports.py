@@ -133,9 +133,14 @@ def scrub(
 def summarize(
     reports: Annotated[list[Path], typer.Argument(help="Reports or run folders.", metavar="REPORT|RUN...")],
     targets: options.TargetsOption = None,
+    tree: options.TreeOption = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
     """Read reports and say what is in them."""
+    if tree:
+        for run in reports:
+            options.print_tree(run, format)
+        return
     from profkit.cli import print_fault
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
