@@ -28,6 +28,7 @@ from profkit.core.types import (
 
 LEAST = 0.005  # of the wall time: what is less is part of the rest
 MOST_SPOTS = 20
+A_ROW = 0.05  # of the wall time: a line of a function that takes so much is a place of its own
 # what is waited for may be the program's own work elsewhere
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
@@ -128,7 +129,7 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
     wall = _seconds_of(document, sampled)
     spots: list[HotSpot] = []
-    for group in _groups(rows):
+    for group in _groups(rows, sampled.wall):
         share = sum(row.seconds for row in group) / sampled.wall
         if share >= LEAST and len(spots) < MOST_SPOTS:
             spots.append(_spot(document, group, share, share * wall))
@@ -208,16 +209,33 @@ def _computing(line: LineSamples) -> SpotKind:
     return "python" if line.own >= MOSTLY * (line.main_cpu + line.other_cpu) else "library"
 
 
-def _groups(rows: Sequence[_Row]) -> list[list[_Row]]:
-    """Lines of one function that compute by themselves are one place; what calls a library or waits stands alone."""
+def _groups(rows: Sequence[_Row], whole: float) -> list[list[_Row]]:
+    """Lines that are one place each: what takes a twentieth of the `whole`, what calls a library, what waits.
+
+    The small lines of one function that compute by themselves are one place together.
+    """
     groups: dict[object, list[_Row]] = {}
     for row in rows:
         line = row.line
         joined = line.own >= MOSTLY * line.main_cpu if row.kind == "native" else row.kind == "python"
         key = (line.file, line.function, None if joined else line.line)
         groups.setdefault(key, []).append(row)
-    ordered = [_by_importance(group) for group in groups.values()]
+    ordered = [
+        _by_importance(part) for group in groups.values() for part in _large_lines(group, A_ROW * whole)
+    ]
     return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
+
+
+def _large_lines(group: Sequence[_Row], least: float) -> list[list[_Row]]:
+    """The lines of a function with at least so many seconds, each alone, and all others.
+
+    The operator of a construct that may be slow by itself is followed by the lines at which its end was seen: they
+    stay with it.
+    """
+    if _is_slow(_by_importance(group)[0], max(row.seconds for row in group)):
+        return [list(group)]
+    small = [row for row in group if row.seconds < least]
+    return [[row] for row in group if row.seconds >= least] + ([small] if small else [])
 
 
 def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
@@ -288,16 +306,22 @@ def _by_importance(group: Sequence[_Row]) -> list[_Row]:
 
     def order(row: _Row) -> tuple[bool, bool, float]:
         code = row.line.code
-        telling = code is not None and row.seconds >= TELLING * most
-        kinds = {one.kind for one in code.constructs} if code is not None else set()
-        if "element" in kinds:  # counts[key] += 1
-            kinds.discard("grow")
-        slow = telling and not kinds.isdisjoint(_SLOW)
         # The cost of a call is seen where a function begins, and its work in the other lines.
         is_head = code is not None and code.text.startswith(("def ", "async def ", "class "))
-        return is_head, not slow, -row.seconds
+        return is_head, not _is_slow(row, most), -row.seconds
 
     return sorted(group, key=order)
+
+
+def _is_slow(row: _Row, most: float) -> bool:
+    """Whether a line with a good part of its function's time holds a construct that may be slow by itself."""
+    code = row.line.code
+    if code is None or row.seconds < TELLING * most:
+        return False
+    kinds = {one.kind for one in code.constructs}
+    if "element" in kinds:  # counts[key] += 1
+        kinds.discard("grow")
+    return not kinds.isdisjoint(_SLOW)
 
 
 def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
@@ -444,7 +468,7 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     wall = split.wall if split is not None else sampled.wall
     rows = [_Row(line, {"native": line.main_cpu}) for line in sampled.lines]
     spots: list[HotSpot] = []
-    for group in _groups(rows):
+    for group in _groups(rows, sampled.cpu / (1 - waiting) if waiting < 1 else 0.0):
         share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
         if share >= LEAST and len(spots) < MOST_SPOTS:
             spot = _spot(document, group, share, share * wall)

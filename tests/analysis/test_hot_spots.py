@@ -437,3 +437,25 @@ def test_pieces_of_a_pool_are_advised_of_many_tasks_that_were_counted(
     found = first(run(handing, profiles=profiles, machine=documents.machine()))  # two processors
     assert found.rule == ("small-tasks" if change else "hot-spot")
     assert change in found.change
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_each_line_of_a_function_that_takes_a_twentieth_is_a_row_and_the_small_ones_are_one(
+    native: bool,
+) -> None:
+    lines = (line(3, 0.4), line(4, 0.3), line(5, 0.2), line(6, 0.04), line(7, 0.03))
+    document = run(*lines, wall=0.97)
+    if native:
+        sampled = (replace(document.sampled[0], native=True),)
+        document = replace(document, sampled=sampled)
+        document = replace(document, hot_spots=hot_spots(document))
+    shares = {
+        spot.where.line: round(0.97 * spot.share, 3) for spot in document.hot_spots if spot.kind != "rest"
+    }
+    assert shares == {3: 0.4, 4: 0.3, 5: 0.2, 6: 0.07}
+
+
+def test_a_garbage_collection_is_told_once_though_its_function_has_several_rows() -> None:
+    lines = (line(3, 0.5, collecting=0.4), line(4, 0.3), line(5, 0.2))
+    found = find_insights(run(*lines, collecting=0.4))
+    assert [one.where.line for one in found if one.rule == "garbage-collection"] == [3]

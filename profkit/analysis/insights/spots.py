@@ -352,12 +352,15 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
     if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
         return None
     place = spot.where
-    # Lines of a function that compute by themselves are one place.
+    # The small lines of a function that compute by themselves are one place.
+    others = {one.where for one in document.hot_spots if one is not spot}
     here = [
         one
         for one in sampled.lines
         if (one.file, one.function) == (place.file, place.function)
-        and (spot.kind == "python" or one.line == place.line)
+        and (
+            one.line == place.line or (spot.kind == "python" and replace(place, line=one.line) not in others)
+        )
     ]
     share = sum(one.collecting for one in here) / sampled.wall
     if share < COLLECTING:
