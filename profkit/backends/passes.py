@@ -221,6 +221,8 @@ class PythonPass(Pass):
             iterations = max(1, min(wanted, int(self.longest / once)))
         if self.context.depth != "full" and state.plain_seconds is not None and self.cap is not None:
             longest = self.cap[0] * state.plain_seconds + self.cap[1]
+            if state.marked:  # its region may come late: the window holds all of the program
+                longest = max(longest, 2 * cost * state.plain_seconds)
         if state.benchmark and state.start_seconds is not None:
             seconds = cost * (state.start_seconds + self.seconds)
             cost = plain_runs(seconds, state)

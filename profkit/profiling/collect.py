@@ -225,7 +225,7 @@ class RunCollector:
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, start if main.kind != "process" else None, typical.use),
+            time_split=time_split(typical.usage, _outside(main, start), typical.use),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -411,6 +411,14 @@ def is_another(one: Insight | None, other: Insight | None) -> bool:
     if one is None or other is None:
         return one is not other
     return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
+
+
+def _outside(timing: Timing, start: float) -> float | None:
+    """Wall seconds of a process beside what was timed: `start` beside a benchmark's samples, else beside the region."""
+    if timing.kind == "process":
+        return None
+    spent = sorted(process.spent for process in timing.processes)
+    return start if timing.kind == "benchmark" else max(0.0, start - spent[len(spent) // 2])
 
 
 def _sampling_seconds(timing: Timing) -> float:

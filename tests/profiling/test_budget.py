@@ -165,3 +165,29 @@ def test_a_short_budget_for_the_whole_run_is_not_spent_on_plain_runs(tmp_path: P
     )
     assert said.code == 0, said.err
     assert len(said.json()["timings"][0]["processes"][0]["seconds"]) == 1
+
+
+ENTERED = """
+import time, profkit
+time.sleep(0.3)
+for _ in range(20):
+    with profkit.region("part"):
+        time.sleep(0.02)
+"""
+
+
+def test_the_time_beside_a_region_and_in_it_is_the_whole(tmp_path: Path) -> None:
+    """Of a region that was entered 200 times "start-up 3.02 s of 3.02 s" was said."""
+    (tmp_path / "entered.py").write_text(ENTERED)
+    said = profkit(
+        *("profile", "--backend", "cpu", "--passes", "timing", "--output", "runs", "--quiet"),
+        *("--", sys.executable, "entered.py"),
+        cwd=tmp_path,
+    )
+    assert said.code == 0, said.err
+    (folder,) = (tmp_path / "runs").iterdir()
+    split = read_run(folder).time_split
+    assert split is not None
+    assert split.startup is not None
+    assert 0.3 <= split.startup <= split.wall - 0.35
+    assert "outside of the region" in said.out

@@ -93,7 +93,8 @@ def view(
 
 
 def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
-    split = time_split_text(document.time_split)
+    of_region = bool(document.timings) and document.timings[0].kind == "region"
+    split = time_split_text(document.time_split, of_region=of_region)
     if split is not None:
         yield "Split", split
     if (line := time_line(document)) is not None:

@@ -126,8 +126,11 @@ def _others_text(others: Sequence[Insight]) -> Text:
     return joined(*between(", ", named), more)
 
 
-def time_split_text(split: TimeSplit | None) -> str | None:
-    """`3.59 s: waiting 62 %, working 38 % on 1.0 thread; start-up 1.2 s`; None where nothing was looked at."""
+def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str | None:
+    """`3.59 s: waiting 62 %, working 38 % on 1.0 thread; start-up 1.2 s`; None where nothing was looked at.
+
+    `of_region`: the program enters its region as it likes, so that what is outside of it is no start-up alone.
+    """
     if split is None or split.waiting is None or split.wall <= 0:
         return None
     waiting, queued = split.waiting / split.wall, (split.queued or 0.0) / split.wall
@@ -137,7 +140,8 @@ def time_split_text(split: TimeSplit | None) -> str | None:
     if waiting + queued < 0.995:
         threads = f" with {split.threads:.1f} threads" if split.threads is not None else ""
         parts.append(f"working {format_percent(100 * (1 - waiting - queued))} %{threads}")
-    start = f"; start-up {format_quantity(split.startup, 's')}" if split.startup is not None else ""
+    what = "outside of the region" if of_region else "start-up"
+    start = f"; {what} {format_quantity(split.startup, 's')}" if split.startup is not None else ""
     if split.repeats and split.steady:
         step = format_quantity(split.steady / split.repeats, "s")
         start += f", then a step of {step} {split.repeats} times"

@@ -126,10 +126,13 @@ def read_tracemalloc(path: Path) -> Allocations:
         return from_plain_data(_Result, check_schema(data, SCHEMA, "a tracemalloc result"))
 
     result = read_document(path, decode, MOST_RESULT_BYTES)
+    growth = judge_growth([(iteration, held) for iteration, held in result.points])
+    if result.region is None and any(note.code == "ended-early" for note in result.notes):
+        growth = replace(growth, reason=Fact("ended-before-region"))  # whether one comes it has not seen
     return Allocations(
         peak=result.peak,
         region_peak=result.region.peak if result.region is not None else None,
-        growth=judge_growth([(iteration, held) for iteration, held in result.points]),
+        growth=growth,
         top=result.top,
         growing=result.growth,
         notes=result.notes,

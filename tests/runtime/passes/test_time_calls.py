@@ -109,6 +109,13 @@ RESULT = {
 }
 
 
+def test_what_stopped_before_a_region_does_not_say_that_none_was_marked(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    for notes, code in ([{"code": "ended-early"}], "ended-before-region"), ([], "no-iterations"):
+        path.write_text(json.dumps({**RESULT, "region": None, "points": [], "notes": notes}))
+        assert read_tracemalloc(path).growth.reason.code == code
+
+
 @pytest.mark.parametrize(
     "content",
     [
