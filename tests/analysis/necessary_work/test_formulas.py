@@ -20,7 +20,7 @@ from profkit.analysis.necessary_work.calls import (
 from profkit.analysis.necessary_work.formulas import TABLE, necessary_work
 from profkit.analysis.necessary_work.work import Work
 
-COUNTS = Path(__file__).parents[2] / "data" / "cuda" / "work" / "counts.json.gz"
+COUNTS = Path(__file__).parents[2] / "data" / "necessary_work" / "counts.json.gz"
 
 
 def t(*shape: int, type_: str = "bf16") -> Tensor:

@@ -95,6 +95,9 @@ class Machine:
     def end(self, result: str) -> None:
         self.said.append(result)
 
+    def fail(self, result: str) -> None:
+        self.said.append(result)
+
     def note(self, text: str) -> None:
         self.said.append(text)
 
