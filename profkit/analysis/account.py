@@ -53,7 +53,9 @@ def make_account(document: RunDocument) -> Account | None:
     trace = document.trace
     if trace is None and document.metal is None:
         return _host_account(document)
-    if trace is None or document.metal is not None or not trace.span or trace.busy is None:
+    if trace is None or document.metal is not None or trace.span is None or trace.busy is None:
+        return None
+    if trace.span <= 0:
         return None
     unit, repeats = _unit(trace)
     copying = min(trace.copying or 0.0, trace.busy)
