@@ -342,7 +342,8 @@ def _host_account(document: RunDocument) -> Account | None:
         least = known[bound] * rows[0].seconds
         rows[0] = replace(rows[0], limit=bound, busy=known[bound], least=least)
     repeats = sum(len(one.seconds) for one in timings[0].processes)
-    return Account("region", median.value, _with_rest(rows, median.value), repeats)
+    unit: AccountUnit = "call" if timings[0].kind == "benchmark" else "region"
+    return Account(unit, median.value, _with_rest(rows, median.value), repeats)
 
 
 def _host_row(spot: HotSpot, seconds: float) -> AccountRow:

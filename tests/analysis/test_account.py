@@ -114,6 +114,10 @@ def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted
     section = account_section(replace(document, account=account))
     assert section is not None
     assert (section.title, "DRAM 70 %" in str(section)) == ("Where one entry of the region goes", True)
+    assert "Most is above them in step t.py:4: 9.50 ms, where 6.65 ms would do." in str(section.headline)
+    calls = make_account(replace(document, timings=(replace(timing, kind="benchmark"),)))
+    assert calls is not None
+    assert calls.unit == "call"
 
 
 def test_a_run_without_a_trace_and_without_a_region_has_no_account() -> None:

@@ -105,7 +105,7 @@ def _most_to_win(account: Account, folder: str) -> str:
     if most.seconds - most.least < _WORTH * account.seconds:
         return ""
     place = _place(most, folder)
-    what = " ".join(filter(None, (_what(most), f"({place})" if place else "")))
+    what = f"{_what(most)} ({place})" if _what(most) and place else _what(most) or place
     took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
     return f" Most is above them in {what}: {took}, where {needs} would do."
 
