@@ -131,7 +131,7 @@ def test_the_sentence_names_the_line_at_which_the_host_keeps_the_device_idle() -
     section = account_section(replace(document, account=make_account(document)))
     assert section is not None
     assert section.headline == (
-        "A step takes 200 ms (seen 10 times). The GPU is idle for 50 % of it, most of it while the host is in step "
+        "A step takes 200 ms (seen 10 times). The GPU is idle for 50 % of it, for 50 % while the host is in step "
         "t.py:3."
     )
 

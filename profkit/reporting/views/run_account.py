@@ -59,7 +59,11 @@ def account_section(document: RunDocument) -> Section | None:
         ),
         Column("place", lambda row: "all else" if row.kind == "rest" else _place(row, folder)),
         Column("limit", _limit, meaning="the busiest unit, in % of its peak"),
-        Column("at limit", _at_limit, meaning="the same work with that unit at its peak"),
+        Column(
+            "at limit",
+            _at_limit,
+            meaning="what its shapes need at the peaks, else the counted work at that unit's peak",
+        ),
         Column("what it is", lambda row: _host_text(document, row) if row.kind == "host" else _what(row)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
@@ -82,12 +86,15 @@ def _headline(account: Account, document: RunDocument) -> str:
     share = sum(row.seconds for row in idle) / account.seconds
     if share >= _IDLE:
         most = next((row for row in idle if row.where.file is not None), None)
-        there = f", most of it while the host is in {where_text(most.where, folder)}" if most else ""
+        there = ""
+        if most is not None:
+            part = percent_text(100 * most.seconds / account.seconds)
+            there = f", for {part} while the host is in {where_text(most.where, folder)}"
         return f"{said}. The GPU is idle for {percent_text(100 * share)} of it{there}."
     if known and account.least >= _NEAR * account.seconds and _nothing_better(account, document):
         left = percent_text(100 * (1 - account.least / account.seconds))
         return f"{said}. It is near them: with the same work at most {left} can be won."
-    return f"{said}.{_most_to_win(account, folder)}"
+    return f"{said}.{_most_to_win(account, folder, 'them' if known and account.least else 'its limit')}"
 
 
 def _nothing_better(account: Account, document: RunDocument) -> bool:
@@ -96,7 +103,7 @@ def _nothing_better(account: Account, document: RunDocument) -> bool:
     return better <= 1 - account.least / account.seconds + _MARGIN
 
 
-def _most_to_win(account: Account, folder: str) -> str:
+def _most_to_win(account: Account, folder: str, limits: str) -> str:
     """The row with most seconds above its limit; nothing where it is little, or the device is idle there."""
     rows = [row for row in account.rows if row.least is not None and row.kind in ("kernel", "idle", "host")]
     most = max(rows, key=lambda row: row.seconds - (row.least or 0.0), default=None)
@@ -107,7 +114,7 @@ def _most_to_win(account: Account, folder: str) -> str:
     place = _place(most, folder)
     what = f"{_what(most)} ({place})" if _what(most) and place else _what(most) or place
     took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
-    return f" Most is above them in {what}: {took}, where {needs} would do."
+    return f" Most is above {limits} in {what}: {took}, where {needs} would do."
 
 
 def _share(share: float) -> str:
@@ -165,7 +172,8 @@ def _what(row: AccountRow) -> str:
 def _host_text(document: RunDocument, row: AccountRow) -> str:
     """What the place does, as the list of places says it."""
     spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
-    return does_text(next(spots)) if row.does is not None else ""
+    spot = next(spots, None)
+    return does_text(spot) if spot is not None else ""
 
 
 def _limit(row: AccountRow) -> str:
