@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from profkit.analysis.necessary_work.calls import recorded_call
 from profkit.analysis.necessary_work.formulas import necessary_work
-from profkit.analysis.necessary_work.work import Work
+from profkit.analysis.necessary_work.work import NecessaryWork
 from profkit.core.types import Hotspot, Profile
 
 MOST_EVENTS = 1 << 21  # 2 M operators and allocations: some 300 MB of a trace
@@ -18,7 +18,7 @@ OPERATOR, ANNOTATION, INSTANT = "cpu_op", "user_annotation", "cpu_instant_event"
 
 
 # start, order (a caller before its callee, an allocation after both), length in ns or bytes, name, shapes, least work
-_Row: TypeAlias = tuple[int, int, int, "str | None", str, "Work | None"]
+_Row: TypeAlias = tuple[int, int, int, "str | None", str, "NecessaryWork | None"]
 
 
 @dataclass
@@ -46,8 +46,8 @@ class _Open:
     end: int
     inside: int = 0  # ns of the calls directly in it
     size: int = 0  # bytes allocated less bytes freed, its callees' included
-    work: Work | None = None
-    done: list[Work] = field(default_factory=list)  # by the calls in it
+    work: NecessaryWork | None = None
+    done: list[NecessaryWork] = field(default_factory=list)  # by the calls in it
 
 
 class TorchOperators:
@@ -139,7 +139,7 @@ def _close(sums: dict[str, _Sum], stack: list[tuple[_Open, int, str]]) -> None:
         stack[-1][0].done += call.done[-_MOST_DONE:]
 
 
-def _is_same(outer: Work, inner: Work) -> bool:
+def _is_same(outer: NecessaryWork, inner: NecessaryWork) -> bool:
     """Whether a call hands its whole work on, as `aten::linear` does to `aten::addmm`."""
     return outer.flop == inner.flop if outer.flop else outer.bytes == inner.bytes
 

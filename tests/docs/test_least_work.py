@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from profkit.analysis.necessary_work.formulas import TABLE
-from profkit.analysis.necessary_work.work import Formula
+from profkit.analysis.necessary_work.work import WorkFormula
 from tests.conftest import ROOT
 
 HEAD = "| what | operations | FLOP | bytes: elements in their type | by |"
@@ -13,7 +13,7 @@ HEAD = "| what | operations | FLOP | bytes: elements in their type | by |"
 
 def table() -> list[str]:
     """Return the rows; operations with the same formula stand in one."""
-    alike: dict[tuple[str, str, str], list[Formula]] = {}
+    alike: dict[tuple[str, str, str], list[WorkFormula]] = {}
     for one in TABLE:
         alike.setdefault((one.flop, one.bytes, one.source), []).append(one)
     rows = [HEAD, "| --- | --- | --- | --- | --- |"]

@@ -100,7 +100,7 @@ Argument: TypeAlias = "Tensor | tuple[Tensor, ...] | str | None"
 
 
 @dataclass(frozen=True)
-class Call:
+class OperationCall:
     """One call: the operation's name without its namespace, and the arguments in the order of its schema.
 
     `told`: the values of arguments that are no tensors are known, not the shapes of tensors alone.
@@ -148,7 +148,7 @@ class Call:
         """Return the type that an argument `dtype` names; None where none is given."""
         return NUMBERED.get(self.value(place))
 
-    def with_type(self, type_: str | None) -> Call:
+    def with_type(self, type_: str | None) -> OperationCall:
         """Return the call with a type for the tensors whose own is not told."""
         if type_ is None:
             return self
@@ -168,11 +168,11 @@ def plain_name(operation: str) -> str:
 
 _MOST_KEPT, _LONGEST_KEPT = 1 << 14, 4096
 _kept: dict[
-    str, Call | None
+    str, OperationCall | None
 ] = {}  # a program's calls are alike, and to read one takes longer than to find it
 
 
-def recorded_call(name: str, args: Mapping[str, Any]) -> Call | None:
+def recorded_call(name: str, args: Mapping[str, Any]) -> OperationCall | None:
     """Return a call of a Chrome trace by its `args` ("Input Dims", "Input type", "Concrete Inputs", "Input Strides").
 
     None where no shapes were recorded, or they are no shapes.
@@ -188,14 +188,14 @@ def recorded_call(name: str, args: Mapping[str, Any]) -> Call | None:
     return _kept[key]
 
 
-def _read_call(name: str, dims: Any, types: Any, values: Any, strides: Any) -> Call | None:
+def _read_call(name: str, dims: Any, types: Any, values: Any, strides: Any) -> OperationCall | None:
     if not isinstance(types, list) or len(types) != len(dims):
         return None
     values = values if isinstance(values, list) and len(values) == len(dims) else [""] * len(dims)
     strides = strides if isinstance(strides, list) and len(strides) == len(dims) else [None] * len(dims)
     try:
         read = map(_argument, dims[:MOST_TENSORS], types, values, strides)
-        return Call(plain_name(name)[:200], tuple(read), told=any(values))
+        return OperationCall(plain_name(name)[:200], tuple(read), told=any(values))
     except ValueError:
         return None
 
@@ -233,7 +233,7 @@ _MARK = ", sizes = "
 _SIZE = re.compile(r"[\[\]]|\d{1,13}|, ")
 
 
-def written_call(text: str) -> Call | None:
+def written_call(text: str) -> OperationCall | None:
     """Return the call of a range of `emit_nvtx`: `aten::mm, sizes = [[4096, 768], [768, 50257]]`.
 
     It tells no types, and of a value that is no tensor it writes `[]`, as of a tensor without dimensions.
@@ -245,7 +245,7 @@ def written_call(text: str) -> Call | None:
     if nested is None:
         return None
     try:
-        return Call(plain_name(name), tuple(map(_unknown, nested)), told=False)
+        return OperationCall(plain_name(name), tuple(map(_unknown, nested)), told=False)
     except ValueError:
         return None
 

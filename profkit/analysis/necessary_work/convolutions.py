@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from profkit.analysis.necessary_work.calls import Call, Tensor
+from profkit.analysis.necessary_work.calls import OperationCall, Tensor
 from profkit.analysis.necessary_work.work import (
     DIRECT,
     TRAFFIC,
-    Formula,
+    NecessaryWork,
     Rule,
-    Work,
+    WorkFormula,
     moved_bytes,
     tensor_like,
     unit_of,
@@ -50,7 +50,7 @@ class _Geometry:
 _MOST_TAPS = 4096  # in one dimension
 
 
-def _geometry(call: Call, data: Tensor, weight: Tensor, at: _Places) -> _Geometry | None:
+def _geometry(call: OperationCall, data: Tensor, weight: Tensor, at: _Places) -> _Geometry | None:
     count = len(data.shape) - 2
     if count < 1 or len(weight.shape) != len(data.shape) or not call.told:
         return None
@@ -116,7 +116,7 @@ def _windows(
 
 
 def _convolution(at: _Places) -> Rule:
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         data, weight = call.tensor(0), call.tensor(1)
         shape = _geometry(call, data, weight, at) if data is not None and weight is not None else None
         if shape is None or data is None or weight is None:
@@ -124,12 +124,12 @@ def _convolution(at: _Places) -> Rule:
         bias = call.tensor(at.bias) if at.bias is not None else None
         read = Tensor(data.shape, data.type, shape.touched)
         moved = moved_bytes(read, weight, bias, tensor_like(data, shape.result))
-        return Work(2 * shape.multiplied, moved, unit_of(data.type), data.type)
+        return NecessaryWork(2 * shape.multiplied, moved, unit_of(data.type), data.type)
 
     return rule
 
 
-def _convolution_backward(call: Call) -> Work | None:
+def _convolution_backward(call: OperationCall) -> NecessaryWork | None:
     gradient, data, weight = (call.tensor(place) for place in range(3))
     at = _Places(stride=4, padding=5, dilation=6, transposed=7, output_padding=8, groups=9)
     wanted = call.flags(10)
@@ -148,11 +148,11 @@ def _convolution_backward(call: Call) -> Work | None:
         tensor_like(gradient, gradient.shape[1:2]) if of_bias else None,
     )
     flop = 2 * shape.multiplied * (of_data + of_weight) + of_bias * gradient.elements
-    return Work(flop, moved, unit_of(data.type), data.type)
+    return NecessaryWork(flop, moved, unit_of(data.type), data.type)
 
 
 def _pooled(indices: bool) -> Rule:
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         data = call.tensor(0)
         count = len(data.shape) - 2 if data is not None else 0
         kernel = _spread(call.numbers(1), count, 0)
@@ -180,30 +180,32 @@ def _pooled(indices: bool) -> Rule:
         result = tensor_like(data, (*data.shape[:2], *out))
         read = Tensor(data.shape, data.type, prod(data.shape[:2]) * prod(seen))
         moved = moved_bytes(read, result, tensor_like(result, type_="int64") if indices else None)
-        return Work(float(result.elements * prod(kernel)), moved, "fma", data.type)
+        return NecessaryWork(float(result.elements * prod(kernel)), moved, "fma", data.type)
 
     return rule
 
 
-def _pooled_backward(call: Call) -> Work | None:
+def _pooled_backward(call: OperationCall) -> NecessaryWork | None:
     gradient, data, places = call.tensor(0), call.tensor(1), call.tensor(7)
     if gradient is None or data is None:
         return None
-    return Work(float(gradient.elements), moved_bytes(gradient, tensor_like(data), places), "fma", data.type)
+    return NecessaryWork(
+        float(gradient.elements), moved_bytes(gradient, tensor_like(data), places), "fma", data.type
+    )
 
 
-def _by_channel(call: Call) -> Work | None:
+def _by_channel(call: OperationCall) -> NecessaryWork | None:
     """A convolution of each channel for itself: its groups are the channels."""
     data, weight = call.tensor(0), call.tensor(1)
     if data is None or weight is None or len(data.shape) < 3:
         return None
     arguments = (*call.arguments[:7], *[None] * max(0, 7 - len(call.arguments)), str(data.shape[1]))
-    return _convolution(_Places(4, 5, 6, 7, bias=3))(Call(call.name, arguments, call.told))
+    return _convolution(_Places(4, 5, 6, 7, bias=3))(OperationCall(call.name, arguments, call.told))
 
 
-CONVOLUTIONS: tuple[Formula, ...] = (
+CONVOLUTIONS: tuple[WorkFormula, ...] = (
     *(
-        Formula(
+        WorkFormula(
             title,
             names,
             "2 b out (in / groups) kernel, without what lies in the padding",
@@ -246,7 +248,7 @@ CONVOLUTIONS: tuple[Formula, ...] = (
             ),
         )
     ),
-    Formula(
+    WorkFormula(
         "convolution, backward",
         ("convolution_backward",),
         "that of the forward pass for each gradient that is asked for (input, weight)",
@@ -254,7 +256,7 @@ CONVOLUTIONS: tuple[Formula, ...] = (
         DIRECT,
         _convolution_backward,
     ),
-    Formula(
+    WorkFormula(
         "largest of each window",
         words("max_pool2d_with_indices max_pool3d_with_indices"),
         "kernel, for each result",
@@ -262,7 +264,7 @@ CONVOLUTIONS: tuple[Formula, ...] = (
         TRAFFIC,
         _pooled(True),
     ),
-    Formula(
+    WorkFormula(
         "mean of each window",
         words("avg_pool2d avg_pool3d"),
         "kernel, for each result",
@@ -270,7 +272,7 @@ CONVOLUTIONS: tuple[Formula, ...] = (
         TRAFFIC,
         _pooled(False),
     ),
-    Formula(
+    WorkFormula(
         "largest of each window, backward",
         ("max_pool2d_with_indices_backward",),
         "1 for each of the gradient",

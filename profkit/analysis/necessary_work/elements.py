@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import Literal
 
-from profkit.analysis.necessary_work.calls import Call, Tensor
+from profkit.analysis.necessary_work.calls import OperationCall, Tensor
 from profkit.analysis.necessary_work.work import (
     DEFINITION,
     ONCE_EACH,
     TRAFFIC,
-    Formula,
+    NecessaryWork,
     Rule,
-    Work,
+    WorkFormula,
     added_bytes,
     broadcast_shape,
     kind_of,
@@ -29,7 +29,7 @@ _Result = Literal["same", "bool", "float"]
 def _elementwise(inputs: int, flop: int, result: _Result = "same") -> Rule:
     """`inputs`: how many arguments from the first on may be tensors; `flop` for each element of the result."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         tensors = call.tensors(*range(inputs))
         shape = broadcast_shape(tensors) if tensors else None
         if shape is None:
@@ -42,14 +42,14 @@ def _elementwise(inputs: int, flop: int, result: _Result = "same") -> Rule:
         elif result == "float" and type_ is not None and kind_of(type_) < 2:
             type_ = "fp32"
         new = Tensor(shape, type_)
-        return Work(
+        return NecessaryWork(
             float(flop * new.elements), moved_bytes(*tensors, new), "fma" if flop else "memory", type_
         )
 
     return rule
 
 
-def _chosen(call: Call) -> Work | None:
+def _chosen(call: OperationCall) -> NecessaryWork | None:
     """`where`: of the condition all, of both others together at least one element for each of the result."""
     tensors = call.tensors(0, 1, 2)
     shape = broadcast_shape(tensors) if len(tensors) == 3 else None
@@ -58,16 +58,16 @@ def _chosen(call: Call) -> Work | None:
     type_ = promoted_type(tensors[1:])
     new = Tensor(shape, type_)
     smaller = min((one.bytes for one in tensors[1:] if one.bytes is not None), default=None)
-    return Work(0.0, added_bytes(moved_bytes(tensors[0], new), smaller), "memory", type_)
+    return NecessaryWork(0.0, added_bytes(moved_bytes(tensors[0], new), smaller), "memory", type_)
 
 
-def _filled(call: Call) -> Work | None:
+def _filled(call: OperationCall) -> NecessaryWork | None:
     """Written without being read."""
     target = call.tensor(0)
-    return Work(0.0, moved_bytes(target), "memory", target.type) if target is not None else None
+    return NecessaryWork(0.0, moved_bytes(target), "memory", target.type) if target is not None else None
 
 
-def _copied(call: Call) -> Work | None:
+def _copied(call: OperationCall) -> NecessaryWork | None:
     """`copy_`: from the second into the first."""
     target, source = call.tensors(0), call.tensors(1)
     if not target or not source:
@@ -75,40 +75,40 @@ def _copied(call: Call) -> Work | None:
     read = source[0]
     if read.elements > target[0].elements:
         return None
-    return Work(0.0, moved_bytes(read, target[0]), "memory", target[0].type)
+    return NecessaryWork(0.0, moved_bytes(read, target[0]), "memory", target[0].type)
 
 
-def _converted(call: Call) -> Work | None:
+def _converted(call: OperationCall) -> NecessaryWork | None:
     source = call.tensor(0)
     if source is None or not call.told:
         return None
     new = tensor_like(source, type_=call.type_number(1))
-    return Work(0.0, moved_bytes(source, new), "memory", new.type)
+    return NecessaryWork(0.0, moved_bytes(source, new), "memory", new.type)
 
 
-def _cloned(call: Call) -> Work | None:
+def _cloned(call: OperationCall) -> NecessaryWork | None:
     source = call.tensor(0)
     return (
-        Work(0.0, moved_bytes(source, tensor_like(source)), "memory", source.type)
+        NecessaryWork(0.0, moved_bytes(source, tensor_like(source)), "memory", source.type)
         if source is not None
         else None
     )
 
 
-def _concatenated(call: Call) -> Work | None:
+def _concatenated(call: OperationCall) -> NecessaryWork | None:
     parts = call.list(0)
     if not parts:
         return None
     moved = moved_bytes(*parts, *(tensor_like(one) for one in parts))
-    return Work(0.0, moved, "memory", parts[0].type)
+    return NecessaryWork(0.0, moved, "memory", parts[0].type)
 
 
-def _dropped(call: Call) -> Work | None:
+def _dropped(call: OperationCall) -> NecessaryWork | None:
     """`native_dropout`: the result, and a mask of one byte for each element."""
     data = call.tensor(0)
     if data is None or call.flag(2) is False:
         return None
-    return Work(
+    return NecessaryWork(
         float(data.elements),
         moved_bytes(data, tensor_like(data), tensor_like(data, type_="bool")),
         "fma",
@@ -122,7 +122,7 @@ def _dropped(call: Call) -> Work | None:
 def _reduction(dims: int | None, flop: int, result: str | None = None, pair: str | None = None) -> Rule:
     """`dims`: which argument names the dimensions; `result`: the type of what comes out, of `pair` a second one."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         data = call.tensor(0)
         if data is None:
             return None
@@ -131,7 +131,7 @@ def _reduction(dims: int | None, flop: int, result: str | None = None, pair: str
             tensor_like(data, (left,), result),
             *([tensor_like(data, (left,), pair)] if pair and left != 1 else []),
         ]
-        return Work(float(flop * data.elements), moved_bytes(data, *kept), "fma", data.type)
+        return NecessaryWork(float(flop * data.elements), moved_bytes(data, *kept), "fma", data.type)
 
     return rule
 
@@ -145,34 +145,36 @@ def _remaining(data: Tensor, dims: tuple[int, ...] | None) -> int:
     return prod(size for place, size in enumerate(data.shape) if place not in gone)
 
 
-def _scanned(call: Call) -> Work | None:
+def _scanned(call: OperationCall) -> NecessaryWork | None:
     data = call.tensor(0)
     return (
-        Work(float(data.elements), moved_bytes(data, tensor_like(data)), "fma", data.type)
+        NecessaryWork(float(data.elements), moved_bytes(data, tensor_like(data)), "fma", data.type)
         if data is not None
         else None
     )
 
 
-def _softmax(call: Call) -> Work | None:
+def _softmax(call: OperationCall) -> NecessaryWork | None:
     data = call.tensor(0)
     if data is None:
         return None
     widened = "fp32" if call.flag(2) is True and call.name.startswith("_") else None
-    return Work(3.0 * data.elements, moved_bytes(data, tensor_like(data, type_=widened)), "fma", data.type)
+    return NecessaryWork(
+        3.0 * data.elements, moved_bytes(data, tensor_like(data, type_=widened)), "fma", data.type
+    )
 
 
-def _softmax_backward(call: Call) -> Work | None:
+def _softmax_backward(call: OperationCall) -> NecessaryWork | None:
     gradient, result = call.tensor(0), call.tensor(1)
     if gradient is None or result is None or gradient.shape != result.shape:
         return None
     new = tensor_like(gradient, type_=call.type_number(3))
-    return Work(3.0 * gradient.elements, moved_bytes(gradient, result, new), "fma", gradient.type)
+    return NecessaryWork(3.0 * gradient.elements, moved_bytes(gradient, result, new), "fma", gradient.type)
 
 
-ELEMENTS: tuple[Formula, ...] = (
+ELEMENTS: tuple[WorkFormula, ...] = (
     *(
-        Formula(
+        WorkFormula(
             title,
             with_in_place(words(names)),
             f"{flop} an element",
@@ -214,7 +216,7 @@ ELEMENTS: tuple[Formula, ...] = (
             ("between two tensors", "lerp", 2, _elementwise(3, 2)),
         )
     ),
-    Formula(
+    WorkFormula(
         "element by element, backward",
         words(
             "threshold_backward gelu_backward silu_backward sigmoid_backward tanh_backward hardtanh_backward "
@@ -226,9 +228,9 @@ ELEMENTS: tuple[Formula, ...] = (
         f"{DEFINITION}; {TRAFFIC}",
         _elementwise(2, 1),
     ),
-    Formula("masked", words("masked_fill masked_fill_"), "0", ONCE_EACH, TRAFFIC, _elementwise(2, 0)),
-    Formula("where", ("where",), "0", "condition + the smaller of both + result", TRAFFIC, _chosen),
-    Formula(
+    WorkFormula("masked", words("masked_fill masked_fill_"), "0", ONCE_EACH, TRAFFIC, _elementwise(2, 0)),
+    WorkFormula("where", ("where",), "0", "condition + the smaller of both + result", TRAFFIC, _chosen),
+    WorkFormula(
         "filled",
         words("fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_"),
         "0",
@@ -236,15 +238,15 @@ ELEMENTS: tuple[Formula, ...] = (
         TRAFFIC,
         _filled,
     ),
-    Formula("copy", ("copy_",), "0", "source + target, each in its type", TRAFFIC, _copied),
-    Formula("conversion", ("_to_copy",), "0", "source + result, each in its type", TRAFFIC, _converted),
-    Formula("clone", words("clone contiguous"), "0", "2 x the tensor", TRAFFIC, _cloned),
-    Formula("concatenation", words("cat stack"), "0", "2 x all parts", TRAFFIC, _concatenated),
-    Formula(
+    WorkFormula("copy", ("copy_",), "0", "source + target, each in its type", TRAFFIC, _copied),
+    WorkFormula("conversion", ("_to_copy",), "0", "source + result, each in its type", TRAFFIC, _converted),
+    WorkFormula("clone", words("clone contiguous"), "0", "2 x the tensor", TRAFFIC, _cloned),
+    WorkFormula("concatenation", words("cat stack"), "0", "2 x all parts", TRAFFIC, _concatenated),
+    WorkFormula(
         "dropout", ("native_dropout",), "1 an element", "input + result + mask (1 byte)", TRAFFIC, _dropped
     ),
     *(
-        Formula(
+        WorkFormula(
             title,
             words(names),
             f"{flop} an element",
@@ -266,7 +268,7 @@ ELEMENTS: tuple[Formula, ...] = (
             ("variance and mean", "var_mean std_mean", 3, _reduction(1, 3)),
         )
     ),
-    Formula(
+    WorkFormula(
         "running sum",
         words("cumsum cumprod logcumsumexp"),
         "1 an element",
@@ -274,7 +276,7 @@ ELEMENTS: tuple[Formula, ...] = (
         TRAFFIC,
         _scanned,
     ),
-    Formula(
+    WorkFormula(
         "softmax",
         words("_softmax _log_softmax softmax log_softmax"),
         "3 an element: exponential, sum, quotient",
@@ -282,7 +284,7 @@ ELEMENTS: tuple[Formula, ...] = (
         f"{DEFINITION}; in one pass: Milakov and Gimelshein 2018",
         _softmax,
     ),
-    Formula(
+    WorkFormula(
         "softmax, backward",
         words("_softmax_backward_data _log_softmax_backward_data"),
         "3 an element",

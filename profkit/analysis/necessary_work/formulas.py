@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from profkit.analysis.necessary_work.calls import Call
+from profkit.analysis.necessary_work.calls import OperationCall
 from profkit.analysis.necessary_work.convolutions import CONVOLUTIONS
 from profkit.analysis.necessary_work.elements import ELEMENTS
 from profkit.analysis.necessary_work.layers import LAYERS
 from profkit.analysis.necessary_work.products import PRODUCTS
-from profkit.analysis.necessary_work.work import Formula, Work
+from profkit.analysis.necessary_work.work import NecessaryWork, WorkFormula
 
-TABLE: tuple[Formula, ...] = (*PRODUCTS, *CONVOLUTIONS, *ELEMENTS, *LAYERS)
-FORMULAS: dict[str, Formula] = {name: one for one in TABLE for name in one.names}
+TABLE: tuple[WorkFormula, ...] = (*PRODUCTS, *CONVOLUTIONS, *ELEMENTS, *LAYERS)
+FORMULAS: dict[str, WorkFormula] = {name: one for one in TABLE for name in one.names}
 
 
 @lru_cache(maxsize=1 << 14)
-def necessary_work(call: Call, unknown: str | None = None) -> Work | None:
+def necessary_work(call: OperationCall, unknown: str | None = None) -> NecessaryWork | None:
     """Return the least work of a call; None where its operation or its shapes are not known.
 
     `unknown` is the type of tensors whose own was not recorded.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from profkit.analysis.necessary_work.calls import Call, Tensor
+from profkit.analysis.necessary_work.calls import OperationCall, Tensor
 from profkit.analysis.necessary_work.work import (
     TRAFFIC,
-    Formula,
+    NecessaryWork,
     Rule,
-    Work,
+    WorkFormula,
     added_bytes,
     index_bytes,
     moved_bytes,
@@ -23,19 +23,19 @@ from profkit.analysis.necessary_work.work import (
 def _norm(parts: Sequence[int], statistics: int, flop: int) -> Rule:
     """A norm over the last dimensions, or over groups: input and parameters read, the result and statistics written."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         data, given = call.tensor(0), call.tensors(*parts)
         if data is None:
             return None
         rows = _rows(call, data, given)
         counted = Tensor((statistics * rows,), "fp32" if data.type in ("fp16", "bf16") else data.type)
         moved = moved_bytes(data, tensor_like(data), *given, counted if rows else None)
-        return Work(float(flop * data.elements), moved, "fma", data.type)
+        return NecessaryWork(float(flop * data.elements), moved, "fma", data.type)
 
     return rule
 
 
-def _rows(call: Call, data: Tensor, given: Sequence[Tensor]) -> int:
+def _rows(call: OperationCall, data: Tensor, given: Sequence[Tensor]) -> int:
     """Return of how many parts each has statistics of its own; 0 where that is not told."""
     if call.name == "native_group_norm":
         batch, groups = call.numbers(3), call.numbers(6)
@@ -52,7 +52,7 @@ def _norm_backward(
 ) -> Rule:
     """Reads the gradient, the input, statistics and weights, and writes the gradients that are asked for."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         above, below, scale = call.tensor(gradient), call.tensor(data), call.tensor(weight)
         if above is None or below is None:
             return None
@@ -61,7 +61,7 @@ def _norm_backward(
         count = sum(wanted[1:]) if scale is not None else 0
         first = tensor_like(below) if wanted[:1] == (True,) else None
         moved = moved_bytes(above, below, *call.tensors(*parts), scale, first, *([scale] * count))
-        return Work(float(flop * below.elements), moved, "fma", below.type)
+        return NecessaryWork(float(flop * below.elements), moved, "fma", below.type)
 
     return rule
 
@@ -72,7 +72,7 @@ def _norm_backward(
 def _looked_up(data: int, index: int) -> Rule:
     """Rows, one for each index; how many different ones are read is not told, so that these count once as written."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         table, places = call.tensor(data), call.tensor(index)
         if table is None or places is None or not table.shape:
             return None
@@ -84,7 +84,7 @@ def _looked_up(data: int, index: int) -> Rule:
             dims = call.numbers(1) or (0,)
             at = dims[0] % len(table.shape)
             shape = (*table.shape[:at], places.elements, *table.shape[at + 1 :])
-        return Work(
+        return NecessaryWork(
             0.0,
             added_bytes(moved_bytes(tensor_like(table, shape)), index_bytes(places)),
             "memory",
@@ -94,23 +94,23 @@ def _looked_up(data: int, index: int) -> Rule:
     return rule
 
 
-def _indexed(call: Call) -> Work | None:
+def _indexed(call: OperationCall) -> NecessaryWork | None:
     """`index`: with one list of indices along the first dimension."""
     table, places = call.tensor(0), call.list(1)
     if table is None or len(places) != 1 or not table.shape or places[0].type == "bool":
         return None
     result = tensor_like(table, (*places[0].shape, *table.shape[1:]))
-    return Work(0.0, added_bytes(moved_bytes(result), index_bytes(places[0])), "memory", table.type)
+    return NecessaryWork(0.0, added_bytes(moved_bytes(result), index_bytes(places[0])), "memory", table.type)
 
 
 def _added_by_index(data: int, index: int) -> Rule:
     """Reads the rows and their indices; how many different ones are written is not told."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         rows, places = call.tensor(data), call.tensor(index)
         if rows is None or places is None:
             return None
-        return Work(
+        return NecessaryWork(
             float(rows.elements), added_bytes(moved_bytes(rows), index_bytes(places)), "fma", rows.type
         )
 
@@ -120,12 +120,12 @@ def _added_by_index(data: int, index: int) -> Rule:
 def _picked(data: int, index: int) -> Rule:
     """One element of each row: read by the loss, written by its gradient, without the zeros around."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         rows, places = call.tensor(data), call.tensor(index)
         if rows is None or places is None:
             return None
         one = tensor_like(rows, (places.elements,))
-        return Work(
+        return NecessaryWork(
             float(places.elements), added_bytes(moved_bytes(one), index_bytes(places)), "memory", rows.type
         )
 
@@ -135,14 +135,14 @@ def _picked(data: int, index: int) -> Rule:
 def _step(read: Sequence[int], written: Sequence[int], flop: int) -> Rule:
     """Lists of tensors, each element of which is read or written once."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         first = call.list(0)
         lists = [call.list(place) for place in (*read, *written)]
         if not first:
             return None
         count = sum(one.elements for one in first)
         moved = moved_bytes(*(one for tensors in lists for one in tensors))
-        return Work(float(flop * count), moved, "fma", first[0].type)
+        return NecessaryWork(float(flop * count), moved, "fma", first[0].type)
 
     return rule
 
@@ -150,35 +150,37 @@ def _step(read: Sequence[int], written: Sequence[int], flop: int) -> Rule:
 def _each(inputs: int, flop: int) -> Rule:
     """`_foreach_*`: element by element over lists; in place, or into new ones."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         lists = [tensors for place in range(inputs) if (tensors := call.list(place))]
         if not call.list(0):
             return None
         # one that is no list goes into each of its partners; of an unknown one nothing counts
         moved = moved_bytes(*(one for tensors in (*lists, call.list(0)) for one in tensors))
         count = sum(one.elements for one in call.list(0))
-        return Work(float(flop * count), moved, "fma" if flop else "memory", lists[0][0].type)
+        return NecessaryWork(float(flop * count), moved, "fma" if flop else "memory", lists[0][0].type)
 
     return rule
 
 
-def _each_reduced(call: Call) -> Work | None:
+def _each_reduced(call: OperationCall) -> NecessaryWork | None:
     tensors = call.list(0)
     if not tensors:
         return None
     count = sum(one.elements for one in tensors)
-    return Work(2.0 * count, moved_bytes(*tensors), "fma", tensors[0].type)
+    return NecessaryWork(2.0 * count, moved_bytes(*tensors), "fma", tensors[0].type)
 
 
-def _each_copied(call: Call) -> Work | None:
+def _each_copied(call: OperationCall) -> NecessaryWork | None:
     targets, sources = call.list(0), call.list(1)
     return (
-        Work(0.0, moved_bytes(*targets, *sources), "memory", targets[0].type) if targets and sources else None
+        NecessaryWork(0.0, moved_bytes(*targets, *sources), "memory", targets[0].type)
+        if targets and sources
+        else None
     )
 
 
-LAYERS: tuple[Formula, ...] = (
-    Formula(
+LAYERS: tuple[WorkFormula, ...] = (
+    WorkFormula(
         "layer norm",
         ("native_layer_norm",),
         "7 an element",
@@ -186,7 +188,7 @@ LAYERS: tuple[Formula, ...] = (
         "Layer Normalization (Ba et al. 2016), equation 3",
         _norm((2, 3), 2, 7),
     ),
-    Formula(
+    WorkFormula(
         "RMS norm",
         ("_fused_rms_norm",),
         "4 an element",
@@ -194,7 +196,7 @@ LAYERS: tuple[Formula, ...] = (
         "Root Mean Square Layer Normalization (Zhang and Sennrich 2019), equation 4",
         _norm((2,), 1, 4),
     ),
-    Formula(
+    WorkFormula(
         "group norm",
         ("native_group_norm",),
         "7 an element",
@@ -202,7 +204,7 @@ LAYERS: tuple[Formula, ...] = (
         "Group Normalization (Wu and He 2018), section 3",
         _norm((1, 2), 2, 7),
     ),
-    Formula(
+    WorkFormula(
         "batch norm",
         words("native_batch_norm cudnn_batch_norm _native_batch_norm_legit miopen_batch_norm"),
         "7 an element",
@@ -211,7 +213,7 @@ LAYERS: tuple[Formula, ...] = (
         _norm((1, 2), 2, 7),
     ),
     *(
-        Formula(
+        WorkFormula(
             f"{title}, backward",
             names,
             f"{flop} an element",
@@ -232,7 +234,7 @@ LAYERS: tuple[Formula, ...] = (
             ),
         )
     ),
-    Formula(
+    WorkFormula(
         "embedding",
         ("embedding",),
         "0",
@@ -240,10 +242,10 @@ LAYERS: tuple[Formula, ...] = (
         TRAFFIC,
         _looked_up(0, 1),
     ),
-    Formula("gather", ("gather",), "0", "indices + result", TRAFFIC, _looked_up(0, 2)),
-    Formula("rows by index", ("index_select",), "0", "indices + result", TRAFFIC, _looked_up(0, 2)),
-    Formula("indexing by one list", ("index",), "0", "indices + result", TRAFFIC, _indexed),
-    Formula(
+    WorkFormula("gather", ("gather",), "0", "indices + result", TRAFFIC, _looked_up(0, 2)),
+    WorkFormula("rows by index", ("index_select",), "0", "indices + result", TRAFFIC, _looked_up(0, 2)),
+    WorkFormula("indexing by one list", ("index",), "0", "indices + result", TRAFFIC, _indexed),
+    WorkFormula(
         "embedding, backward",
         ("embedding_dense_backward",),
         "1 an element",
@@ -251,7 +253,7 @@ LAYERS: tuple[Formula, ...] = (
         TRAFFIC,
         _added_by_index(0, 1),
     ),
-    Formula(
+    WorkFormula(
         "added by index",
         words("index_add_ scatter_add_ index_add scatter_add"),
         "1 an element",
@@ -259,7 +261,7 @@ LAYERS: tuple[Formula, ...] = (
         TRAFFIC,
         _added_by_index(3, 2),
     ),
-    Formula(
+    WorkFormula(
         "negative log likelihood",
         ("nll_loss_forward",),
         "1 a row",
@@ -267,7 +269,7 @@ LAYERS: tuple[Formula, ...] = (
         TRAFFIC,
         _picked(0, 1),
     ),
-    Formula(
+    WorkFormula(
         "negative log likelihood, backward",
         ("nll_loss_backward",),
         "1 a row",
@@ -275,7 +277,7 @@ LAYERS: tuple[Formula, ...] = (
         TRAFFIC,
         _picked(1, 2),
     ),
-    Formula(
+    WorkFormula(
         "Adam, fused",
         ("_fused_adam_",),
         "12 an element",
@@ -283,7 +285,7 @@ LAYERS: tuple[Formula, ...] = (
         "Adam (Kingma and Ba 2014), algorithm 1",
         _step((0, 1, 2, 3), (0, 2, 3), 12),
     ),
-    Formula(
+    WorkFormula(
         "AdamW, fused",
         ("_fused_adamw_",),
         "14 an element",
@@ -291,7 +293,7 @@ LAYERS: tuple[Formula, ...] = (
         "AdamW (Loshchilov and Hutter 2017), algorithm 2",
         _step((0, 1, 2, 3), (0, 2, 3), 14),
     ),
-    Formula(
+    WorkFormula(
         "SGD, fused",
         ("_fused_sgd_",),
         "2 an element",
@@ -300,7 +302,7 @@ LAYERS: tuple[Formula, ...] = (
         _step((0, 1, 2), (0, 2), 2),
     ),
     *(
-        Formula(
+        WorkFormula(
             title,
             with_in_place(words(names)),
             f"{flop} an element",
@@ -326,16 +328,18 @@ LAYERS: tuple[Formula, ...] = (
             ("between two lists", "_foreach_lerp", 2, _each(2, 2)),
         )
     ),
-    Formula("norms of a list", ("_foreach_norm",), "2 an element", "the list", TRAFFIC, _each_reduced),
-    Formula("lists copied", ("_foreach_copy_",), "0", "both lists", TRAFFIC, _each_copied),
-    Formula(
+    WorkFormula("norms of a list", ("_foreach_norm",), "2 an element", "the list", TRAFFIC, _each_reduced),
+    WorkFormula("lists copied", ("_foreach_copy_",), "0", "both lists", TRAFFIC, _each_copied),
+    WorkFormula(
         "lists of zeros",
         ("_foreach_zero_",),
         "0",
         "the list",
         TRAFFIC,
         lambda call: (
-            Work(0.0, moved_bytes(*call.list(0)), "memory", call.list(0)[0].type) if call.list(0) else None
+            NecessaryWork(0.0, moved_bytes(*call.list(0)), "memory", call.list(0)[0].type)
+            if call.list(0)
+            else None
         ),
     ),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profkit.analysis.necessary_work.calls import Call, Tensor
+from profkit.analysis.necessary_work.calls import OperationCall, Tensor
 from profkit.analysis.necessary_work.work import (
     FLASH,
     PALM,
-    Formula,
+    NecessaryWork,
     Rule,
-    Work,
+    WorkFormula,
     added_bytes,
     broadcast_shape,
     moved_bytes,
@@ -19,14 +19,14 @@ from profkit.analysis.necessary_work.work import (
 )
 
 
-def _product(left: Tensor, right: Tensor, flop: float, *others: Tensor | None) -> Work:
-    return Work(flop, moved_bytes(left, right, *others), "tensor", left.type)
+def _product(left: Tensor, right: Tensor, flop: float, *others: Tensor | None) -> NecessaryWork:
+    return NecessaryWork(flop, moved_bytes(left, right, *others), "tensor", left.type)
 
 
 def _matrices(at: int) -> Rule:
     """Products of two matrices, or of as many as the first dimension says; `at`: where the first factor is."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         left, right = call.tensor(at), call.tensor(at + 1)
         if (
             left is None
@@ -52,18 +52,20 @@ def _is_zero(text: str) -> bool:
 def _vectors(at: int) -> Rule:
     """Matrix by vector, and vector by vector."""
 
-    def rule(call: Call) -> Work | None:
+    def rule(call: OperationCall) -> NecessaryWork | None:
         left, right = call.tensor(at), call.tensor(at + 1)
         if left is None or right is None or not left.shape or right.shape != left.shape[-1:]:
             return None
         result = tensor_like(left, left.shape[:-1])
         added = call.tensor(0) if at else None
-        return Work(2.0 * left.elements, moved_bytes(left, right, result, added), "tensor", left.type)
+        return NecessaryWork(
+            2.0 * left.elements, moved_bytes(left, right, result, added), "tensor", left.type
+        )
 
     return rule
 
 
-def _matmul(call: Call) -> Work | None:
+def _matmul(call: OperationCall) -> NecessaryWork | None:
     left, right = call.tensor(0), call.tensor(1)
     if left is None or right is None or not left.shape or not right.shape:
         return None
@@ -78,7 +80,7 @@ def _matmul(call: Call) -> Work | None:
     return _product(left, right, 2.0 * result.elements * first[-1], result)
 
 
-def _linear(call: Call) -> Work | None:
+def _linear(call: OperationCall) -> NecessaryWork | None:
     data, weight = call.tensor(0), call.tensor(1)
     if data is None or weight is None or len(weight.shape) != 2 or data.shape[-1:] != weight.shape[1:]:
         return None
@@ -99,7 +101,7 @@ class _Attention:
     inner: bool = False
     lengths: int | None = None  # of sequences that are packed into one: how long each is, no shape tells
 
-    def __call__(self, call: Call) -> Work | None:
+    def __call__(self, call: OperationCall) -> NecessaryWork | None:
         at = 1 if self.backward else 0
         query, key, value = (call.tensor(at + place) for place in range(3))
         if query is None or key is None or value is None or not len(query.shape) == len(key.shape) == 4:
@@ -124,21 +126,21 @@ class _Attention:
             moved = added_bytes(
                 moved, moved_bytes(result, tensor_like(query), tensor_like(key), tensor_like(value))
             )
-        return Work(2.0 * batch * heads * pairs * each, moved, "tensor", query.type)
+        return NecessaryWork(2.0 * batch * heads * pairs * each, moved, "tensor", query.type)
 
     def _order(self, tensor: Tensor) -> tuple[int, ...]:
         batch, first, second, size = tensor.shape
         return (batch, second, first, size) if self.inner else (batch, first, second, size)
 
-    def _is_causal(self, call: Call) -> bool:
+    def _is_causal(self, call: OperationCall) -> bool:
         """Whether each query sees only keys up to its own place; where that is not told, as if it did."""
         told = call.value(self.causal)
         return told not in ("False", "0") if call.told and told else not call.told
 
 
-PRODUCTS: tuple[Formula, ...] = (
-    Formula("matrix product", words("mm _int_mm"), "2 m n k", "m k + k n + m n", PALM, _matrices(0)),
-    Formula(
+PRODUCTS: tuple[WorkFormula, ...] = (
+    WorkFormula("matrix product", words("mm _int_mm"), "2 m n k", "m k + k n + m n", PALM, _matrices(0)),
+    WorkFormula(
         "matrix product, added to",
         words("addmm addmm_ _addmm_activation"),
         "2 m n k",
@@ -146,8 +148,8 @@ PRODUCTS: tuple[Formula, ...] = (
         PALM,
         _matrices(1),
     ),
-    Formula("batched product", ("bmm",), "2 b m n k", "b (m k + k n + m n)", PALM, _matrices(0)),
-    Formula(
+    WorkFormula("batched product", ("bmm",), "2 b m n k", "b (m k + k n + m n)", PALM, _matrices(0)),
+    WorkFormula(
         "batched product, added to",
         words("baddbmm baddbmm_"),
         "2 b m n k",
@@ -155,15 +157,17 @@ PRODUCTS: tuple[Formula, ...] = (
         PALM,
         _matrices(1),
     ),
-    Formula("product of scaled FP8", ("_scaled_mm",), "2 m n k", "m k + k n + m n", PALM, _matrices(0)),
-    Formula("matrix by vector", words("mv dot vdot"), "2 m k", "m k + k + m", PALM, _vectors(0)),
-    Formula("matrix by vector, added to", words("addmv addmv_"), "2 m k", "m k + k + 2 m", PALM, _vectors(1)),
-    Formula("product of any dimensions", ("matmul",), "2 b m n k", "both + result", PALM, _matmul),
-    Formula(
+    WorkFormula("product of scaled FP8", ("_scaled_mm",), "2 m n k", "m k + k n + m n", PALM, _matrices(0)),
+    WorkFormula("matrix by vector", words("mv dot vdot"), "2 m k", "m k + k + m", PALM, _vectors(0)),
+    WorkFormula(
+        "matrix by vector, added to", words("addmv addmv_"), "2 m k", "m k + k + 2 m", PALM, _vectors(1)
+    ),
+    WorkFormula("product of any dimensions", ("matmul",), "2 b m n k", "both + result", PALM, _matmul),
+    WorkFormula(
         "linear layer", words("linear mkldnn_linear"), "2 m n k", "m k + n k + m n + bias", PALM, _linear
     ),
     *(
-        Formula(
+        WorkFormula(
             f"attention, {title}",
             names,
             "2 h p (5 d)" if rule.backward else "2 h p (2 d), p = pairs of a query and a key that it sees",

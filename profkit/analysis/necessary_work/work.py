@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
-from profkit.analysis.necessary_work.calls import WIDTHS, Call, Tensor
+from profkit.analysis.necessary_work.calls import WIDTHS, OperationCall, Tensor
 from profkit.core.types import WorkUnit
 
 
 @dataclass(frozen=True)
-class Work:
+class NecessaryWork:
     """The least that one call needs. `bytes` is None where a type is not known; `type` is that of the operands."""
 
     flop: float
@@ -21,11 +21,11 @@ class Work:
     type: str | None = None
 
 
-Rule: TypeAlias = Callable[[Call], "Work | None"]
+Rule: TypeAlias = Callable[[OperationCall], "NecessaryWork | None"]
 
 
 @dataclass(frozen=True)
-class Formula:
+class WorkFormula:
     """One row of the table: for which operations (plain names), what is counted, and where that is from."""
 
     title: str

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from profkit.analysis.necessary_work.calls import Call, written_call
+from profkit.analysis.necessary_work.calls import OperationCall, written_call
 from profkit.analysis.timeline.records import Range
 from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
@@ -28,7 +28,7 @@ class LaunchOrigin(NamedTuple):
     operation: str | None = None
     backward_of: str | None = None
     line: SourceLine | None = None
-    call: Call | None = None
+    call: OperationCall | None = None
 
 
 UNKNOWN = LaunchOrigin()

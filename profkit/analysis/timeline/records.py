@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from profkit.analysis.necessary_work.calls import Call
+from profkit.analysis.necessary_work.calls import OperationCall
 from profkit.core.types import Kernel, MemoryKind
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Range:
     process: int
     thread: int | None
     sequence: int | None = None
-    call: Call | None = None
+    call: OperationCall | None = None
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.necessary_work.calls import type_of_kernel
 from profkit.analysis.necessary_work.formulas import necessary_work
-from profkit.analysis.necessary_work.work import Work
+from profkit.analysis.necessary_work.work import NecessaryWork
 from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine
 from profkit.analysis.timeline.records import Columns
 from profkit.core.types import GpuOperation, Kernel
@@ -40,7 +40,7 @@ class _Row(NamedTuple):
     operation: str
     backward_of: str | None
     line: SourceLine | None
-    work: Work | None
+    work: NecessaryWork | None
 
 
 class WorkSums:
@@ -97,7 +97,7 @@ class WorkSums:
             launches += count
         return total / launches if launches else None
 
-    def _work(self, number: int) -> Work | None:
+    def _work(self, number: int) -> NecessaryWork | None:
         """The least work of a call; of tensors whose type was not recorded its kernels tell one."""
         origin: LaunchOrigin = self._origins.origins[number]
         one = self._sums.get(number)

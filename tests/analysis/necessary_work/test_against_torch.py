@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.necessary_work.calls import NUMBERED, WIDTHS, Argument, Call, Tensor, plain_name
+from profkit.analysis.necessary_work.calls import (
+    NUMBERED,
+    WIDTHS,
+    Argument,
+    OperationCall,
+    Tensor,
+    plain_name,
+)
 from profkit.analysis.necessary_work.convolutions import _windows
 from profkit.analysis.necessary_work.formulas import necessary_work
-from profkit.analysis.necessary_work.work import Work
+from profkit.analysis.necessary_work.work import NecessaryWork
 
 pytestmark = pytest.mark.torch
 NAMES = {
@@ -53,7 +60,7 @@ def as_argument(value: Any) -> Argument:
 
 def dispatched(
     run: Callable[[], object],
-) -> list[tuple[Work | None, str, float | None, list[Any], list[Any]]]:
+) -> list[tuple[NecessaryWork | None, str, float | None, list[Any], list[Any]]]:
     """Of each operation of ATen that runs: its least work, its name, torch's FLOP, and tensors in and out."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -67,7 +74,7 @@ def dispatched(
             out = func(*args, **(kwargs or {}))
             names = [one.name for one in func._schema.arguments]
             given = [*args, *((kwargs or {}).get(name) for name in names[len(args) :])]
-            call = Call(plain_name(str(func._schema.name)), tuple(map(as_argument, given)))
+            call = OperationCall(plain_name(str(func._schema.name)), tuple(map(as_argument, given)))
             counter = flop_registry.get(func._overloadpacket)
             flop = counter(*args, **(kwargs or {}), out_val=out) if counter is not None else None
             inputs, outputs = (

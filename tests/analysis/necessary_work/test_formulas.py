@@ -11,14 +11,14 @@ import pytest
 
 from profkit.analysis.necessary_work.calls import (
     Argument,
-    Call,
+    OperationCall,
     Tensor,
     recorded_call,
     type_of_kernel,
     written_call,
 )
 from profkit.analysis.necessary_work.formulas import TABLE, necessary_work
-from profkit.analysis.necessary_work.work import Work
+from profkit.analysis.necessary_work.work import NecessaryWork
 
 COUNTS = Path(__file__).parents[2] / "data" / "necessary_work" / "counts.json.gz"
 
@@ -27,8 +27,8 @@ def t(*shape: int, type_: str = "bf16") -> Tensor:
     return Tensor(shape, type_)
 
 
-def work(name: str, *arguments: Argument) -> Work | None:
-    return necessary_work(Call(name, arguments))
+def work(name: str, *arguments: Argument) -> NecessaryWork | None:
+    return necessary_work(OperationCall(name, arguments))
 
 
 Q, K = (8, 12, 512, 64), (8, 4, 512, 64)
@@ -145,7 +145,7 @@ def test_what_is_not_told_or_does_not_fit_has_no_work(name: str, arguments: tupl
 def test_without_types_the_flop_stay_and_bytes_wait_for_the_kernel() -> None:
     call = written_call("aten::mm, sizes = [[4096, 768], [768, 50257]]")
     assert call is not None
-    assert necessary_work(call) == Work(2.0 * 4096 * 768 * 50257, None, "tensor")
+    assert necessary_work(call) == NecessaryWork(2.0 * 4096 * 768 * 50257, None, "tensor")
     kernel = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_tn_align1>(T1::Params)"
     found = necessary_work(call, type_of_kernel(kernel))
     assert found is not None
@@ -227,7 +227,7 @@ def counted() -> list[dict[str, Any]]:
     return cases
 
 
-def least(case: dict[str, Any]) -> list[Work | None]:
+def least(case: dict[str, Any]) -> list[NecessaryWork | None]:
     unknown = type_of_kernel(" ".join(case["kernels"]))
     calls = [recorded_call(one["name"], one) for one in case["operations"]]
     return [necessary_work(call, unknown) if call is not None else None for call in calls]
