@@ -1,11 +1,4 @@
-"""The account of a step on a device: kernels by operation and line, copies, and idle time by what the host does.
-
-Of a program without a device it is that of one entry of its marked region: the places by their samples.
-
-Rows add up to the step. The least time of a row is that of the work that its operation needs by its shapes, at the
-device's peaks; else of the work that was counted at the peak of its busiest unit: a kernel that keeps DRAM at 60 % of
-its peak would take 60 % of its time with the same traffic at the peak. Idle time needs none.
-"""
+"""The account of a step on a device: kernels by operation and line, copies, and idle time by what the host does."""
 
 from __future__ import annotations
 
@@ -14,31 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 
+from profkit.analysis.account.rows import with_rest
 from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.insights.gpu_host import leads_from_step
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
-from profkit.analysis.summaries.host import scope_of
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.analysis.summaries.readings import find_reading
 from profkit.analysis.timeline.products import operand_type, tensor_peak
 from profkit.core.types import (
     NOWHERE,
     Account,
     AccountRow,
     AccountUnit,
-    Bound,
     Gpu,
     GpuLine,
     GpuOperation,
     GpuTrace,
-    HotSpot,
     Place,
     RunDocument,
 )
 
-LEAST = 0.005  # of the step: smaller rows are part of the rest
-MOST_ROWS = 20
-FULL = 100.0  # %: a share of a peak above it says that an input is wrong
 # Calls of CUDA that take the host long by themselves, and neither launch nor wait for what was launched.
 _KEEPS_HOST = re.compile(
     r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
@@ -48,14 +35,9 @@ _KEEPS_HOST = re.compile(
 _HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "lock", "sync")
 
 
-def make_account(document: RunDocument) -> Account | None:
-    """The account of one step of what was traced or marked; None where neither was."""
-    trace = document.trace
-    if trace is None and document.metal is None:
-        return _host_account(document)
-    if trace is None or document.metal is not None or trace.span is None or trace.busy is None:
-        return None
-    if trace.span <= 0:
+def device_account(document: RunDocument, trace: GpuTrace) -> Account | None:
+    """The account of one step of what was traced; None where the trace does not tell how long it is."""
+    if trace.span is None or trace.busy is None or trace.span <= 0:
         return None
     unit, repeats = _unit(trace)
     copying = min(trace.copying or 0.0, trace.busy)
@@ -65,7 +47,7 @@ def make_account(document: RunDocument) -> Account | None:
         *_idle_rows(document, trace, max(0.0, trace.span - trace.busy)),
     ]
     scaled = [_scaled(row, 1 / repeats) for row in rows if row.seconds > 0]
-    return Account(unit, trace.span / repeats, _with_rest(scaled, trace.span / repeats), repeats)
+    return Account(unit, trace.span / repeats, with_rest(scaled, trace.span / repeats), repeats)
 
 
 def _unit(trace: GpuTrace) -> tuple[AccountUnit, int]:
@@ -84,19 +66,6 @@ def _scaled(row: AccountRow, factor: float) -> AccountRow:
     least = row.least * factor if row.least is not None else None
     launches = row.launches * factor if row.launches is not None else None
     return replace(row, seconds=row.seconds * factor, least=least, launches=launches)
-
-
-def _with_rest(rows: Iterable[AccountRow], seconds: float) -> tuple[AccountRow, ...]:
-    """The largest rows, and one of all others; what they lack to the step is in it, too."""
-    ordered = sorted(rows, key=lambda row: -row.seconds)
-    shown = [row for row in ordered[:MOST_ROWS] if row.seconds >= LEAST * seconds]
-    rest = seconds - sum(row.seconds for row in shown)
-    if rest < 1e-3 * seconds:
-        return tuple(shown)
-    small = ordered[len(shown) :]
-    left = rest - sum(row.seconds for row in small)
-    known = all(row.least is not None for row in small) and left < 1e-3 * seconds
-    return (*shown, AccountRow("rest", rest, least=sum(row.least or 0.0 for row in small) if known else None))
 
 
 # ------------------------------------------------------------ kernels
@@ -312,41 +281,3 @@ def _computing_places(document: RunDocument, trace: GpuTrace) -> list[AccountRow
         and (spot.where.file, spot.where.line) not in using
         and leads_from_step(run, spot) is not None
     ]
-
-
-# ------------------------------------------------------------ a region without a device
-
-# Metrics in % of the machine's measured peaks, and which unit that is.
-_SHARES: tuple[tuple[str, Bound], ...] = (("flops.share", "fp32"), ("bandwidth.dram.share", "dram"))
-_WHOLE = 0.9  # of the time: a place with so much does what was counted of the region
-
-
-def _host_account(document: RunDocument) -> Account | None:
-    """The account of one entry of the only region that is marked; its places have their shares of the median."""
-    timings = [one for one in document.timings if one.kind != "process"]
-    if len(timings) != 1 or not document.hot_spots:
-        return None
-    scope = scope_of(timings[0])
-    median = find_reading(document, "time.median", "timing")
-    if median.value is None or median.scope != scope:
-        return None
-    rows = [_host_row(spot, median.value) for spot in document.hot_spots if spot.kind != "rest"]
-    shares = {bound: find_reading(document, name) for name, bound in _SHARES}
-    known = {
-        bound: one.value / 100
-        for bound, one in shares.items()
-        if one.value is not None and one.doubt is None and one.scope == scope and 0 < one.value <= FULL
-    }
-    if known and rows and rows[0].seconds >= _WHOLE * median.value:
-        bound = max(known, key=known.__getitem__)
-        least = known[bound] * rows[0].seconds
-        rows[0] = replace(rows[0], limit=bound, busy=known[bound], least=least)
-    repeats = sum(len(one.seconds) for one in timings[0].processes)
-    unit: AccountUnit = "call" if timings[0].kind == "benchmark" else "region"
-    return Account(unit, median.value, _with_rest(rows, median.value), repeats)
-
-
-def _host_row(spot: HotSpot, seconds: float) -> AccountRow:
-    """A place with its share of one entry; how often it calls what is under it is counted in the whole run."""
-    under = spot.under.name if spot.under is not None else ""
-    return AccountRow("host", spot.share * seconds, spot.where, under, estimated=True, does=spot.kind)

@@ -1,0 +1,19 @@
+"""Where a step goes: its rows, and how near each is to what the hardware allows.
+
+Rows add up to the step. The least time of a row is that of the work that its operation needs by its shapes, at the
+device's peaks; else of the work that was counted at the peak of its busiest unit: a kernel that keeps DRAM at 60 % of
+its peak would take 60 % of its time with the same traffic at the peak. Idle time needs none.
+"""
+
+from __future__ import annotations
+
+from profkit.analysis.account.device import device_account
+from profkit.analysis.account.host import host_account
+from profkit.core.types import Account, RunDocument
+
+
+def make_account(document: RunDocument) -> Account | None:
+    """The account of one step of what was traced or marked; None where neither was."""
+    if document.metal is not None:
+        return None
+    return device_account(document, document.trace) if document.trace is not None else host_account(document)
