@@ -42,7 +42,7 @@ def fact_text(fact: Fact | None) -> str:
 # What follows from another fact, and which of its parts that is: nearer to the root a reason says more.
 _FOLLOWS = {"but": 1, "together": 1, "uncertain": 1, "limit-unknown": 1} | dict.fromkeys(
     (
-        *("not-known", "needs", "not-python", "not-counted", "not-supported"),
+        *("in-function", "not-known", "needs", "not-python", "not-counted", "not-supported"),
         *("pass-skipped", "pass-failed", "pass-interrupted"),
     ),
     0,

@@ -63,6 +63,7 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     if not any(r.scope.kind == "function" for r in document.readings):
         document = add_readings(document, host.function_readings(document.profiles, simulator))
     document = check_consistency(host.without_small_part(document, simulator))
+    document = add_readings(document, host.refill_readings(document))
     if not document.timings or document.timings[0].group is not None:
         return document  # of a sweep the first case is one of thousands
     work, limit = work_of(document)

@@ -114,6 +114,39 @@ def simulated_cycles(document: RunDocument, counts: Mapping[str, float]) -> dict
     }
 
 
+# What a core moves into its caches while it streams, bytes in a cycle, of the slowest of the big cores: from L2 about
+# 25 (Haswell, of 64 at best), from L3 about 10 (Intel's Optimization Reference Manual, "Cache hierarchy").
+FROM_L2, FROM_L3 = 25.0, 10.0
+
+
+def refill_readings(document: RunDocument) -> tuple[Reading, ...]:
+    """cache.refill.ratio of the run and of each function whose missed lines and FLOPs were simulated.
+
+    Levels refill at once, so the slowest counts; a core cannot compute faster than the measured peak of one thread.
+    Nothing where the next address comes with each value from memory: then a core waits, however little it moves.
+    """
+    peaks, names = document.peaks, ("cache.l1.refill", "cache.l2.refill", "arithmetic_intensity")
+    misses = sum(c.value or 0.0 for c in document.counters if c.name in ("I3mr", "D3mr", "D3mw"))
+    if peaks is None or not peaks.flops_f32_one or not peaks.bandwidth_one or is_chained(document, misses):
+        return ()
+    known = {(r.metric, r.scope): r.value for r in document.readings if r.value is not None}
+    readings = []
+    for scope in dict.fromkeys(scope for metric, scope in known if metric == "cache.l1.refill"):
+        of_l1, of_l2, intensity = (known.get((name, scope)) for name in names)
+        if of_l1 is None or of_l2 is None:
+            continue
+        clock = clock_of(document)
+        of_memory = (
+            1 / intensity / peaks.bandwidth_one if intensity else 0.0
+        )  # without: nothing came from there
+        seconds = max(of_l1 / FROM_L2 / clock, of_l2 / FROM_L3 / clock, of_memory)
+        formula = "longest of the refills from L2, L3 and memory of a FLOP * float32 peak of one thread"
+        source = Source(TOOL, counter=", ".join(names), formula=formula)
+        ratio = seconds * peaks.flops_f32_one
+        readings.append(Reading("cache.refill.ratio", ratio, "x", "estimated", scope, source))
+    return tuple(readings)
+
+
 def is_chained(document: RunDocument, misses: float) -> bool:
     """Whether the next address comes with each value that is loaded from memory, as far as that was counted."""
     chained = next((c.value or 0.0 for c in document.counters if c.name == "chained" and c.scope == RUN), 0.0)

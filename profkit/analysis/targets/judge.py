@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import nan
 
 from profkit.analysis.metrics.derive import ALWAYS_ON
-from profkit.analysis.summaries.host import HOTTEST, WORTH
+from profkit.analysis.summaries.host import HOTTEST, WORTH, counted_profile, simulated_cycles
 from profkit.analysis.summaries.readings import best_reading
 from profkit.analysis.targets.target import (
     Condition,
@@ -20,7 +20,17 @@ from profkit.analysis.targets.target import (
     is_met,
     scopes_around,
 )
-from profkit.core.types import TOGETHER, Fact, Reading, RunDocument, Scope, Threshold, Verdict, VerdictWord
+from profkit.core.types import (
+    QUALITY_ORDER,
+    TOGETHER,
+    Fact,
+    Reading,
+    RunDocument,
+    Scope,
+    Threshold,
+    Verdict,
+    VerdictWord,
+)
 
 _NOTHING = TargetContext()
 
@@ -28,10 +38,12 @@ _NOTHING = TargetContext()
 def context_of(document: RunDocument) -> TargetContext:
     """The context that an enriched document gives."""
     precision = document.timings[0].precision if document.timings else None
+    hottest, share = _hottest_functions(document)
     return TargetContext(
         roof=_lower_roofline(document.readings),
         precision=100 * precision if precision is not None else None,
-        hottest=_hottest_functions(document.readings),
+        hottest=hottest,
+        hottest_share=share,
     )
 
 
@@ -40,6 +52,8 @@ def evaluate_targets(
 ) -> tuple[Verdict, ...]:
     """For every target a verdict on the run or its region, then one on each of the hottest functions.
 
+    Where a function takes much of the time, the verdict on the run is that on this function: an average over
+    functions that differ is true of none of them.
     A target of whose metric no reading speaks, not even an unavailable one, has no verdict.
     The unrounded value is compared; of several readings of one metric in one scope the best known one. A
     multiplexed value so near the threshold that the unseen time could turn it is unknown.
@@ -48,9 +62,15 @@ def evaluate_targets(
     for target in targets:
         if "kernel" in target.scopes:
             continue  # of a run it speaks through its kernels: judge_kernels
-        verdicts += [
-            verdict_on(target, reading, readings, context) for reading in _readings_of_run(target, readings)
-        ]
+        place = _reading_of_place(target, readings, context)
+        spoken = _readings_of_run(target, readings)
+        if place is None or any(_is_surer(reading, place) for reading in spoken):
+            verdicts += [verdict_on(target, reading, readings, context) for reading in spoken]
+        elif spoken:
+            verdict = verdict_on(target, place, readings, context)
+            reason = Fact.of("in-function", verdict.reason, name=place.scope.name or "?")
+            scope, share = spoken[0].scope, context.hottest_share
+            verdicts.append(replace(verdict, scope=scope, reason=reason, weight=share))
     for scope in context.hottest:
         for target in targets:
             if (
@@ -59,6 +79,23 @@ def evaluate_targets(
             ):
                 verdicts.append(verdict_on(target, reading, readings, context))
     return tuple(verdicts)
+
+
+# Of the time: a function with less says little of a run whose other functions take as much.
+LEAST_PLACE = 0.2
+
+
+def _reading_of_place(target: Target, readings: Sequence[Reading], context: TargetContext) -> Reading | None:
+    """The value of the function that takes most of the time; None where none does, or it has no such value."""
+    if "function" not in target.scopes or not context.hottest or context.hottest_share < LEAST_PLACE:
+        return None
+    reading = best_reading(readings, target.metric, context.hottest[:1])
+    return reading if reading is not None and reading.value is not None else None
+
+
+def _is_surer(of_run: Reading, of_place: Reading) -> bool:
+    """Whether the run's own value was counted on the chip, and that of the place is simulated."""
+    return of_run.value is not None and QUALITY_ORDER[of_run.quality] < QUALITY_ORDER[of_place.quality]
 
 
 def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
@@ -239,10 +276,31 @@ def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
     return "memory" if under > flat * (1 + 1e-9) else "compute"
 
 
-def _hottest_functions(readings: Sequence[Reading]) -> tuple[Scope, ...]:
-    """Functions by their instructions: at most five, each with a share that is worth a verdict."""
-    counts = [r for r in readings if r.metric == "instructions" and r.value is not None]
-    functions = sorted((r for r in counts if r.scope.kind == "function"), key=lambda r: -(r.value or 0.0))
-    whole = [r.value or 0.0 for r in counts if r.scope.kind in ("run", "region") and r.quality == "simulated"]
-    total = max(whole, default=sum(r.value or 0.0 for r in functions))
-    return tuple(r.scope for r in functions[:HOTTEST] if (r.value or 0.0) >= WORTH * total)
+def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float]:
+    """At most five functions that are worth a verdict, and the share (0..1) of the time that the first one takes.
+
+    By the cycles that what was counted of each costs about; but first the one with most samples, where it was counted:
+    a library may choose another function for the processor that was simulated.
+    """
+    judged = {r.scope for r in document.readings if r.scope.kind == "function"}
+    counted = counted_profile(document.profiles)
+    cycles: dict[Scope, float] = {}
+    total = 0.0
+    for spot in counted.hotspots if counted is not None else ():
+        scope = Scope("function", spot.function, spot.library or spot.file)
+        own = sum(simulated_cycles(document, spot.counters).values())
+        total += own
+        if scope in judged:
+            cycles[scope] = cycles.get(scope, 0.0) + own
+    ranked = sorted(cycles, key=lambda scope: -cycles[scope])
+    worth = [scope for scope in ranked[:HOTTEST] if cycles[scope] >= WORTH * total]
+    if not worth:
+        return (), 0.0
+    share = cycles[worth[0]] / total
+    sampled = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
+    if sampled is not None and sampled.hotspots:
+        most = max(sampled.hotspots, key=lambda spot: spot.own)
+        if (same := next((scope for scope in worth if scope.name == most.function), None)) is not None:
+            worth.sort(key=lambda scope: scope is not same)
+            share = most.own / sampled.total
+    return tuple(worth), share

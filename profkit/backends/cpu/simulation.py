@@ -57,7 +57,7 @@ START_FACTOR, LEAST_MARKED = 12.0, 120.0
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 1.5, 10.0
 LATEST, WINDOW, LEAST_WINDOW = 25.0, 5.0, 3.0
-FINISH = 10.0  # to write the report once the time is over
+FINISH = 20.0  # to write the report once the time is over, on a busy machine too
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
 
@@ -269,6 +269,7 @@ def _simulated_part(plan: PassPlan, seconds: float) -> Fact | None:
     return Fact.of("simulated-part", seconds=delay)
 
 
+_RATES = ("%", "B/FLOP", "FLOP/B")
 LEAST_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD
 
 
@@ -285,7 +286,7 @@ def _of_a_part(reading: Reading, part: Fact, arithmetic: float | None) -> Readin
     if reading.metric == "simd.utilization" and arithmetic is not None and arithmetic < LEAST_ARITHMETIC:
         reason = Fact.of("hardly-any-arithmetic-vectorize-flop", value=arithmetic, unit="")
         return replace(reading, value=None, quality="unavailable", share=None, reason=reason)
-    if reading.unit != "%":
+    if reading.unit not in _RATES:
         return replace(reading, value=None, quality="unavailable", share=None, reason=part)
     return replace(reading, quality="estimated", reason=together(reading.reason, part))
 

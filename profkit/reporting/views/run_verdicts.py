@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.targets.target import is_met
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, format_threshold
+from profkit.core.formatting import format_percent, format_threshold, joined
 from profkit.core.types import Reading, RunDocument, Scope, Verdict
 from profkit.reporting.facts import BRIEF, brief_reason, fact_text
 from profkit.reporting.plain_text import reading_span, threshold_text, verdict_span
@@ -27,6 +27,7 @@ from profkit.reporting.view import (
     Text,
     soft,
 )
+from profkit.reporting.views.run_insights import relative_path
 from profkit.reporting.views.run_text import (
     OUTCOMES,
     VERDICTS,
@@ -74,7 +75,7 @@ def targets_section(document: RunDocument) -> Section | None:
             )
         )
     table = DataTable(columns, tuple(rows))
-    return Section("Targets", (table,), _whose(main), anchor="targets")
+    return Section("Targets", (table,), _whose(main) or _of_place(whole, document), anchor="targets")
 
 
 def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
@@ -95,6 +96,34 @@ def _whose(main: Verdict | None) -> Text:
         return ""
     share = f", {format_percent(100 * main.weight)} % of the GPU time" if main.weight is not None else ""
     return f"Of {scope_name(main.scope)}{share}, where no other is named."
+
+
+def _of_place(verdicts: Sequence[Verdict], document: RunDocument) -> Text:
+    """`L1, L2, L3, branches and SIMD of relax, graph.cpp:41: 83.2 % of the time.`; nothing where none is of a place."""
+    placed = [verdict for verdict in verdicts if verdict.reason.code == "in-function"]
+    if not placed:
+        return ""
+    name = placed[0].reason.names["name"]
+    short = short_name(name, _PLACE)
+    same = (one.where for one in document.hot_spots if short_name(one.where.function or "", _PLACE) == short)
+    where = next((place for place in same if place.file and place.line), None)
+    file = relative_path(where.file or "", document.workload.folder) if where is not None else ""
+    line = f", {file.rpartition('/')[2]}:{where.line}" if where is not None else ""
+    targets = joined([_OF_PLACE.get(one.target, one.target) for one in placed])
+    share = (
+        f": {format_percent(100 * placed[0].weight)} % of the time" if placed[0].weight is not None else ""
+    )
+    return f"{targets} are those of {short}{line}{share}."
+
+
+_OF_PLACE = {
+    "l1-miss-rate": "L1",
+    "l2-miss-rate": "L2",
+    "l3-miss-rate": "L3",
+    "branch-miss-rate": "branches",
+    "simd-utilization": "SIMD",
+}
+_PLACE = 40  # characters of a function's name
 
 
 def _name(verdict: Verdict, *, several: bool) -> Text:
@@ -119,7 +148,9 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None) -> Text:
     """
     word, limit = OUTCOMES[verdict.verdict], verdict.threshold
     why = brief_reason(of.reason)
-    if verdict.verdict in ("not-applicable", "unknown"):
+    if verdict.verdict == "unknown" and not why and verdict.reason.code == "against":
+        word = "varies more than asked"
+    elif verdict.verdict in ("not-applicable", "unknown"):
         word = _with_fix(why or word, verdict)
     elif place is not None:
         word += f" in {short_name(place.name or '?', _KERNEL)}"
@@ -210,6 +241,8 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
 def _value(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Text:
     """Return the number that was judged, with the source of the reading that holds it; empty where there is none."""
     reading = readings.get((verdict.metric, verdict.scope))
+    if reading is not None and verdict.reason.code == "in-function" and reading.value != verdict.value:
+        return verdict_span(verdict)
     if reading is not None and (verdict.value is None or reading.value == verdict.value):
         return reading_span(reading)
     return verdict_span(verdict) if verdict.value is not None else ""

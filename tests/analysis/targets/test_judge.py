@@ -6,12 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets.judge import evaluate_targets
+from profkit.analysis.targets.judge import context_of, evaluate_targets
 from profkit.analysis.targets.kernels import evaluate_run
 from profkit.analysis.targets.target import TargetContext, is_met
 from profkit.core.formatting import format_threshold
-from profkit.core.types import RUN, Counter, Reading, Scope, Summary, Threshold, Verdict, VerdictWord
+from profkit.core.types import (
+    RUN,
+    Counter,
+    Hotspot,
+    Profile,
+    Reading,
+    RunDocument,
+    Scope,
+    Summary,
+    Threshold,
+    Verdict,
+    VerdictWord,
+)
 from profkit.profiling.summarize import targets_for
+from profkit.reporting.facts import brief_reason
 from tests import documents
 from tests.documents import REGION, reading
 from tests.spoken import spoken
@@ -253,6 +266,76 @@ def test_the_hottest_functions_are_judged_by_their_own_values() -> None:
     ]
     verdicts = evaluate_targets(list(TARGETS.values()), told, TargetContext(hottest=(hot,)))
     assert [(v.target, v.scope.name, v.verdict) for v in verdicts] == [("l1-miss-rate", "hot", "fail")]
+
+
+RELAX = Scope("function", "relax(grid&, int)", "stencil")
+L1 = "cache.l1.miss_rate"
+
+
+def test_the_run_is_judged_by_the_place_that_takes_most_and_not_by_an_average() -> None:
+    told = [reading(L1, 3.0, scope=RUN), reading(L1, 42.0, scope=RELAX)]
+    context = TargetContext(hottest=(RELAX,), hottest_share=0.6)
+    run, function = evaluate_targets([TARGETS["l1-miss-rate"]], told, context)
+    assert (run.scope, run.verdict, run.value, run.weight) == (RUN, "fail", 42.0, 0.6)
+    assert spoken(run.reason).startswith("in relax: 42.0 % of the data accesses missed")
+    assert (function.scope, function.verdict) == (RELAX, "fail")
+
+
+def test_a_function_that_takes_little_does_not_speak_for_the_run() -> None:
+    told = [reading(L1, 3.0, scope=RUN), reading(L1, 42.0, scope=RELAX)]
+    context = TargetContext(hottest=(RELAX,), hottest_share=0.1)
+    run, _ = evaluate_targets([TARGETS["l1-miss-rate"]], told, context)
+    assert (run.verdict, run.value) == ("pass", 3.0)
+
+
+def test_what_the_chip_counted_of_the_run_stands_before_what_was_simulated_of_a_place() -> None:
+    told = [measured(L1, 3.0), reading(L1, 42.0, scope=RELAX)]
+    context = TargetContext(hottest=(RELAX,), hottest_share=0.6)
+    run, _ = evaluate_targets([TARGETS["l1-miss-rate"]], told, context)
+    assert (run.value, run.quality) == (3.0, "measured")
+
+
+@pytest.mark.parametrize(("refill", "word"), [(0.58, "not-applicable"), (1.01, "fail"), (None, "fail")])
+@pytest.mark.parametrize("target", ["l1-miss-rate", "l2-miss-rate", "l3-miss-rate"])
+def test_misses_of_a_place_that_computes_longer_than_its_caches_refill_cost_nothing(
+    target: str, refill: float | None, word: VerdictWord
+) -> None:
+    metric = TARGETS[target].metric
+    told = [reading(name, 50.0, scope=RELAX) for name in {metric, L1, "cache.l2.miss_rate"}]
+    told += [reading(metric, 50.0, scope=RUN), reading("cache.refill.ratio", refill, "x", scope=RELAX)]
+    context = TargetContext(hottest=(RELAX,), hottest_share=0.6)
+    run = evaluate_targets([TARGETS[target]], told, context)[0]
+    assert run.verdict == word
+    if word == "not-applicable":
+        assert brief_reason(run.reason) == "arithmetic-bound"
+
+
+def counted_places(*places: tuple[str, float, float]) -> RunDocument:
+    """A run whose functions have such instructions and lines from memory each, as a simulation leaves it."""
+    spots = tuple(
+        Hotspot(name, ir, ir, 1, None, None, library="a.out", counters={"Ir": ir, "DLmr": lines, "Bcm": 0.0})
+        for name, ir, lines in places
+    )
+    profile = Profile(
+        "callgrind", "instructions", sum(ir for _, ir, _ in places), spots, kind="counted-functions"
+    )
+    told = tuple(reading(L1, 9.0, scope=Scope("function", name, "a.out")) for name, _, _ in places)
+    return replace(documents.empty(), profiles=(profile,), readings=told)
+
+
+def test_the_place_is_the_one_that_takes_most_time_not_most_instructions() -> None:
+    document = counted_places(("computes", 6e6, 0.0), ("waits", 4e6, 4e5))
+    context = context_of(document)
+    assert context.hottest[0].name == "waits"
+    assert context.hottest_share > 0.8
+
+
+def test_the_place_is_the_one_with_most_samples_where_it_was_counted() -> None:
+    document = counted_places(("computes", 6e6, 0.0), ("waits", 4e6, 4e5))
+    spots = (Hotspot("computes", 0.7, 0.7, 1, None, None), Hotspot("waits", 0.3, 0.3, 1, None, None))
+    sampled = Profile("samples", "s", 1.0, spots, kind="functions")
+    context = context_of(replace(document, profiles=(*document.profiles, sampled)))
+    assert (context.hottest[0].name, context.hottest_share) == ("computes", 0.7)
 
 
 def test_advice_stands_only_where_its_condition_holds() -> None:
