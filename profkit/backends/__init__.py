@@ -77,6 +77,7 @@ class PlanState:
 
     marked: bool  # the workload marks a region
     iteration_seconds: float | None = None
+    entries: int | None = None  # how often a process entered it, where the program enters one as it likes
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
     own_seconds: float | None = None  # the same without waiting for a processor

@@ -197,6 +197,7 @@ class PythonPass(Pass):
     file: str  # what it leaves
     seconds = 1.0
     least, most = 1, 100_000  # iterations
+    fixed = 0.4  # wall seconds beside the program's own: the instrument's start, and reading what it left
     longest = 60.0  # seconds, for the sake of the least
     # Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
     cap: tuple[float, float] | None = (1.5, 0.5)
@@ -230,7 +231,7 @@ class PythonPass(Pass):
                 longest = max(longest, 2 * seconds)
         directive = self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest)
         step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
-        return self.planned((step,), cost=cost)
+        return self.planned((step,), cost=cost + plain_runs(self.fixed, state))
 
 
 class CallsPass(PythonPass):
@@ -270,7 +271,7 @@ class AllocationsPass(PythonPass):
         if self._device and context.wanted is None and context.depth != "full":
             return self.skip(Fact("memory-of-a-gpu"), "--passes tracemalloc")
         argv, reason = host_command(context.workload.command, "tracemalloc", self.folder / self.file)
-        return self.one_step(state, argv, reason, 2.5)
+        return self.one_step(state, argv, reason, 3.0)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Peaks, growth, and lines that hold most."""
@@ -308,7 +309,7 @@ class StacksPass(PythonPass):
         count = max(1, min(MOST_RUNS, int(SHORT_SECONDS / own), most))
         first = plans[0].steps[0]
         more = [self._again(first, number) for number in range(2, count + 1)]
-        return [replace(plans[0], steps=(first, *more), cost=1.05 * count)]
+        return [replace(plans[0], steps=(first, *more), cost=count * (1.05 + plain_runs(self.fixed, state)))]
 
     def _again(self, step: Step, number: int) -> Step:
         """A short program once more, into a file of its own: one run has too few samples."""

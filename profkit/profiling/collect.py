@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +24,7 @@ from profkit.core.types import (
     Fact,
     Gpu,
     Insight,
+    PassName,
     PassPlan,
     PassResult,
     Plan,
@@ -51,6 +52,7 @@ from profkit.runtime.passes.read import read_packages
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.95  # of what a run may take where the user says nothing: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the plain runs
+ALWAYS: tuple[PassName, ...] = ("trace", "stacks", "counters")  # however little of our own allowance is left
 FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and seconds
 ONE_MORE = 1.6  # plain runs: a pass that samples and traces
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
@@ -148,7 +150,7 @@ class RunCollector:
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
-            self._add_peaks(known)
+            self._add_peaks()
 
     def explain_failure(self, message: str) -> str | None:
         """What the backend can find out of a workload that failed with this message, as the first answer says it."""
@@ -170,9 +172,10 @@ class RunCollector:
             plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
         budget = self._budget(known)
         if budget is not None and known.plain_seconds is not None:
-            plan = keep_to_budget(
-                plan, len(self.document.passes), self._left_of(budget), known.plain_seconds, budget
-            )
+            # What the user says holds for all; else no run is without the numbers that it is made for.
+            kept = ALWAYS if self._context.budget is None else ()
+            left = self._left_of(budget)
+            plan = keep_to_budget(plan, len(self.document.passes), left, known.plain_seconds, budget, kept)
         if plan != before:
             self.update(plan=plan)
         return plan
@@ -186,13 +189,9 @@ class RunCollector:
         if self._context.budget is not None:
             return self._context.budget
         allowance = self._backend.allowances.get(self._context.depth)
-        # What a region takes is decided by the passes, each for itself.
-        if (
-            allowance is None
-            or known.plain_seconds is None
-            or known.marked
-            or self._context.wanted is not None
-        ):
+        # What a region on a device takes is decided by the passes, each for itself.
+        asked = self._context.wanted is not None or (known.marked and self._backend.has_device)
+        if allowance is None or known.plain_seconds is None or asked:
             return None
         runs, seconds = allowance
         return PLANNED_SHARE * (runs * known.plain_seconds + seconds)
@@ -236,6 +235,7 @@ class RunCollector:
             marked=main.kind != "process",
             # The mean: it decides how long passes repeat the work, and a few slow iterations take their time too.
             iteration_seconds=sum(seconds) / len(seconds),
+            entries=_entries(record.timings),
             benchmark=main.kind == "benchmark",
             plain_seconds=record.plain_seconds,
             own_seconds=typical.seconds - typical.usage[-1][2] if typical.usage else None,
@@ -256,6 +256,7 @@ class RunCollector:
                 budget,
                 lambda timings: self.update(timings=timings),
                 thorough=self._context.depth == "full",
+                patient=self._context.sampling != self._backend.sampling["standard"],
                 most=most,
             )
         except (KeyboardInterrupt, Interrupted):
@@ -388,20 +389,23 @@ class RunCollector:
         cut = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
         self.update(passes=(*self.document.passes, cut))
 
-    def _add_peaks(self, known: PlanState) -> None:
+    def _add_peaks(self) -> None:
         """What this machine can do at best: bandwidth and arithmetic are held against it, where any are known."""
-        budget = self._budget(known)
+        budget = self._context.budget
         late = budget is not None and self._left_of(budget) < PEAK_SECONDS
         if late or not needs_peaks(self.document):
             self.update(peaks=kept_peaks(self._context.machine))
             return
-        self._progress.begin("peaks", "this machine's highest bandwidth and arithmetic, measured")
+        kept = kept_peaks(self._context.machine) is not None
+        seconds = "of an earlier run" if kept else f"about {PEAK_SECONDS:.0f} s"
+        self._progress.begin("peaks", f"this machine's highest bandwidth and arithmetic, {seconds}")
+        begin = time.monotonic()
         log = self._context.folder / "logs" / "peaks.log"
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
         if reason is None:
-            self._progress.end("measured")
+            self._progress.end("known" if kept else f"measured in {time.monotonic() - begin:.0f} s")
         else:
             self._progress.fail(fact_text(reason))
 
@@ -427,6 +431,13 @@ def _sampling_seconds(timing: Timing) -> float:
         return 0.0
     spent = sorted(process.spent for process in timing.processes)
     return spent[len(spent) // 2]
+
+
+def _entries(timings: Sequence[Timing]) -> int | None:
+    """How often a process entered the region; None of a benchmark, of a whole process, or where there are several."""
+    if len(timings) != 1 or timings[0].kind != "region":
+        return None
+    return min((len(process.seconds) for process in timings[0].processes), default=None)
 
 
 def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[Gpu, ...]:

@@ -217,6 +217,7 @@ MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
 # Of a program that marks nothing, after which no process is started for the sake of the precision alone.
 MORE_SECONDS = 1.5
+REGION_SECONDS = 4.0  # the same of one with a region, where nobody asked for more
 
 
 @dataclass(frozen=True)
@@ -241,14 +242,15 @@ def run_timing(
     report: Callable[[tuple[Timing, ...]], None],
     *,
     thorough: bool = False,
+    patient: bool = False,
     most: float | None = None,
 ) -> TimingRecord:
     """Time the workload.
 
     `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however long
-    they take. `most`: wall seconds that all may take together. `report` gets what is known after each process,
-    so that a run which dies here keeps it. Raises WorkloadError when the workload itself fails: there is nothing to
-    profile then.
+    they take; `patient` goes on until the times of a region are known, or the budget is spent. `most`: wall seconds
+    that all may take together. `report` gets what is known after each process, so that a run which dies here keeps it.
+    Raises WorkloadError when the workload itself fails: there is nothing to profile then.
     """
     runs = _PlainRuns(settings, precision, report, most)
     step = plan.steps[0]
@@ -259,7 +261,8 @@ def run_timing(
         if runs.kind == "process" and (enough or runs.is_known(budget)):
             break  # the first answer matters more than what one more run can say
     alone = len(plan.steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
-    more = min(budget, MORE_SECONDS) if runs.kind == "process" else budget
+    longest = MORE_SECONDS if runs.kind == "process" else budget if thorough or patient else REGION_SECONDS
+    more = min(budget, longest)
     while not alone and not runs.endless and not runs.is_known(more) and len(runs.outcomes) < MOST_PROCESSES:
         runs.add(_repeated_step(step, len(runs.outcomes) + 1))
     seconds, outcomes = runs.gone, runs.outcomes

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from profkit.core.types import Depth, Fact, PassName, PassPlan, Plan
 
-# What takes so many times as long as was planned for it, and so many seconds more, is taken for what never ends. A busy
-# machine, a first compilation or a slow disk makes an honest one several times slower; to save what it recorded takes
-# a tool some seconds, and up to a minute, however short the program is. At full depth nothing is cut by plan, and what
-# is planned is no bound: tracemalloc below a deep stack takes 200 plain runs, fused multiply-adds in valgrind 3,000.
-PATIENCE, PATIENCE_OF_TOOL, PATIENCE_AT_FULL = (4.0, 10.0), (4.0, 60.0), (40.0, 600.0)
+# What takes twice as long as was planned for it, and so many seconds more, is ended, and says so: whoever waits goes by
+# the plan. To save what it recorded takes a tool some seconds, and up to a minute, however short the program is. At
+# full depth nothing is cut by plan, and what is planned is no bound: tracemalloc below a deep stack takes 200 plain
+# runs, fused multiply-adds in valgrind 3,000.
+PATIENCE, PATIENCE_OF_TOOL, PATIENCE_AT_FULL = (2.0, 20.0), (2.0, 60.0), (40.0, 600.0)
 REPEATED = (10.0, 60.0)  # the same of a plain run after the first one, and of the longest before
 UNKNOWN_SECONDS = 600.0  # under an instrument, where no plain run was timed
 
@@ -60,13 +60,22 @@ PRIORITY: Mapping[PassName, int] = {
 }
 
 
-def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
+def keep_to_budget(
+    plan: Plan,
+    done: int,
+    left: float,
+    plain_seconds: float,
+    budget: float,
+    kept: Collection[PassName] = (),
+) -> Plan:
     """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
 
-    `left`: wall seconds that they may take together, of `budget` for the whole run. A pass that may be cut gets the
-    least that it needs, so that others have their time too, and at the end what those leave.
+    `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
+    case. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end what
+    those leave.
     """
     passes = list(plan.passes)
+    beyond = 0.0  # what those that run in any case take more than there is
     wanted: dict[int, float] = {}  # of passes that got less than they would take
     for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
@@ -74,6 +83,8 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
         if planned.skipped is not None:
             continue
         finish = planned.steps[0].finish if planned.steps else 0.0
+        if planned.name in kept and left < (need := min(seconds, planned.least or seconds)):
+            beyond, left = beyond + need - left, need
         if planned.least is not None and planned.least < seconds and left >= planned.least:
             wanted[place], seconds = seconds, planned.least
         if seconds <= left:
@@ -85,7 +96,7 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
                 planned,
                 steps=(),
                 skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
-                fix=f"--budget {budget + seconds - left:.0f}",
+                fix=f"--budget {budget + beyond + seconds - left:.0f}",
             )
     for place, most in wanted.items():
         planned = passes[place]

@@ -78,6 +78,19 @@ def test_a_pass_that_may_be_cut_gets_what_is_left_and_no_less_than_it_needs():
     assert keep_to_budget(plan, 5, 3.0, 2.0, 30.0).passes[5].skipped is not None
 
 
+def test_what_is_kept_runs_where_nothing_is_left_and_what_did_not_fit_counts_it_in_its_budget():
+    plan = keep_to_budget(PLAN, 1, 3.0, 1.0, 30.0, ("stacks", "counters"))
+    assert [one.name for one in plan.passes[1:] if one.skipped is None] == ["stacks", "counters"]
+    assert plan.passes[2].fix == "--budget 39"  # 5 s that counters take beyond it, and 4 of its own
+
+
+def test_what_is_kept_and_may_be_cut_gets_the_least_that_it_needs():
+    cut = replace(PLAN.passes[5], limit=6.0, least=4.0)
+    plan = replace(PLAN, passes=(*PLAN.passes[:5], cut))
+    counters = keep_to_budget(plan, 5, -1.0, 2.0, 30.0, ("counters",)).passes[5]
+    assert (counters.skipped, counters.limit) == (None, 4.0)
+
+
 def test_peaks_are_measured_only_where_something_is_held_against_them():
     rates = (documents.reading("cache.l1.miss_rate", 4.0), documents.reading("flops", None, "FLOP"))
     nothing = replace(documents.empty(), readings=rates)

@@ -47,7 +47,7 @@ def plan(cost: float, tool: str | None = None, limit: float | None = None, *, cu
     ("planned", "depth", "plain", "asked", "seconds"),
     [
         (plan(2.5), "standard", 2.0, None, 30.0),
-        (plan(1.5, "perf"), "standard", 2.0, None, 72.0),
+        (plan(1.5, "perf"), "standard", 2.0, None, 66.0),
         (plan(2.5), "full", 2.0, None, 800.0),
         (plan(2.5), "standard", None, None, UNKNOWN_SECONDS),
         (plan(2.5), "standard", 2.0, 5000.0, 5000.0),  # what the user says holds, more as well as less

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.backends import Backend, CheckGroup, RunContext, profiler_group
-from profkit.core.types import Gpu, RunDocument, Summary
+from profkit.core.types import Depth, Gpu, RunDocument, Summary
 
 if TYPE_CHECKING:
     from profkit.backends.passes import BackendRun, Pass
@@ -18,6 +19,8 @@ class CpuBackend(Backend):
 
     name = "cpu"
     host_peaks = True
+    # On a busy machine more seconds in one process say little: processes differ more than their samples.
+    sampling: Mapping[Depth, float] = {**Backend.sampling, "standard": 3.0}
     profilers: tuple[str, ...] = ("perf", "valgrind", "stacks", "cprofile", "xctrace")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 

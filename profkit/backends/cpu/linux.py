@@ -16,7 +16,7 @@ from profkit.analysis.stacks.merge import python_functions
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
-from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks
+from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks, plain_runs
 from profkit.backends.source_lines import program_file, source_places
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
@@ -42,6 +42,7 @@ MOST_SAMPLES = 5_000
 LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
 SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
+STARTING = 1.0  # seconds of a recording of its own: perf, and reading the stacks
 READING = 0.1  # of a plain run: 5,000 samples without their callers
 DATA, _JIT, TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
@@ -71,7 +72,9 @@ class SampledTrace(Pass):
             step = Step(
                 "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{TEXT}",), tool="perf"
             )
-            return self.planned((step,), cost=READING, notes=(Fact("beside-stacks"),))
+            return self.planned(
+                (step,), cost=READING + plain_runs(0.2, state), notes=(Fact("beside-stacks"),)
+            )
         switched = Switched(self, perf, state, "trace")
         native = self.context.workload.python is None
         argv = record_argv(
@@ -89,7 +92,7 @@ class SampledTrace(Pass):
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, TEXT, frames.env, seconds=SECONDS)
         step = replace(step, after=tuple(after), workload_status=None)
-        return self.planned((step,), cost=1.5, notes=(frames.note,))
+        return self.planned((step,), cost=1.1 + plain_runs(STARTING, state), notes=(frames.note,))
 
     def is_beside(self, state: PlanState) -> bool:
         """Whether perf samples the run of the stacks pass: that of a whole program."""

@@ -52,7 +52,7 @@ MOST_ITERATIONS = 1000
 SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
 # The start of a program with a region is not simulated, but runs about ten times slower, that of torch 25 times. What
 # takes twice as long as was thought is ended, and said to be a part; two minutes it has in any case.
-START_FACTOR, LEAST_MARKED = 12.0, 120.0
+START_FACTOR, START_UP, LEAST_MARKED = 12.0, 2.0, 30.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 1.5, 10.0
@@ -163,12 +163,15 @@ class Simulation(Pass):
         if address is not None and program is not None and vgdb is not None:
             argv = window_argv(argv, str(program), address, str(self.folder / f"{name}.vgdb"), vgdb)
         iterations = _simulated_iterations(state.iteration_seconds) if state.marked else 1
+        entries = _looked_entries(state) if self.context.depth != "full" else None
         switch = Switch("valgrind") if state.marked else None
         return Step(
             name,
             argv,
             env=single_thread_env(),
-            directive=self.directive(name, switch, iterations=iterations, delay=delay),
+            directive=self.directive(
+                name, switch, iterations=iterations, delay=delay, entries=entries, ends=entries is not None
+            ),
             tool="valgrind",
             finish=FINISH,
             end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
@@ -185,11 +188,24 @@ class Simulation(Pass):
 
 def _marked_seconds(state: PlanState, plain: float) -> float:
     """Wall seconds that the simulation of a marked program is thought to take: of its start, and of its region."""
-    start = inside = plain / 2  # of a region that the program enters as it likes nobody knows
+    start = inside = plain / 2  # of several regions nobody knows
+    if (entries := _looked_entries(state)) is not None and state.entries and state.iteration_seconds:
+        start = max(0.0, plain - state.entries * state.iteration_seconds)
+        inside = sum(entries) * state.iteration_seconds
     if state.benchmark and state.iteration_seconds:
         start = min(plain, state.start_seconds if state.start_seconds is not None else plain)
         inside = _simulated_iterations(state.iteration_seconds) * state.iteration_seconds
-    return START_FACTOR * start + min(SECONDS, COST * inside)
+    return START_UP + START_FACTOR * start + min(SECONDS, COST * inside)
+
+
+def _looked_entries(state: PlanState) -> tuple[int, int] | None:
+    """Of a region that the program enters as it likes: entries that fill the caches, and those that are counted.
+
+    None where it is entered once, or all there is has to be simulated.
+    """
+    if not state.marked or state.benchmark or state.entries is None or state.entries < 2:
+        return None
+    return 1, min(_simulated_iterations(state.iteration_seconds), state.entries - 1)
 
 
 def _simulated_iterations(seconds: float | None) -> int:
@@ -232,6 +248,9 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         notes.append(Fact.of("counts-per-iteration", count=count))
     if odd is not None:
         notes.append(odd)
+    told = plan.steps[0].directive
+    if told is not None and told.ends and told.entries is not None:
+        notes.append(Fact.of("entries-simulated", count=told.entries[1]))
     if not levels.same_work:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
     if (part := _simulated_part(plan, seconds)) is not None:

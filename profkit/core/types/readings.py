@@ -290,6 +290,7 @@ class Directive:
     longest: float | None = None  # wall seconds after which an instrument of Python's own stops
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
     entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
+    ends: bool = False  # after these entries: what would follow is not looked at, and takes minutes
 
 
 # `synchronized`: the wall clock, with the GPU waited for at both ends of a sample

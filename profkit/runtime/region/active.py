@@ -155,6 +155,7 @@ class RegionSession:
         # a dear instrument looks at a few entries only
         skip, looked = (directive.entries if directive else None) or (0, sys.maxsize - 1)
         self._looks = range(skip + 1, skip + looked + 1)
+        self._ends = directive is not None and directive.ends
         self._thread = _ThreadRegions()
         self._complained = False
         self._begin()
@@ -180,6 +181,7 @@ class RegionSession:
 
     def _begin_child(self) -> None:
         self._begin()
+        self._ends = False  # its parent waits for what it has to do
         for switch in self._switches:
             _call_if_defined(switch, "forget")
 
@@ -197,6 +199,8 @@ class RegionSession:
                     self._entered += 1
                     if self._entered in self._looks:
                         self._switch("enter", name)
+                    elif self._ends and self._entered == self._looks.start - 1:
+                        self.prepare()  # the last one before fills the caches
             start = perf_counter()
         self._thread.open.append((name, start, self._pid))
 
@@ -211,14 +215,31 @@ class RegionSession:
             return  # entered during warm-up, or before a fork: then it is the parent's
         with self._lock:
             self._depth -= 1
-            if self._depth == 0 and self._entered in self._looks:
+            looked = self._entered in self._looks
+            if self._depth == 0 and looked:
                 self._switch("exit", name)
-            self._tally(name).add(end - entry[1], iterations)
+            if looked or not self._ends:  # what is divided by its entries has those that were looked at
+                self._tally(name).add(end - entry[1], iterations)
             outermost = self._depth == 0
         if outermost and self._timing:
             self._reference.run_if_due()
         if outermost and end - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
             self.save()
+        if outermost and self._ends and self._entered >= self._looks.stop - 1:
+            self._end_process()
+
+    def _end_process(self) -> None:
+        """End the workload: all that is looked at has been. A child that multiprocessing waits for goes on."""
+        multiprocessing = sys.modules.get("multiprocessing.process")
+        if multiprocessing is not None and multiprocessing.parent_process() is not None:
+            return
+        self.save()
+        for switch in self._switches:
+            _call_if_defined(switch, "end")
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(0)
 
     def _tally(self, name: str) -> _RegionCounts:
         if name not in self._regions and len(self._regions) >= MOST_NAMES:

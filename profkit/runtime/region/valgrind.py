@@ -134,7 +134,7 @@ class ValgrindSwitch:
         self._toggle()
         self._thread.collecting = False
         os.register_at_fork(after_in_child=self._begin_child)
-        atexit.register(self._end)
+        atexit.register(self.end)
 
     def enter(self, name: str) -> None:
         """Count from here. Without a `prepare` before it, the first entry finds cold caches, and says so."""
@@ -176,7 +176,7 @@ class ValgrindSwitch:
         self._cold = False
         self._dumps += 1
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """At the end of the process: what other threads did since the last dump belongs to no region."""
         self._dump()
         self._requests.send(_ZERO_STATS)

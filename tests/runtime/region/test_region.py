@@ -231,3 +231,42 @@ def test_two_processes_at_once_share_one_switch(workload: Run, tmp_path: Path) -
     assert done.code == 0
     assert heard == b"enable\ndisable\n"
     assert "profkit: other process in region" in done.err
+
+
+# ---------------------------------------------------------------- a few entries, and no more
+
+FEW: dict[str, object] = {"entries": (1, 2), "ends": True}
+COUNTS = """
+import sys
+for number in range(9):
+    with profkit.region("step"):
+        print(number, flush=True)
+print("end", flush=True)
+"""
+
+
+def test_a_program_of_which_a_few_entries_are_looked_at_ends_after_them_and_counts_those_alone(
+    workload: Run,
+) -> None:
+    done = workload(COUNTS, directive=FEW)
+    assert (done.code, done.out.split()) == (0, ["0", "1", "2"])
+    (record,) = done.records
+    assert [(one.name, one.entries, one.iterations) for one in record.regions] == [("step", 2, 2)]
+
+
+def test_a_child_that_multiprocessing_waits_for_does_all_its_work(workload: Run) -> None:
+    done = workload(
+        """
+        import multiprocessing
+        def work(number):
+            for _ in range(9):
+                with profkit.region("step"):
+                    pass
+            return number
+        if __name__ == "__main__":
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                print(pool.map(work, [1, 2]))
+        """,
+        directive=FEW,
+    )
+    assert done.out == "[1, 2]\n"
