@@ -256,7 +256,8 @@ class RunCollector:
                 budget,
                 lambda timings: self.update(timings=timings),
                 thorough=self._context.depth == "full",
-                patient=self._context.sampling != self._backend.sampling["standard"],
+                patient=self._context.budget is None
+                and self._context.sampling != self._backend.sampling[self._context.depth],
                 most=most,
             )
         except (KeyboardInterrupt, Interrupted):

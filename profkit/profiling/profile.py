@@ -115,6 +115,7 @@ def profile_workload(
             fault.run = name
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
+            progress.fail("failed")
             failure = context.shown(f"{type(error).__name__}: {error}")
             _write_failure(collector, folder, targets, failure, page=page)
             raise

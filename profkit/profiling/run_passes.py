@@ -248,7 +248,7 @@ def run_timing(
     """Time the workload.
 
     `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however long
-    they take; `patient` goes on until the times of a region are known, or the budget is spent. `most`: wall seconds
+    they take; `patient` goes on until the time is known, or the budget is spent. `most`: wall seconds
     that all may take together. `report` gets what is known after each process, so that a run which dies here keeps it.
     Raises WorkloadError when the workload itself fails: there is nothing to profile then.
     """
@@ -257,12 +257,12 @@ def run_timing(
     for step in plan.steps:
         if not runs.add(step):
             break
-        enough = not thorough and runs.gone >= MORE_SECONDS
+        enough = not thorough and not patient and runs.gone >= MORE_SECONDS
         if runs.kind == "process" and (enough or runs.is_known(budget)):
             break  # the first answer matters more than what one more run can say
     alone = len(plan.steps) == 1 and runs.kind == "benchmark"  # it samples until it knows, by itself
-    longest = MORE_SECONDS if runs.kind == "process" else budget if thorough or patient else REGION_SECONDS
-    more = min(budget, longest)
+    usual = MORE_SECONDS if runs.kind == "process" else REGION_SECONDS
+    more = budget if patient or (thorough and runs.kind != "process") else min(budget, usual)
     while not alone and not runs.endless and not runs.is_known(more) and len(runs.outcomes) < MOST_PROCESSES:
         runs.add(_repeated_step(step, len(runs.outcomes) + 1))
     seconds, outcomes = runs.gone, runs.outcomes

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.profiling.run_steps import RunSettings, run_step
 from profkit.profiling.time_limits import keep_to_budget
+from profkit.runtime.passes.command import host_command
 from tests.spoken import spoken
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "valgrind"
@@ -179,3 +183,16 @@ def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_pa
     counts = read_simulation(context, PassPlan("counters", "valgrind", (quick,), limit=5.5), 5.6)
     assert next(c.value for c in counts.counters if c.name == "Ir") > 1e6
     assert any("genexpr" in h.function or "eval" in h.function.lower() for h in counts.profiles[0].hotspots)
+
+
+@pytest.mark.parametrize(("host", "by_the_system"), [("simulation-window", True), ("tracemalloc", False)])
+def test_a_simulated_program_ends_at_once_in_the_midst_of_a_call_of_c(tmp_path, host, by_the_system):
+    """Simulated, `json.loads` took a minute to come to a handler in Python: valgrind was killed before its report."""
+    (tmp_path / "work.py").write_text(
+        "import signal; print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
+    )
+    argv, _ = host_command((sys.executable, "work.py"), host, tmp_path / "out")
+    directive = json.dumps({"pass_name": "counters", "record": str(tmp_path / "r"), "delay": 60.0})
+    env = {**os.environ, "PROFKIT_DIRECTIVE": directive}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(by_the_system)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.tables import load_yaml
-from profkit.core.types import Fact, PassResult, RunDocument, Threshold
+from profkit.core.types import Fact, HotSpot, PassResult, Place, RunDocument, Threshold
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.screen import Screen
 from profkit.reporting.view import TableColumn
@@ -88,6 +88,37 @@ def test_the_number_is_that_of_the_kernel_that_takes_most_and_no_average_over_ke
 def test_a_number_of_another_kernel_than_the_one_that_takes_most_names_it() -> None:
     lines = run_text(two_kernels(90.0, 40.0), FOLDER, color=False, details=False).split("\n")
     assert " ".join(line_of("occupancy", lines).split()) == "✗ occupancy 40.0 % > 75 % missed in small"
+
+
+def test_numbers_of_the_place_that_takes_most_say_whose_they_are_and_count_in_the_first_line() -> None:
+    why = Fact.of("value l1-miss-rate", value=42.0, unit="%", quality="simulated")
+    reason = Fact.of("in-function", Fact.of("against", why), name="relax(grid const&, int)", by="time")
+    missed = documents.verdict(
+        "fail",
+        "l1-miss-rate",
+        value=42.0,
+        unit="%",
+        reason=reason,
+        threshold=Threshold("<", 5.0, "%"),
+        weight=0.832,
+    )
+    spot = HotSpot(
+        0.8, 1.0, "native", Place(None, None, "relax(grid const&, int)", "/work/src/graph.cpp", 41)
+    )
+    document = replace(judged(), verdicts=(missed,), hot_spots=(spot,))
+    text = run_text(document, FOLDER, color=False, details=False)
+    assert "  L1 is that of relax, graph.cpp:41: 83.2 % of the time.\n" in text
+    assert " ".join(line_of("l1-miss-rate", text.split("\n")).split()) == "✗ l1-miss-rate 42.0 % < 5 % missed"
+    assert text.startswith("✗ 1 target missed  l1-miss-rate\n")
+
+
+def test_a_time_that_varies_more_than_was_asked_says_so_beside_its_value() -> None:
+    reason = Fact.of("against", Fact.of("value time-precision", value=51.1, unit="%"))
+    wide = documents.verdict(
+        "unknown", "time-precision", value=51.1, unit="%", reason=reason, threshold=Threshold("<=", 1.0, "%")
+    )
+    lines = lines_of_targets(replace(judged(), verdicts=(wide,)))
+    assert line_of("time-precision", lines).endswith("varies more than asked")
 
 
 def test_a_value_beyond_its_threshold_that_counts_as_met_says_why() -> None:

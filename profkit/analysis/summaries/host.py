@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from profkit.analysis.metrics.derive import derive
@@ -289,6 +290,7 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     return of_peak, _reading(name, max(0.0, growth.low), "B/iteration", formula, "tracemalloc")
 
 
+FEW_RUNS, LEAST_SAMPLING = 4.0, 10  # of the median in each of three processes, and seconds, for an interval
 FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
 
 
@@ -340,7 +342,8 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
 def _interval_reading(timing: Timing, scope: Scope, centre: Centre, count: int) -> Reading:
     if centre.low is None or centre.high is None:
         few = Fact.of("no-interval", samples=count, processes=len(timing.processes))
-        return unavailable_reading("time.interval", scope, few, "--sampling SECONDS, for more samples")
+        seconds = max(LEAST_SAMPLING, ceil(FEW_RUNS * centre.median))
+        return unavailable_reading("time.interval", scope, few, f"--sampling {seconds}")
     half = 100 * (centre.high - centre.low) / 2 / centre.median
     source = Source(TOOL, "seconds", formula="100 * half the 95 % interval of the median / median")
     return Reading("time.interval", half, "%", "measured", scope, source)

@@ -38,12 +38,13 @@ _NOTHING = TargetContext()
 def context_of(document: RunDocument) -> TargetContext:
     """The context that an enriched document gives."""
     precision = document.timings[0].precision if document.timings else None
-    hottest, share = _hottest_functions(document)
+    hottest, share, sampled = _hottest_functions(document)
     return TargetContext(
         roof=_lower_roofline(document.readings),
         precision=100 * precision if precision is not None else None,
         hottest=hottest,
         hottest_share=share,
+        hottest_sampled=sampled,
     )
 
 
@@ -68,7 +69,8 @@ def evaluate_targets(
             verdicts += [verdict_on(target, reading, readings, context) for reading in spoken]
         elif spoken:
             verdict = verdict_on(target, place, readings, context)
-            reason = Fact.of("in-function", verdict.reason, name=place.scope.name or "?")
+            by = "time" if context.hottest_sampled else "simulated work"
+            reason = Fact.of("in-function", verdict.reason, name=place.scope.name or "?", by=by)
             scope, share = spoken[0].scope, context.hottest_share
             verdicts.append(replace(verdict, scope=scope, reason=reason, weight=share))
     for scope in context.hottest:
@@ -276,8 +278,8 @@ def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
     return "memory" if under > flat * (1 + 1e-9) else "compute"
 
 
-def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float]:
-    """At most five functions that are worth a verdict, and the share (0..1) of the time that the first one takes.
+def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float, bool]:
+    """At most five functions that are worth a verdict, the share (0..1) of the first one, and whether samples tell it.
 
     By the cycles that what was counted of each costs about; but first the one with most samples, where it was counted:
     a library may choose another function for the processor that was simulated.
@@ -295,12 +297,12 @@ def _hottest_functions(document: RunDocument) -> tuple[tuple[Scope, ...], float]
     ranked = sorted(cycles, key=lambda scope: -cycles[scope])
     worth = [scope for scope in ranked[:HOTTEST] if cycles[scope] >= WORTH * total]
     if not worth:
-        return (), 0.0
+        return (), 0.0, False
     share = cycles[worth[0]] / total
     sampled = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
     if sampled is not None and sampled.hotspots:
         most = max(sampled.hotspots, key=lambda spot: spot.own)
         if (same := next((scope for scope in worth if scope.name == most.function), None)) is not None:
             worth.sort(key=lambda scope: scope is not same)
-            share = most.own / sampled.total
-    return tuple(worth), share
+            return tuple(worth), most.own / sampled.total, True
+    return tuple(worth), share, False

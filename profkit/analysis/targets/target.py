@@ -143,14 +143,15 @@ class TargetContext:
     """What the judge knows besides the readings.
 
     `roof` is the lower ceiling of the roofline, `precision` the asked half-width of the interval in %, `hottest`
-    the functions to judge, hottest first, `hottest_share` the share (0..1) of the time in the first one, `kernel` what
-    limits the kernel that is judged.
+    the functions to judge, hottest first, `hottest_share` the share (0..1) of the first one (of the time where
+    `hottest_sampled`, else of what was simulated), `kernel` what limits the kernel that is judged.
     """
 
     roof: RooflineSide | None = None
     precision: float | None = None
     hottest: tuple[Scope, ...] = ()
     hottest_share: float = 0.0
+    hottest_sampled: bool = False
     kernel: KernelBottleneck | None = None
 
 

@@ -43,7 +43,7 @@ LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
 SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 STARTING = 1.0  # seconds of a recording of its own: perf, and reading the stacks
-READING = 0.1  # of a plain run: 5,000 samples without their callers
+READING = 0.3  # seconds: 5,000 samples at most, without their callers
 DATA, _JIT, TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
@@ -72,9 +72,7 @@ class SampledTrace(Pass):
             step = Step(
                 "trace", script_argv(data, text, perf=str(perf.path)), (f"artifacts/{TEXT}",), tool="perf"
             )
-            return self.planned(
-                (step,), cost=READING + plain_runs(0.2, state), notes=(Fact("beside-stacks"),)
-            )
+            return self.planned((step,), cost=plain_runs(READING, state), notes=(Fact("beside-stacks"),))
         switched = Switched(self, perf, state, "trace")
         native = self.context.workload.python is None
         argv = record_argv(

@@ -27,7 +27,6 @@ from profkit.reporting.view import (
     Text,
     soft,
 )
-from profkit.reporting.views.run_insights import relative_path
 from profkit.reporting.views.run_text import (
     OUTCOMES,
     VERDICTS,
@@ -99,21 +98,19 @@ def _whose(main: Verdict | None) -> Text:
 
 
 def _of_place(verdicts: Sequence[Verdict], document: RunDocument) -> Text:
-    """`L1, L2, L3, branches and SIMD of relax, graph.cpp:41: 83.2 % of the time.`; nothing where none is of a place."""
+    """`L1, L2 and SIMD are those of relax, graph.cpp:41: 83.2 % of the time.`; nothing where none is of a place."""
     placed = [verdict for verdict in verdicts if verdict.reason.code == "in-function"]
     if not placed:
         return ""
-    name = placed[0].reason.names["name"]
-    short = short_name(name, _PLACE)
+    names, weight = placed[0].reason.names, placed[0].weight
+    short = short_name(names.get("name", "?"), _PLACE)
     same = (one.where for one in document.hot_spots if short_name(one.where.function or "", _PLACE) == short)
     where = next((place for place in same if place.file and place.line), None)
-    file = relative_path(where.file or "", document.workload.folder) if where is not None else ""
-    line = f", {file.rpartition('/')[2]}:{where.line}" if where is not None else ""
+    line = f", {(where.file or '').rpartition('/')[2]}:{where.line}" if where is not None else ""
+    whole = names.get("by", "time")
+    share = f": {format_percent(100 * weight)} % of the {whole}" if weight is not None else ""
     targets = joined([_OF_PLACE.get(one.target, one.target) for one in placed])
-    share = (
-        f": {format_percent(100 * placed[0].weight)} % of the time" if placed[0].weight is not None else ""
-    )
-    return f"{targets} are those of {short}{line}{share}."
+    return f"{targets} {'are those' if len(placed) > 1 else 'is that'} of {short}{line}{share}."
 
 
 _OF_PLACE = {

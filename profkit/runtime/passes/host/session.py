@@ -66,7 +66,9 @@ class HostSession:
 
     def run(self) -> None:
         """Run the program; however it ends passes through."""
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # A handler in Python waits for the end of a call of C, under a simulation for minutes.
+        writes = getattr(self._instrument, "writes", True)
+        if writes and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminate)
         if self._longest is not None:  # a thread that `threading` and so the workload knows nothing of
             _thread.start_new_thread(self._end_after, (self._longest,))
