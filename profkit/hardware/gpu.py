@@ -231,6 +231,7 @@ def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: s
         virtual=virtual,
         power_limit=power / 1000 if power else None,
         clock_lock=_clock_lock(library, handle, clock),
+        highest_clock=clock,
     )
     instances = tuple(
         ListedGpu(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.account import make_account
+from profkit.analysis.account.clock import sheet_clock
 from profkit.core.types import (
     Fact,
     Gpu,
@@ -21,10 +22,13 @@ from profkit.core.types import (
     Place,
     Reading,
     RunDocument,
+    SampleSet,
     Scope,
     Source,
+    Timing,
     Transfer,
 )
+from profkit.reporting.view import Paragraph
 from profkit.reporting.views.run_account import account_section
 from tests import documents
 
@@ -169,3 +173,57 @@ def test_equal_calls_in_a_region_that_was_entered_once_are_the_unit() -> None:
     account = make_account(run(replace(TRACE, marked=True, repeats=None, ranges=(replace(once, entries=4),))))
     assert account is not None
     assert (account.unit, account.repeats) == ("region", 4)
+
+
+H100 = Gpu("NVIDIA H100 80GB HBM3", capability="9.0", multiprocessors=132, highest_clock=1.98e9)
+
+
+def timed(*clocks: float, throttled: int = 0, held_by: tuple[str, ...] = ()) -> tuple[Timing, ...]:
+    samples = SampleSet((1.0,), clocks=clocks, throttled=throttled, throttle_reasons=held_by)
+    return (Timing("mlp", "benchmark", (samples,), 0.01),)
+
+
+def below_the_table(document: RunDocument) -> str:
+    section = account_section(replace(document, account=make_account(document)))
+    assert section is not None
+    return "\n".join(str(block.text) for block in section.blocks if isinstance(block, Paragraph))
+
+
+def test_the_clock_stands_below_the_table_with_what_held_it_and_with_both_peaks() -> None:
+    document = run(gpus=(H100,), timings=timed(1.47e9, 1.49e9, 1.6e9, held_by=("power limit",)))
+    assert (
+        below_the_table(document)
+        == (
+            "clock 1.49 of 1.98 GHz: held by the power limit; 2 x mm [4,4] x [4,4] has 80 % of the tensor cores' peak "
+            "at that clock, 65 % of the data sheet's"  # 989.4 TFLOP/s of 132 SMs with 4096 FLOP a cycle: at 1.83 GHz
+        )
+    )
+    fp32 = (KernelBottleneck(MM.scope, 0.75, "fp32", Fact("no-peaks"), 80.0),)
+    assert "80 % of the FP32 units' peak at that clock, 60 % of" in below_the_table(
+        replace(document, kernels=fp32)
+    )
+
+
+def test_peaks_that_are_within_a_twentieth_are_one_and_a_lost_reason_is_none() -> None:
+    document = run(gpus=(H100,), timings=timed(1.8e9, throttled=1, held_by=("power limit",)))
+    assert below_the_table(document) == "clock 1.8 of 1.98 GHz"  # the sample that was held is left out of it
+    account = make_account(document)
+    assert account is not None
+    assert {row.of_sheet for row in account.rows} == {None}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "clocks"), [((H100,), ()), ((H100, Gpu("NVIDIA A100")), (1.4e9,)), ((), (1.4e9,))]
+)
+def test_where_no_clock_was_sampled_or_it_is_not_told_of_which_device_nothing_is_said(
+    gpus: tuple[Gpu, ...], clocks: tuple[float, ...]
+) -> None:
+    assert below_the_table(run(gpus=gpus, timings=timed(*clocks))) == ""
+
+
+def test_the_clock_of_the_data_sheet_is_not_made_up_where_units_are_switched_off() -> None:
+    assert sheet_clock(H100) == pytest.approx(1.83e9, rel=1e-3)
+    a100 = Gpu("NVIDIA A100-SXM4-80GB", capability="8.0", multiprocessors=108, highest_clock=1.41e9)
+    assert sheet_clock(a100) == pytest.approx(1.41e9, rel=1e-3)  # as its data sheet has it
+    assert sheet_clock(Gpu("NVIDIA H20", capability="9.0", multiprocessors=78, highest_clock=1.98e9)) is None
+    assert sheet_clock(replace(H100, mig=True)) is None

@@ -30,6 +30,7 @@ H200 = Gpu(
     driver="580.159.04",
     mig=False,
     power_limit=700.0,
+    highest_clock=1.98e9,
 )
 
 

@@ -7,6 +7,7 @@ its peak would take 60 % of its time with the same traffic at the peak. Idle tim
 
 from __future__ import annotations
 
+from profkit.analysis.account.clock import with_clock
 from profkit.analysis.account.device import device_account
 from profkit.analysis.account.host import host_account
 from profkit.core.types import Account, RunDocument
@@ -16,4 +17,7 @@ def make_account(document: RunDocument) -> Account | None:
     """The account of one step of what was traced or marked; None where neither was."""
     if document.metal is not None:
         return None
-    return device_account(document, document.trace) if document.trace is not None else host_account(document)
+    if document.trace is None:
+        return host_account(document)
+    account = device_account(document, document.trace)
+    return with_clock(account, document) if account is not None else None

@@ -41,8 +41,20 @@ class AccountRow:
     limit: Bound | None = None
     busy: float | None = None
     least: float | None = None  # seconds; None: not known
+    of_sheet: float | None = (
+        None  # `busy` of the data sheet's peak, where the clock makes over 5 % of a difference
+    )
     estimated: bool = False
     does: SpotKind | None = None  # of a place of the host
+
+
+@dataclass(frozen=True)
+class DeviceClock:
+    """The SM clock of a device while it ran, in Hz, its highest, and why it had less where that is told."""
+
+    seen: float  # median over the samples
+    highest: float | None = None
+    held_by: tuple[str, ...] = ()  # "power limit", "temperature, by the driver"
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,7 @@ class Account:
     seconds: float
     rows: tuple[AccountRow, ...]
     repeats: int = 1  # steps that were seen
+    clock: DeviceClock | None = None  # None: nothing was sampled
 
     @property
     def known(self) -> float:

@@ -26,6 +26,7 @@ class Gpu:
     power_limit: float | None = None  # W, as enforced
     clock_lock: float | None = None  # Hz that the SMs are set to (application clocks), where below the most
     cores: int | None = None  # GPU cores, as Apple counts them
+    highest_clock: float | None = None  # Hz, the most that the SMs can have
 
 
 @dataclass(frozen=True)

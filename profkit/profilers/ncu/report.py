@@ -88,6 +88,7 @@ def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str |
             number("global_memory_bus_width", "fb_bus_width"),
         ),
         driver=driver,
+        highest_clock=1e3 * khz if (khz := number("clock_rate")) else None,
     )
 
 

@@ -136,12 +136,12 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
         f"SELECT {number(table, 'id')}, {database.text(table, 'name')}, {number(table, 'computeMajor', -1)}, "
         f"{number(table, 'computeMinor', -1)}, {database.text(table, 'chipName')}, {number(table, 'smCount')}, "
         f"{number(table, 'totalMemory')}, {number(table, 'l2CacheSize')}, {number(table, 'memoryBandwidth')}, "
-        f"{number(table, 'cuDevice', -1)} FROM {table} LIMIT 1024"
+        f"{number(table, 'clockRate')}, {number(table, 'cuDevice', -1)} FROM {table} LIMIT 1024"
     )
     environment = _environment(database)
     gpus = {}
     for row in database.rows(query):
-        index, name, major, minor, chip, multiprocessors, memory, l2, bandwidth, cuda = row
+        index, name, major, minor, chip, multiprocessors, memory, l2, bandwidth, clock, cuda = row
         index = cuda if cuda >= 0 else index
         gpus[index] = Gpu(
             name if isinstance(name, str) and name else "GPU",
@@ -153,6 +153,7 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
             l2 or None,
             float(bandwidth) if bandwidth > 0 else None,
             _driver(environment),
+            highest_clock=float(clock) if clock > 0 else None,
         )
     chosen = [gpus[index] for index in sorted(gpus) if index in used]
     return tuple(chosen or gpus.values())

@@ -9,7 +9,7 @@ from profkit.analysis.hot_spots import LEAST
 from profkit.analysis.insights.evidence import evidence_of, percent_text
 from profkit.analysis.insights.gpu_host import leads_from_step
 from profkit.analysis.summaries.kernels import bottleneck_title
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import format_quantity, joined, plural
 from profkit.core.types import Account, AccountRow, Bound, RunDocument
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section
@@ -45,6 +45,15 @@ _SHORT: Mapping[Bound, str] = {
     "issue": "issue",
 }
 
+# Why a device had a lower clock than its highest, as the driver's reasons are called in `runtime`.
+_HELD_BY = {
+    "power limit": "the power limit",
+    "hardware slowdown": "a slowdown of the hardware",
+    "temperature, by the driver": "the temperature (by the driver)",
+    "temperature, by the hardware": "the temperature (by the hardware)",
+    "power brake": "the power brake",
+}
+
 
 def account_section(document: RunDocument) -> Section | None:
     """The table, with what follows from it above and the start-up below; None without an account."""
@@ -67,8 +76,7 @@ def account_section(document: RunDocument) -> Section | None:
         Column("what it is", lambda row: _host_text(document, row) if row.kind == "host" else _what(row)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
-    if (start := _start_up(document, account)) is not None:
-        blocks.append(Paragraph(start))
+    blocks += [Paragraph(one) for one in (_clock(account), _start_up(document, account)) if one is not None]
     return Section(
         f"Where {_UNIT[account.unit]} goes", tuple(blocks), _headline(account, document), anchor="account"
     )
@@ -183,6 +191,23 @@ def _limit(row: AccountRow) -> str:
     if row.limit is None or row.busy is None:
         return ""
     return f"{_SHORT.get(row.limit, bottleneck_title(row.limit))} {100 * row.busy:.0f} %"
+
+
+def _clock(account: Account) -> str | None:
+    """`clock 1.49 of 1.98 GHz: held by the power limit`, with both peaks where they differ; None without samples."""
+    clock = account.clock
+    if clock is None:
+        return None
+    most = f" of {clock.highest / 1e9:.3g}" if clock.highest else ""
+    held = f": held by {joined([_HELD_BY.get(one, one) for one in clock.held_by])}" if clock.held_by else ""
+    said = f"clock {clock.seen / 1e9:.3g}{most} GHz{held}"
+    for limit in ("tensor", "fp32"):
+        row = next((one for one in account.rows if one.limit == limit and one.of_sheet is not None), None)
+        if row is not None and row.busy is not None and row.of_sheet is not None:
+            unit = "tensor cores" if limit == "tensor" else "FP32 units"
+            at_clock, of_sheet = percent_text(100 * row.busy), percent_text(100 * row.of_sheet)
+            said += f"; {_what(row)} has {at_clock} of the {unit}' peak at that clock, {of_sheet} of the data sheet's"
+    return said
 
 
 def _start_up(document: RunDocument, account: Account) -> str | None:

@@ -13,7 +13,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from time import perf_counter
@@ -27,7 +26,7 @@ from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor import ProcessorWatch, ReferenceLoop
 from profkit.runtime.passes.timing import TimedCalls, time_calls
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
-from profkit.runtime.region.cuda import CudaDriver, DriverError, driver_in_use, uses_cuda
+from profkit.runtime.region.cuda import CudaDriver, driver_in_use, uses_cuda
 
 if TYPE_CHECKING:
     from profkit.runtime.passes.device_samples import DeviceWatch
@@ -67,11 +66,9 @@ def time_function(calls: TimedCalls, *, precision: float, budget: float, warmup:
 
 def _device_watch(driver: CudaDriver) -> DeviceWatch | None:
     with own_library:
-        from profkit.runtime.passes.device_samples import DeviceWatch, open_clock
+        from profkit.runtime.passes.device_samples import watch_device
 
-    with suppress(DriverError), open_clock(driver) as clock:
-        return DeviceWatch(clock.address())
-    return None
+    return watch_device(driver)
 
 
 def _find_device(calls: TimedCalls) -> tuple[CudaDriver | None, Any, float | None]:

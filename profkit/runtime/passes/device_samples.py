@@ -16,12 +16,13 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter
 from types import TracebackType
 from typing import NamedTuple
 
 from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
-from profkit.runtime.region.cuda import L2_BYTES, NOT_READY, CudaDriver
+from profkit.runtime.region.cuda import L2_BYTES, NOT_READY, CudaDriver, DriverError
 
 # Times of the L2 that a flush writes. On an H200 twice its 60 MB and the 256 MiB of triton.testing.do_bench leave the
 # same times of what follows, and the first is done in half the time.
@@ -166,6 +167,13 @@ def open_clock(driver: CudaDriver) -> DeviceClock:
     number = ctypes.c_int()
     driver.check("cuCtxGetDevice", ctypes.byref(number))
     return DeviceClock(driver, number.value, _current_stream())
+
+
+def watch_device(driver: CudaDriver) -> DeviceWatch | None:
+    """Return what looks at the device that this thread uses; None where the driver refuses."""
+    with suppress(DriverError), open_clock(driver) as clock:
+        return DeviceWatch(clock.address())
+    return None
 
 
 def _current_stream() -> int:

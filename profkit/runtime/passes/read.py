@@ -85,6 +85,8 @@ def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
         precise=assessment.precise,
         pid=record.pid,
         spent=sum(region.seconds) * region.every,
+        clocks=record.clocks,
+        throttle_reasons=record.held_by,
         reference_loop=record.reference_loop,
     )
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, Fact, SampleSet
+from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
@@ -31,6 +33,9 @@ RegionSwitch: TypeAlias = Any
 """What turns an instrument on and off: what it needs of enter(name), exit(name), prepare, iteration(i), forget."""
 
 
+LOOK_PAUSE, MOST_LOOKS = 0.02, 1000  # seconds from one look at a device to the next, and how many are kept
+
+
 class DeviceWait:
     """The switch of the timing pass: a region's seconds are those of its work, also of what it left to a device.
 
@@ -38,10 +43,20 @@ class DeviceWait:
     it does nothing. What a device answers is the workload's business: an error of its work is met there again.
     """
 
-    def __init__(self, find: Callable[[], Any], unless: Callable[[], bool] = lambda: False) -> None:
-        self._find, self._unless = find, unless
+    def __init__(
+        self,
+        find: Callable[[], Any],
+        unless: Callable[[], bool] = lambda: False,
+        watch_of: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._find, self._unless, self._watch_of = find, unless, watch_of
         self._device: Any = None
         self._off = False
+        self._watch: Any = None
+        self._look_at = 0.0
+        self.clocks: list[float] = []  # Hz
+        self._looks = 0
+        self._held: Counter[str] = Counter()
 
     def wait(self) -> None:
         """Until the device has done what this process gave it; not while `unless` holds."""
@@ -53,9 +68,36 @@ class DeviceWait:
             with suppress(Exception):
                 self._device.synchronize()
 
+    def look(self) -> None:
+        """Note the clock that the device has now, at most every LOOK_PAUSE seconds: at the end of a region."""
+        now = perf_counter()
+        if self._watch_of is None or self._off or self._device is None or now < self._look_at:
+            return
+        if self._watch is None:
+            self._watch = self._watch_of(self._device)
+        if self._looks < MOST_LOOKS and self._watch is not None:
+            state = self._watch.look()
+            self._looks += 1
+            self.clocks += [state.clock] if state.clock else []
+            self._held.update(state.words)
+        self._look_at = now + LOOK_PAUSE
+
+    @property
+    def held_by(self) -> tuple[str, ...]:
+        """What held the clock down in at least half of the looks: what did so once is not why it was low."""
+        return tuple(word for word, count in self._held.items() if 2 * count >= self._looks)
+
     def forget(self) -> None:
         """In a forked child: the device is the parent's."""
         self._off = self._device is not None
+        self.clocks = []
+
+
+def _watch_device(driver: Any) -> Any:
+    with own_library:  # dear, and needed only where a device is used
+        from profkit.runtime.passes.device_samples import watch_device
+
+    return watch_device(driver)
 
 
 def make_switches(directive: Directive | None, note: Callable[[Fact], None]) -> list[RegionSwitch]:
@@ -80,7 +122,7 @@ def make_switches(directive: Directive | None, note: Callable[[Fact], None]) -> 
             from profkit.runtime.region.cuda import CudaSwitch, driver_in_use, is_recording_graph
 
             # no instrument is there to be switched while time is measured
-            wait = DeviceWait(driver_in_use, is_recording_graph)
+            wait = DeviceWait(driver_in_use, is_recording_graph, _watch_device)
             switches.append(wait if directive.pass_name == "timing" else CudaSwitch())
         elif switch.kind == "signpost":
             from profkit.runtime.region.mps import SignpostSwitch, mps_in_use
@@ -162,6 +204,7 @@ class RegionSession:
         self._switches = make_switches(directive, self.note)
         # where regions are timed, each end of each waits for the work that was left to a device
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
+        self._looks_at = next((one for one in self._switches if isinstance(one, DeviceWait)), None)
         self._timing = directive is not None and directive.pass_name == "timing"
         os.register_at_fork(after_in_child=self._begin_child)
         atexit.register(self.save)
@@ -222,6 +265,8 @@ class RegionSession:
                 self._tally(name).add(end - entry[1], iterations)
             outermost = self._depth == 0
         if outermost and self._timing:
+            if self._looks_at is not None:
+                self._looks_at.look()
             self._reference.run_if_due()
         if outermost and end - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
             self.save()
@@ -334,6 +379,8 @@ class RegionSession:
             spans=tuple(noted.spans) if noted is not None else (),
             spans_left_out=noted.left_out if noted is not None else 0,
             reference_loop=tuple(self._reference.seconds),
+            clocks=tuple(self._looks_at.clocks) if self._looks_at is not None else (),
+            held_by=self._looks_at.held_by if self._looks_at is not None else (),
         )
 
     def save(self) -> None:

@@ -55,6 +55,8 @@ class RegionRecord:
     spans: tuple[tuple[int, int], ...] = ()
     spans_left_out: int = 0  # later entries, of which only the number is kept
     reference_loop: tuple[float, ...] = ()  # seconds of fixed arithmetic between timed regions
+    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, after timed regions
+    held_by: tuple[str, ...] = ()  # why the device held it down
 
 
 def encode_record(record: RegionRecord) -> str:

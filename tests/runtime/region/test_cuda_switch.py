@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
 
 import pytest
 
+from profkit.runtime.passes.read import region_timings
+from profkit.runtime.region.active import LOOK_PAUSE, DeviceWait
 from tests.cuda_stand_in import SIMULATED
 from tests.cuda_stand_in import nvidia as nvidia
 from tests.workload_process import Done, run_workload
@@ -163,3 +167,38 @@ def test_a_timed_region_holds_its_own_work_on_the_device_and_no_other(tmp_path: 
     assert 0.030 <= seconds["outer"] < 0.031
     assert "cuProfilerStart" not in calls  # no instrument is there while time is measured
     assert done.notes == ()
+
+
+@pytest.mark.parametrize(("bits", "held"), [("4", ("power limit",)), ("1", ())])  # 1: it is idle
+def test_a_timed_region_of_a_device_notes_the_clock_and_what_holds_it(
+    tmp_path: Path, nvidia: Path, bits: str, held: tuple[str, ...]
+) -> None:
+    (tmp_path / "throttle").write_text(bits)
+    done, _ = run(tmp_path, nvidia, TIMED, "timing", STAND_IN_THROTTLE=str(tmp_path / "throttle"))
+    assert set(done.record.clocks) == {1.755e9}
+    assert done.record.held_by == held
+    samples = region_timings([done.record])[0].processes[0]
+    assert (samples.clocks, samples.throttle_reasons) == (done.record.clocks, held)
+
+
+def test_what_held_the_clock_in_one_look_of_many_is_not_why_it_was_low() -> None:
+    words = iter([("power limit",), (), (), ()])
+    watch = SimpleNamespace(look=lambda: SimpleNamespace(clock=1.5e9, words=next(words)))
+    wait = DeviceWait(lambda: SimpleNamespace(synchronize=lambda: None), watch_of=lambda _: watch)
+    wait.wait()
+    for _ in range(4):
+        wait.look()
+        wait._look_at = 0.0
+    assert (wait.clocks, wait.held_by) == ([1.5e9] * 4, ())
+
+
+def test_regions_of_microseconds_look_at_the_device_seldom() -> None:
+    watch = SimpleNamespace(look=lambda: SimpleNamespace(clock=1.5e9, words=()))
+    wait = DeviceWait(lambda: SimpleNamespace(synchronize=lambda: None), watch_of=lambda _: watch)
+    wait.look()
+    assert wait.clocks == []  # nothing uses the device yet
+    wait.wait()
+    begin = perf_counter()
+    for _ in range(1000):
+        wait.look()
+    assert len(wait.clocks) <= 1 + (perf_counter() - begin) / LOOK_PAUSE

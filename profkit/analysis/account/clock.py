@@ -1,0 +1,61 @@
+"""The clock that a device had while it ran, and what a unit's peak at that clock is of the data sheet's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from profkit.analysis.timeline.products import tensor_peak
+from profkit.core.statistics import median
+from profkit.core.types import Account, AccountRow, DeviceClock, Gpu, RunDocument
+
+# FLOP of one SM in a cycle, with 16-bit operands and without sparsity, by compute capability (NVIDIA's white papers on
+# each architecture). With the data sheet's FLOP/s they tell the clock for which these were calculated.
+_TENSOR_FLOP: dict[str, int] = {
+    "7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "10.0": 8192,
+}  # fmt: skip
+_SLOWEST = 0.75  # of the highest clock: a data sheet below that counts units that are switched off
+_APART = 0.05  # from which on two peaks are told apart
+
+
+def with_clock(account: Account, document: RunDocument) -> Account:
+    """The account with the clock that was sampled while the workload was timed; as it is where none was."""
+    clock = sampled_clock(document)
+    if clock is None:
+        return account
+    gpu = document.gpus[0]
+    rows = tuple(replace(row, of_sheet=_share_of_sheet(row, clock, gpu)) for row in account.rows)
+    return replace(account, rows=rows, clock=clock)
+
+
+def sampled_clock(document: RunDocument) -> DeviceClock | None:
+    """The clock over all samples of all processes; None without any, and where devices differ: of which is not told."""
+    if len({(one.name, one.highest_clock) for one in document.gpus}) != 1:
+        return None
+    processes = [one for timing in document.timings for one in timing.processes]
+    clocks = [clock for one in processes for clock in one.clocks]
+    if not clocks:
+        return None
+    highest = document.gpus[0].highest_clock
+    seen = median(clocks)
+    # Samples in which the device was held back are left out of the clocks unless they are most of them.
+    held = [word for one in processes if one.clocks and not one.throttled for word in one.throttle_reasons]
+    return DeviceClock(seen, highest, tuple(dict.fromkeys(held)))
+
+
+def _share_of_sheet(row: AccountRow, clock: DeviceClock, gpu: Gpu) -> float | None:
+    """The share of the data sheet's peak; None where it is that at the clock, or is not known."""
+    if row.busy is None or row.limit not in ("tensor", "fp32"):
+        return None
+    assumed = sheet_clock(gpu) if row.limit == "tensor" else gpu.highest_clock
+    if assumed is None or abs(clock.seen / assumed - 1) <= _APART:
+        return None
+    return row.busy * clock.seen / assumed
+
+
+def sheet_clock(gpu: Gpu) -> float | None:
+    """The SM clock in Hz for which the data sheet states the FLOP/s of the tensor cores; None where not known."""
+    peak, flop = tensor_peak(gpu), _TENSOR_FLOP.get(gpu.capability or "")
+    if peak is None or flop is None or not gpu.multiprocessors or not gpu.highest_clock:
+        return None
+    clock = peak / (gpu.multiprocessors * flop)
+    return clock if _SLOWEST * gpu.highest_clock <= clock <= (1 + _APART) * gpu.highest_clock else None
