@@ -32,6 +32,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
+from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import host_command, start_up_environment
 from profkit.runtime.passes.read import read_raises, read_record, read_tracemalloc
 
@@ -291,7 +292,13 @@ class StacksPass(PythonPass):
 
     name, file = "stacks", "stacks.jsonl"
     step_names = ("stacks", "stacks-#")
-    leaves: ClassVar[tuple[str, ...]] = (file, "stacks-#.jsonl", "stacks.speedscope.json")
+    leaves: ClassVar[tuple[str, ...]] = (
+        file,
+        "stacks-#.jsonl",
+        "stacks.speedscope.json",
+        "stacks.operations.json",
+        "stacks-#.operations.json",
+    )
     seconds = 2.0  # 200 samples
     most = 10_000_000
     cap = None
@@ -330,8 +337,9 @@ class StacksPass(PythonPass):
             raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
         more = sorted(self.folder.glob("stacks-*.jsonl"))
         report = read_stacks(self.folder / self.file, more)
+        lines = read_torch_lines(self.folder / "stacks.operations.json")
         return PassFindings(
-            profiles=report.profiles,
+            profiles=(*report.profiles, *([lines] if lines is not None else [])),
             stacks=report.stacks,
             sampled=with_source(report, workload),
             notes=report.warnings,

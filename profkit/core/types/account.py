@@ -13,6 +13,7 @@ AccountUnit = Literal[
     "region",  # one entry of what is marked
     "call",  # one of equal calls in it
     "trace",  # all that was recorded
+    "run",  # the whole program
 ]
 AccountRowKind = Literal[
     "kernel",  # kernels of one operation at one line, or of one name

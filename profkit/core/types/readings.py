@@ -38,6 +38,7 @@ ProfileKind = Literal[
     "functions", "python-functions", "libraries", "threads", "counted-functions", "counted-lines", "raises",
     "own-time", "imports",
     "operators",  # of torch, on a CPU: time in s, and `own_bytes` and `bytes` that they allocated less what they freed
+    "line-operators",  # of torch, by the line of the program: time in s; with `flop_fp32` and `needed_bytes`
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
     "held-lines",  # lines that held the device's memory when it was full: bytes

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from profkit.analysis.hot_spots import LEAST
+from profkit.analysis.hot_spots import DOES, LEAST
 from profkit.analysis.insights.evidence import evidence_of, percent_text
 from profkit.analysis.insights.gpu_host import leads_from_step
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import format_quantity, joined, plural
-from profkit.core.types import Account, AccountRow, Bound, RunDocument
+from profkit.core.types import Account, AccountRow, Bound, RunDocument, SpotKind
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section
 from profkit.reporting.views.run_insights import does_text, where_text
@@ -22,6 +22,7 @@ _UNIT = {
     "region": "one entry of the region",
     "call": "one call",
     "trace": "the traced time",
+    "run": "the time",
 }
 _NEAR = 0.85  # of the time: what would be left at the limits, where little is to be won
 _COVERED = 0.8  # of the time: rows whose least is known, for a word on all of it
@@ -29,7 +30,7 @@ _MARGIN = 0.05
 _WORTH = 0.1  # of a step
 _IDLE = 0.3  # of the time, from which on it comes first
 _WHAT = (
-    40  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
+    56  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
 )
 _PLACE = 31  # characters of a place
 _BAR = 4  # characters for all of a step
@@ -43,6 +44,21 @@ _SHORT: Mapping[Bound, str] = {
     "integer": "integer",
     "xu": "special",
     "issue": "issue",
+}
+_COMPUTES = ("python", "library", "native", "gpu", "import", "rest")
+_WAITS: Mapping[SpotKind, str] = {kind: text for kind, text in DOES.items() if kind not in _COMPUTES}
+# What bounds a place of the host, where no unit of the processor was counted.
+_BOUND_TO: Mapping[SpotKind, str] = {
+    "python": "interpreter",
+    "sleep": "sleep",
+    "lock": "lock",
+    "network": "network",
+    "await": "await",
+    "input": "input",
+    "child": "process",
+    "pipe": "pipe",
+    "file": "files",
+    "sync": "disk",
 }
 
 # Why a device had a lower clock than its highest, as the driver's reasons are called in `runtime`.
@@ -73,13 +89,12 @@ def account_section(document: RunDocument) -> Section | None:
             _at_limit,
             meaning="what its shapes need at the peaks, else the counted work at that unit's peak",
         ),
-        Column("what it is", lambda row: _host_text(document, row) if row.kind == "host" else _what(row)),
+        Column("what it is", lambda row: _what_text(document, row)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
     blocks += [Paragraph(one) for one in (_clock(account), _start_up(document, account)) if one is not None]
-    return Section(
-        f"Where {_UNIT[account.unit]} goes", tuple(blocks), _headline(account, document), anchor="account"
-    )
+    said = _run_headline(account, folder) if account.unit == "run" else _headline(account, document)
+    return Section(f"Where {_UNIT[account.unit]} goes", tuple(blocks), said, anchor="account")
 
 
 def _headline(account: Account, document: RunDocument) -> str:
@@ -103,6 +118,20 @@ def _headline(account: Account, document: RunDocument) -> str:
         left = percent_text(100 * (1 - account.least / account.seconds))
         return f"{said}. It is near them: with the same work at most {left} can be won."
     return f"{said}.{_most_to_win(account, folder, 'them' if known and account.least else 'its limit')}"
+
+
+def _run_headline(account: Account, folder: str) -> str:
+    """What a run waits for, where that is much of it; else where most is above its limit, if any is known."""
+    seconds: dict[str, float] = {}
+    for row in account.rows:
+        if row.does in _WAITS:
+            seconds[_WAITS[row.does]] = seconds.get(_WAITS[row.does], 0.0) + row.seconds
+    most = max(seconds, key=seconds.__getitem__, default="")
+    if not most or seconds[most] < _IDLE * account.seconds:
+        return _most_to_win(account, folder, "its limit").strip()
+    there = next(row for row in account.rows if row.does in _WAITS and _WAITS[row.does] == most)
+    place = f", most of it in {where_text(there.where, folder)}" if there.where.file is not None else ""
+    return f"For {percent_text(100 * seconds[most] / account.seconds)} of the time the program {most}{place}."
 
 
 def _nothing_better(account: Account, document: RunDocument) -> bool:
@@ -177,8 +206,10 @@ def _what(row: AccountRow) -> str:
     return f"{times}{name if len(name) <= room else name[: room - 1] + '…'}{owner}"
 
 
-def _host_text(document: RunDocument, row: AccountRow) -> str:
-    """What the place does, as the list of places says it."""
+def _what_text(document: RunDocument, row: AccountRow) -> str:
+    """What a row is: an operation, or what the place does, as the list of places says it."""
+    if row.kind != "host" or row.library is not None:
+        return _what(row)
     spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
     spot = next(spots, None)
     return does_text(spot) if spot is not None else ""
@@ -189,7 +220,7 @@ def _limit(row: AccountRow) -> str:
     if row.kind == "idle":
         return "host" if row.where.file is not None else ""
     if row.limit is None or row.busy is None:
-        return ""
+        return _BOUND_TO.get(row.does, "") if row.does is not None else ""
     return f"{_SHORT.get(row.limit, bottleneck_title(row.limit))} {100 * row.busy:.0f} %"
 
 
@@ -213,7 +244,7 @@ def _clock(account: Account) -> str | None:
 def _start_up(document: RunDocument, account: Account) -> str | None:
     """`start-up 12.7 s, not in it: imports torch 10.4 s, main train.py:19 393 ms`; None where that is not known."""
     split = document.time_split
-    if split is None or not split.startup:
+    if split is None or not split.startup or account.unit == "run":
         return None
     parts = ", ".join(_start_parts(document, account, split.startup))
     return (

@@ -90,7 +90,11 @@ def start(out: str) -> None:
         switches.members.append(member)
         member.start(*given)
 
-    call_after_import("torch", lambda _: join("operation_lines", "OperationLines"))
+    def join_torch(_: ModuleType) -> None:
+        traced = "PROFKIT_OPERATIONS" in os.environ  # by another program, which takes ranges
+        join(*(("operation_lines", "OperationLines") if traced else ("operation_window", "OperationWindow")))
+
+    call_after_import("torch", join_torch)
     call_after_import("jax", lambda _: join("compilers", "JaxCompiler"))
     call_after_import("triton.runtime.autotuner", lambda module: join("compilers", "TritonTuner", module))
     atexit.register(switches.finish)
