@@ -122,15 +122,15 @@ def _headline(account: Account, document: RunDocument) -> str:
 
 def _run_headline(account: Account, folder: str) -> str:
     """What a run waits for, where that is much of it; else where most is above its limit, if any is known."""
+    waits = [(row, _WAITS[row.does]) for row in account.rows if row.does is not None and row.does in _WAITS]
     seconds: dict[str, float] = {}
-    for row in account.rows:
-        if row.does in _WAITS:
-            seconds[_WAITS[row.does]] = seconds.get(_WAITS[row.does], 0.0) + row.seconds
+    for row, text in waits:
+        seconds[text] = seconds.get(text, 0.0) + row.seconds
     most = max(seconds, key=seconds.__getitem__, default="")
     if not most or seconds[most] < _IDLE * account.seconds:
         return _most_to_win(account, folder, "its limit").strip()
-    there = next(row for row in account.rows if row.does in _WAITS and _WAITS[row.does] == most)
-    place = f", most of it in {where_text(there.where, folder)}" if there.where.file is not None else ""
+    where = next(where_text(row.where, folder) for row, text in waits if text == most)
+    place = f", most of it in {where}" if where else ""
     return f"For {percent_text(100 * seconds[most] / account.seconds)} of the time the program {most}{place}."
 
 
