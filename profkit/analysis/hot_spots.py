@@ -60,6 +60,7 @@ DOES: Mapping[SpotKind, str] = {
 }
 _METHOD = re.compile(r"<method '(\w+)' of '([\w.]+)' objects>")
 _BUILT_IN = re.compile(r"<built-in method ([\w.]+)>")
+_OURS = re.compile(r"/profkit/(runtime|kernels|evaluation|sweep)/")
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 
 
@@ -327,7 +328,10 @@ def _is_slow(row: _Row, most: float) -> bool:
 def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
     line, kind = group[0].line, group[0].kind
     function = _counted(document, line)
-    caller = line.callers[0] if line.callers and is_users_code(line.callers[0].file, "") else None
+    first = line.callers[0] if line.callers else None
+    # What measures calls the benchmark's function, and is no place that anybody would look at.
+    own = first is not None and _OURS.search(_path(first)) is not None
+    caller = first if first is not None and is_users_code(first.file, "") and not own else None
     return HotSpot(
         share,
         seconds,

@@ -49,7 +49,6 @@ _COMPUTES = ("python", "library", "native", "gpu", "import", "rest")
 _WAITS: Mapping[SpotKind, str] = {kind: text for kind, text in DOES.items() if kind not in _COMPUTES}
 # What bounds a place of the host, where no unit of the processor was counted.
 _BOUND_TO: Mapping[SpotKind, str] = {
-    "python": "interpreter",
     "sleep": "sleep",
     "lock": "lock",
     "network": "network",
@@ -212,7 +211,16 @@ def _what_text(document: RunDocument, row: AccountRow) -> str:
         return _what(row)
     spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
     spot = next(spots, None)
-    return does_text(spot) if spot is not None else ""
+    if spot is None:
+        return ""
+    text = does_text(spot)
+    # Where nothing that it calls has a name, the line itself says most.
+    code = spot.code.text.strip() if spot.code is not None else ""
+    return (
+        f"{text}: {code[: _WHAT - 10]}{'…' if len(code) > _WHAT - 10 else ''}"
+        if text == "computes" and code
+        else text
+    )
 
 
 def _limit(row: AccountRow) -> str:

@@ -91,7 +91,9 @@ def answer_text(insight: Insight, folder: str) -> str:
 
 def insight_items(document: RunDocument) -> Items | None:
     """A numbered list; None where nothing was found. On a short screen the first has its reasons, the others places."""
-    found = join_insights(document.insights)
+    # A place alone is a row of the account; it is no change.
+    findings = [one for one in document.insights if one.rule != "hot-spot" or document.account is None]
+    found = join_insights(findings)
     items = tuple(_item(one, document.workload.folder, first=one is found[0]) for one in found)
     return Items(items, ordered=True, brief=BRIEF) if items else None
 

@@ -1,0 +1,118 @@
+"""A window of torch's own profiler: which operations take a line's time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import documents
+import pytest
+
+from profkit.analysis.account import make_account
+from profkit.core.types import HotSpot, Hotspot, Peaks, Place, Profile, RunDocument
+from profkit.profilers.torch_lines import read_torch_lines
+from profkit.runtime.passes.command import start_up_environment
+
+
+def event(category: str, name: str, start: float, length: float, **args: object) -> dict[str, object]:
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": 1,
+        "tid": 1,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
+
+
+FLOAT = {"Input Dims": [[64, 128], [128, 32]], "Input type": ["float", "float"], "Concrete Inputs": ["", ""]}
+
+
+def test_operations_belong_to_the_line_around_them_and_not_to_each_other(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    events = [
+        event("user_annotation", "profkit-at /app/net.py:7:Net.forward", 0, 100),
+        event("cpu_op", "aten::matmul", 10, 60, **FLOAT),
+        event("cpu_op", "aten::mm", 15, 50, **FLOAT),
+        event("cpu_op", "aten::relu", 75, 20, **{"Input Dims": [[64, 32]], "Input type": ["float"]}),
+        event("cpu_op", "aten::mm", 200, 50, **FLOAT),  # of no line
+    ]
+    trace.write_text(json.dumps({"traceEvents": events}))
+    profile = read_torch_lines(trace)
+    assert profile is not None
+    rows = {one.function: one for one in profile.hotspots}
+    assert set(rows) == {"Net.forward", "matmul", "relu"}
+    assert rows["Net.forward"].own == pytest.approx(100e-6)
+    assert (rows["matmul"].own, rows["matmul"].calls) == (pytest.approx(60e-6), 1)
+    assert rows["matmul"].shapes == "[64,128] x [128,32] fp32"
+    assert rows["matmul"].counters["flop_fp32"] == 2 * 64 * 128 * 32  # once, not for each of the two
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"traceEvents": 3}', '{"traceEvents": [1, {"ph": "X"}]}', "[" * 9999]
+)
+def test_half_a_trace_is_no_operation(tmp_path: Path, text: str) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text(text)
+    assert read_torch_lines(trace) is None
+
+
+def with_operations(flop: float) -> RunDocument:
+    place = Place(function="step", file="/app/net.py", line=7)
+    lines = (
+        Hotspot("step", 1.0, 1.0, file="/app/net.py", line=7),
+        Hotspot(
+            "mm", 0.8, calls=10, file="/app/net.py", line=7, shapes="[8,8] fp32", counters={"flop_fp32": flop}
+        ),
+        Hotspot("silu", 0.15, calls=10, file="/app/net.py", line=7),
+    )
+    spots = (HotSpot(0.9, 9.0, "python", place), HotSpot(0.1, 1.0, "rest"))
+    profile = Profile("operations by line", "s", 1.0, lines, "line-operators")
+    peaks = Peaks(None, None, None, 1e9, 2, "numpy")
+    return replace(documents.empty(), hot_spots=spots, profiles=(profile,), peaks=peaks)
+
+
+def test_a_line_is_divided_by_its_operations_and_the_rows_add_up() -> None:
+    account = make_account(with_operations(0.4e9))
+    assert account is not None
+    assert account.unit == "run"
+    assert [round(row.seconds, 2) for row in account.rows] == [7.2, 1.35, 0.45, 1.0]
+    assert sum(row.seconds for row in account.rows) == pytest.approx(account.seconds)
+    product = account.rows[0]
+    assert (product.what, product.limit) == ("mm [8,8] fp32", "fp32")
+    assert product.busy == pytest.approx(0.5)
+    assert product.least == pytest.approx(3.6)
+
+
+def test_what_is_beyond_a_peak_has_no_limit() -> None:
+    account = make_account(with_operations(4e9))
+    assert account is not None
+    assert account.rows[0].limit is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_a_real_program_leaves_its_operations_by_line(tmp_path: Path) -> None:
+    script = tmp_path / "net.py"
+    script.write_text(
+        "import time, torch\nfrom torch.nn.functional import silu\na = torch.randn(256, 256)\n"
+        "end = time.monotonic() + 3\nwhile time.monotonic() < end:\n    b = silu(a @ a)\n"
+        "    c = torch.exp(b * 0.001)\nprint('done')\n"
+    )
+    env, _ = start_up_environment([sys.executable, "net.py"], "stacks", tmp_path / "stacks.jsonl")
+    assert env is not None
+    env = {**os.environ, **env, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "done\n"
+    profile = read_torch_lines(tmp_path / "stacks.operations.json")
+    assert profile is not None
+    found = {(one.line, one.function) for one in profile.hotspots}
+    assert {(6, "matmul"), (6, "silu"), (7, "exp"), (7, "mul")} <= found
+    product = next(one for one in profile.hotspots if one.function == "matmul")
+    assert product.counters["flop_fp32"] == (product.calls or 0) * 2 * 256**3
