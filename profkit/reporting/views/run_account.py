@@ -32,6 +32,7 @@ _IDLE = 0.3  # of the time, from which on it comes first
 _WHAT = (
     56  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
 )
+_LINE = 46  # characters of a line of source
 _PLACE = 31  # characters of a place
 _BAR = 4  # characters for all of a step
 # What limits, in a column; in sentences it has its whole name.
@@ -216,11 +217,9 @@ def _what_text(document: RunDocument, row: AccountRow) -> str:
     text = does_text(spot)
     # Where nothing that it calls has a name, the line itself says most.
     code = spot.code.text.strip() if spot.code is not None else ""
-    return (
-        f"{text}: {code[: _WHAT - 10]}{'…' if len(code) > _WHAT - 10 else ''}"
-        if text == "computes" and code
-        else text
-    )
+    if text != "computes" or not code:
+        return text
+    return f"computes: {code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}"
 
 
 def _limit(row: AccountRow) -> str:
