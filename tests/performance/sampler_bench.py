@@ -51,7 +51,7 @@ def row(r):
     t = now(); text = " ".join(sorted(day.split(), key=len)) * 3; add("row-text", now() - t)
     return len(text)
 def work():
-    for _ in range(7):
+    for _ in range(24):
         t = now(); joined = left.merge(right, on="key"); add("join", now() - t)
         t = now(); few.apply(row, axis=1); add("apply", now() - t)
         t = now(); joined.groupby("name").agg({"x": ["mean", "std", "median"]}); add("agg", now() - t)
@@ -62,7 +62,8 @@ work()
 T["apply"] -= T["row-strftime"] + T["row-text"]
 """
 NESTED = """
-import datetime, json as js, re, zlib
+import json as js, re, zlib
+from datetime import date
 data = {f"k{i}": [i, str(i), {"a": i * 0.5}] for i in range(4_000)}
 text = "lorem ipsum 12-34 dolor, sit 56-78 amet; " * 3_000
 pattern = re.compile(r"(\\d+)-(\\d+)")
@@ -90,16 +91,16 @@ ASYNCIO = """
 import asyncio, hashlib, json as js
 data = {f"k{i}": [i, str(i)] for i in range(500)}
 async def parse():
-    for _ in range(250):
+    for _ in range(700):
         t = now(); made = js.dumps(data); add("dumps", now() - t)
         t = now(); [js.loads(made) for _ in range(2)]; add("loads", now() - t)
         await asyncio.sleep(0.001)
 async def count():
-    for _ in range(250):
+    for _ in range(700):
         t = now(); sum(i * i % 7 for i in range(9_000)); add("sum", now() - t)
         await asyncio.sleep(0.002)
 async def check():
-    for _ in range(120):
+    for _ in range(340):
         t = now(); hashlib.sha256(bytes(1 << 20)).hexdigest(); add("sha", now() - t)
         t = now(); sorted(range(40_000), key=lambda n: -n); add("sorted", now() - t)
         await asyncio.sleep(0.005)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -123,6 +124,29 @@ def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_pa
     report = sampled(tmp_path, f"{BURN}\nimport os\nburn(0.4)\nos._exit(0)")
     assert spot(of(report, "sampled-functions"), "burn").own > 0.2
     assert "ended without Python's exit" in spoken_lines(report.warnings)[0]
+
+
+def test_what_follows_a_long_call_of_c_has_its_share_and_no_more(tmp_path: Path) -> None:
+    code = """
+import json, sys, time
+now = time.perf_counter
+some, more = list(range(150_000)), list(range(400_000))
+spent = [0.0] * 4
+def work():
+    end = now() + 3.0
+    while now() < end:
+        t = now(); some.count(-1); some.count(-2); spent[0] += now() - t
+        t = now(); more.count(-1); spent[1] += now() - t
+        t = now(); sum(i & 3 for i in range(30_000)); spent[2] += now() - t
+        t = now(); some.count(-3); spent[3] += now() - t
+work()
+json.dump(spent, open("truth", "w"))
+"""
+    lines = {one.line: one.main_wall for one in sampled(tmp_path, code).sampled.lines}  # type: ignore[union-attr]
+    spent = json.loads((tmp_path / "truth").read_text())
+    whole = sum(lines.get(n, 0.0) for n in range(9, 13))
+    off = [lines.get(9 + n, 0.0) / whole - one / sum(spent) for n, one in enumerate(spent)]
+    assert max(map(abs, off)) < 0.09, off  # 0.15 to 0.23 where each pause begins at the end of a call
 
 
 def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Samples the Python stacks of one process, and adds them to a file that it shares with all others of the workload.
 
-A thread of our own wakes up a hundred times a second and looks at the stacks of all others. A sample weighs as much
-wall time as went by since the one before, so that a stretch in which nobody else could get the interpreter's lock is
-not lost, and as much processor time as its thread used since then. Both are kept for each stack.
+A thread of our own wakes up two hundred times a second, at moments that are fixed beforehand, and looks at the stacks
+of all others. A sample stands for the moments since the one before: where nobody else could get the interpreter's lock
+for a while, those that passed meanwhile are not lost. It weighs as much processor time as its thread used per wall
+time. Both are kept for each stack.
 
 The file is JSON lines: each is one write of one process, and stands for itself or is passed over. A process that is
-killed loses what came after its last write, at most a hundredth of its time.
+killed loses what came after its last write, at most 0.3 s or a fiftieth of its time.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
-PAUSE = 0.01  # seconds between two samples
+PAUSE = 0.005  # seconds between two samples
 # At first a tenth of the time so far, at least a thousandth of a second: a program of 0.03 s has some samples, too.
 FIRST_PAUSE, EARLY = 0.001, 0.1
-# Of the processor time of a program that computes: where stacks are deep, threads many or processors busy, samples are
-# taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
-COST_SHARE, COST_WEIGHT = 0.015, 0.1
+# Of the processor time of a program that computes, what we take with the lock held (to wait for it costs the program
+# nothing): where stacks are deep, threads many or caches cold, samples are taken less often. COST_WEIGHT: of one sample
+# in what a sample usually costs.
+COST_SHARE, COST_WEIGHT = 0.02, 0.1
 # Of a stack of so many frames the interpreter makes objects that the program has to take away: it costs that as well.
 DEEP, DEEP_COST = 100, 3.0
 LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, and has time for samples
@@ -43,7 +45,8 @@ LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, an
 # the busiest one, as a share of the time since the last sample.
 SHORT_SWITCH, OTHERS = 2e-4, 0.3
 IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
-FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
+LONGEST_GAP = 1.0  # seconds whose moments are told apart
+FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, between two writes
 # Before 3.12 the garbage collector begins wherever an object is made, also within `f_back` and `f_locals` of another
 # thread's frame. What runs then may hand over the interpreter's lock: that thread leaves the frame, what is made refers
 # to memory of something else, and the program crashes. Under `sys._current_frames` it could wait for ever (gh-106883).
@@ -134,7 +137,7 @@ class StackSampler:
         self._cost = 0.0
         self._deep = False  # the stacks of the last sample
         self._running = 1.0  # processors that the program has had lately
-        self._begun = self._last = self._flushed = perf_counter()
+        self._begun = self._last = self._looked = self._moment = self._flushed = perf_counter()
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"
@@ -192,9 +195,18 @@ class StackSampler:
         name_thread()
         begun = thread_time()
         pause, shake, usual = FIRST_PAUSE, 1, 0.0
+        due = self._begun + FIRST_PAUSE
         while self._generation is generation:
-            sleep(pause * (0.75 + 0.5 * shake / 65536))  # not in step with what the program repeats
-            shake = (shake * 25173 + 13849) % 65536
+            sleep(max(0.0, due - perf_counter()))
+            # The moments are fixed beforehand: a pause that began where the lock was granted, at the end of a long
+            # call, would be in step with what the program does next.
+            now = perf_counter()
+            due = max(due, now - LONGEST_GAP)  # the process may have been stopped
+            while due <= now:
+                self._moment = due
+                shake = (shake * 25173 + 13849) % 65536
+                due += pause * (0.75 + 0.5 * shake / 65536)  # not in step with what the program repeats
+            granted = thread_time()
             with self._lock:
                 if self._generation is not generation:
                     return
@@ -210,8 +222,9 @@ class StackSampler:
                     if self._failures > MOST_FAILURES:
                         self._generation = None
                         return
-                cost = thread_time() - begun
-                each = (cost - self._cost) * (DEEP_COST if self._deep else 1.0)
+                ended = thread_time()
+                cost = ended - begun
+                each = (ended - granted) * (DEEP_COST if self._deep else 1.0)
                 usual += COST_WEIGHT * (each - usual)
                 early = max(FIRST_PAUSE, min(PAUSE, EARLY * (perf_counter() - self._begun)))
                 pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
@@ -232,7 +245,8 @@ class StackSampler:
 
     def _sample(self) -> None:
         now = perf_counter()
-        wall, self._last = now - self._last, now
+        elapsed, self._looked = max(1e-6, now - self._looked), now
+        wall, self._last = self._moment - self._last, self._moment
         own = get_ident()
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
@@ -262,10 +276,10 @@ class StackSampler:
                 continue
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
-            sums[1] += cpu - state.cpu
+            sums[1] += wall * min(1.0, (cpu - state.cpu) / elapsed)
             if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
                 self._longest[state.node] = cpu - state.cpu
-            if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * wall:
+            if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * elapsed:
                 self._note_wait(state, native, wall)
             ran += cpu - state.cpu
             most = max(most, cpu - state.cpu)
@@ -276,9 +290,8 @@ class StackSampler:
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
         self._threads = seen
-        if wall > 0:
-            self._running += COST_WEIGHT * ((ran / wall if self._clocks else 1.0) - self._running)
-        alone = ran - most < OTHERS * wall and len(seen) > len(unclocked)
+        self._running += COST_WEIGHT * ((ran / elapsed if self._clocks else 1.0) - self._running)
+        alone = ran - most < OTHERS * elapsed and len(seen) > len(unclocked)
         self._set_switch(SHORT_SWITCH if alone else self._switch)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
@@ -327,7 +340,7 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
             cpu = self._cpu_of(state)
             sums[0] += wall
-            sums[1] += cpu - state.cpu
+            sums[1] += min(wall, cpu - state.cpu)
 
     def _set_switch(self, seconds: float) -> None:
         present = sys.getswitchinterval()
