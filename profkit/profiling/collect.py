@@ -44,7 +44,7 @@ from profkit.profiling.run_passes import (
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
 from profkit.profiling.time_limits import keep_to_budget, time_limit
-from profkit.profiling.workload import read_revision, seems_marked
+from profkit.profiling.workload import read_revision, seems_marked, seems_server
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
 from profkit.runtime.passes.read import read_packages
@@ -115,6 +115,8 @@ class RunCollector:
         plan = self._update_plan(known)
         if not plan.passes:
             raise UsageError("this backend has none of the passes that --passes names", "leave --passes out")
+        if seems_server(self._context.workload) and self._collect_server(plan):
+            return
         guess = plan.passes[0].name != "timing"
         number = 0
         while number < len(plan.passes):
@@ -151,6 +153,36 @@ class RunCollector:
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._add_peaks()
+
+    def _collect_server(self, plan: Plan) -> bool:
+        """Sample a server from its start until Ctrl-C; False where it ends by itself, or nothing can sample it."""
+        stacks = next((one for one in plan.passes if one.name == "stacks" and one.steps), None)
+        if stacks is None:
+            return False
+        self._progress.note(fact_text(Fact("server-until-interrupt")))
+        self._progress.begin(stacks.name, "until Ctrl-C")
+        begin = time.monotonic()
+        try:
+            record = run_pass(stacks, replace(self._settings, timeout=self._context.timeout))
+        except (KeyboardInterrupt, Interrupted):
+            left = tuple(
+                file
+                for step in stacks.steps
+                for file in step.artifacts
+                if (self._context.folder / file).exists()
+            )
+            result = PassResult(
+                stacks.name, stacks.tool, "finished", seconds=time.monotonic() - begin, artifacts=left
+            )
+            self.update(plan=replace(plan, passes=(stacks,)))
+            self._add_findings(stacks, result, None)
+            self.update(notes=(*self.document.notes, Fact("server-was-ended")))
+            return True
+        if record.workload_failure is not None:
+            raise WorkloadError(record.workload_failure)
+        remove_outputs(stacks.steps, self._context.folder)
+        self._progress.end("it ended by itself: measured as any other program")
+        return False
 
     def explain_failure(self, message: str) -> str | None:
         """What the backend can find out of a workload that failed with this message, as the first answer says it."""

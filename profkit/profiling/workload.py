@@ -63,6 +63,24 @@ def seems_marked(workload: Workload) -> bool:
     return first_mention(workload, _MARKS) is not None
 
 
+# What blocks for as long as a server runs; a method of an event loop counts, a mention in a longer name does not.
+_SERVES = re.compile(
+    r"\b(?:serve_forever|run_forever|run_app|uvicorn\.run|hypercorn\.run|waitress\.serve|app\.run)\s*\("
+)
+_SERVERS = ("uvicorn", "gunicorn", "hypercorn", "waitress", "waitress-serve", "daphne", "http.server")
+
+
+def seems_server(workload: Workload) -> bool:
+    """Whether the command starts a server of Python's, by the text of its script or by its program: a guess."""
+    words = [Path(word).name for word in workload.command]
+    named = (
+        any(word in _SERVERS for word in words[:3])
+        or "runserver" in words[1:4]
+        or words[:2] == ["flask", "run"]
+    )
+    return workload.python is not None and (named or first_mention(workload, _SERVES) is not None)
+
+
 # ------------------------------------------------------------ its commit, as git tells it
 
 # For all questions together: a repository of a million files on a network disk is not waited for

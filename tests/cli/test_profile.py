@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -184,3 +185,50 @@ def test_an_ended_run_keeps_what_was_finished_and_can_be_read(
     assert number == signal.SIGKILL or any(one["metric"] == "time.median" for one in run["readings"])
     said = profkit("summarize", next(reports.iterdir()), cwd=tmp_path)
     assert (said.code, "squares" in said.out) == (0, True)
+
+
+SERVER = """
+import http.server, pathlib, threading, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(sum(i * i for i in range(200_000))).encode())
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+def ask():
+    for number in range(100_000):
+        urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/").read()
+        if number == 60:
+            pathlib.Path("asked").touch()
+threading.Thread(target=ask, daemon=True).start()
+server.serve_forever()
+"""
+
+
+def test_a_server_is_sampled_from_its_start_and_ctrl_c_makes_it_a_finished_run(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    process = subprocess.Popen(
+        [*PROFKIT, "profile", "--", sys.executable, "server.py"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "asked").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+    said = process.communicate(timeout=60)[0]
+    run = runs(tmp_path / "reports")[0]
+    assert (process.returncode, run["state"]) == (0, "complete"), said
+    assert [(one["name"], one["state"]) for one in run["passes"]] == [("stacks", "finished")]
+    assert "sampled from its start" in said
+    assert "--pid PID" in said
+    assert "H.do_GET" in said.replace("Handler", "H")
+    assert "server.py:7" in said
