@@ -83,6 +83,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
         beginning = min(again, key=lambda process: process.begun)
         collecting += _add_lines(lines, again, beginning, marked)[0]
         seen |= {frame: value for frame, value in _seen_values(again).items() if frame not in seen}
+    lines.give_work()
     table = FrameTable()
     running, waiting = StackMerger(table), StackMerger(table)
     tally = PythonTally()

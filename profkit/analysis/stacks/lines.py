@@ -19,6 +19,8 @@ MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _WORKERS = "/multiprocessing/process.py"
+# What a worker of a pool runs before the work itself.
+_POOLS = ("/joblib/", "/loky/", "/multiprocessing/", "/concurrent/futures/")
 Role: TypeAlias = Literal["main", "thread", "process"]
 Place: TypeAlias = tuple[Frame, int]
 
@@ -57,6 +59,7 @@ class LineTally:
         self._lines: dict[Place, _Line] = {}
         self._collecting: dict[tuple[str | None, int], float] = {}  # by file and line
         self._parts: dict[Frame, Frame] = {}  # functions, and a comprehension in each
+        self._work: list[tuple[PythonSample, str]] = []  # of workers, without a line of the program; whose
         self.wall = self.cpu = self._rest_wall = self._rest_cpu = 0.0
 
     def add(self, sample: PythonSample, role: Role, source: str, rank: str = "") -> None:
@@ -70,6 +73,8 @@ class LineTally:
         if found is None:
             self._rest_cpu += sample.cpu
             self._rest_wall += sample.wall if role == "main" else 0.0
+            if role == "process" and sample.cpu > 0:
+                self._work.append((sample, source))
             return
         place, outer, at = found
         if outer < at:
@@ -94,6 +99,29 @@ class LineTally:
         if rank:
             line.ranks[rank] += sample.cpu
             line.rank_waits[rank] += max(0.0, sample.wall - sample.cpu)
+
+    def give_work(self) -> None:
+        """Count what workers did within a library alone to the line of the program that waited for them longest.
+
+        `cross_val_score(n_jobs=2)` has its work in processes that joblib starts with a command of their own: no line of
+        the program is in their stacks.
+        """
+        waiting = max(self._lines.values(), key=lambda line: sum(line.waits.values()), default=None)
+        if waiting is None or not sum(waiting.waits.values()) > 0:
+            return
+        for sample, source in self._work:
+            places = sample.places
+            pool = [n for n, (frame, _) in enumerate(places) if _in_pool(frame)]
+            work = places[pool[-1] + 1 :] if pool else []
+            if not work:  # of no pool, or what the pool does for itself
+                continue
+            waiting.processes.add(source)
+            waiting.other_wall += sample.wall
+            waiting.other_cpu += sample.cpu
+            # by a name that the library's documentation has: DecisionTreeClassifier.fit, not _fit_and_score
+            waiting.callees[next((one for one in work if _is_public(one[0])), work[0])] += sample.wall
+            self._rest_cpu -= sample.cpu
+        self._work.clear()
 
     def add_wait(self, sample: PythonSample, role: Role, kind: str, seconds: float) -> None:
         """Count what a thread waited for to the line of the program that leads there."""
@@ -170,6 +198,15 @@ class LineTally:
                 **(vars(seen) if seen is not None else {}),
             },
         )
+
+
+def _in_pool(frame: Frame) -> bool:
+    path = (frame.file or "").replace("\\", "/")
+    return any(part in path for part in _POOLS)
+
+
+def _is_public(frame: Frame) -> bool:
+    return LOCAL not in frame.function and not any(part.startswith("_") for part in frame.function.split("."))
 
 
 def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:

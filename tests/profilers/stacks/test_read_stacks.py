@@ -113,3 +113,45 @@ def test_a_file_that_holds_no_stacks_is_refused_in_a_sentence(tmp_path: Path, te
     path.write_text(text)
     with pytest.raises(UnreadableReport, match="no sampled stacks"):
         read_stacks(path)
+
+
+def test_the_work_of_joblibs_workers_is_at_the_line_that_waits_for_them(tmp_path: Path) -> None:
+    site = "/venv/lib/python3.12/site-packages"
+    common = {
+        "schema": "profkit.stacks/1",
+        "seconds": 2.0,
+        "cost": 0.01,
+        "entries": 0,
+        "threads": [[0, "main"]],
+    }
+    program = {
+        **common,
+        "process": "1.1",
+        "functions": [
+            [2, "<module>", "/work/cv.py", 1],
+            [3, "cross_val_score", f"{site}/sklearn/model_selection/_validation.py", 500],
+        ],
+        "nodes": [[2, 0, 2, 7], [3, 2, 3, 654]],
+        "samples": [[3, 0, 0, 2_000_000, 20_000, 200]],
+        "waits": [[3, 0, "sleep", 1_900_000]],
+    }
+    worker = {
+        **common,
+        "process": "2.2",
+        "functions": [
+            [2, "_process_worker", f"{site}/joblib/externals/loky/process_executor.py", 400],
+            [3, "_fit_and_score", f"{site}/sklearn/model_selection/_validation.py", 700],
+            [4, "DecisionTreeClassifier.fit", f"{site}/sklearn/tree/_classes.py", 990],
+        ],
+        "nodes": [[2, 0, 2, 460], [3, 2, 3, 858], [4, 3, 4, 1015]],
+        "samples": [[4, 0, 0, 1_500_000, 1_400_000, 150], [2, 0, 0, 400_000, 100_000, 40]],
+    }
+    path = tmp_path / "stacks.jsonl"
+    path.write_text(f"{json.dumps(program)}\n{json.dumps(worker)}\n")
+    sampled = read_stacks(path).sampled
+    assert sampled is not None
+    (line,) = sampled.lines
+    assert (line.file, line.line, line.processes) == ("/work/cv.py", 7, 1)
+    assert (line.main_wall, line.other_cpu) == pytest.approx((2.0, 1.4))
+    assert [one.function for one in line.callees] == ["cross_val_score", "DecisionTreeClassifier.fit"]
+    assert sampled.rest_cpu == pytest.approx(0.1)  # what the pool does for itself
