@@ -47,8 +47,14 @@ right = pd.DataFrame({"key": np.arange(5_000), "name": [f"name {i % 97}" for i i
 few = left.head(4_000)
 days = pd.Series(pd.date_range("2020-01-01", periods=4_000, freq="h"))
 def row(r):
-    t = now(); day = date(2020, 1, 1 + int(r["key"] % 28)).strftime("%A %d %B %Y, %j"); add("row-strftime", now() - t)
-    t = now(); text = " ".join(sorted(day.split(), key=len)) * 3; add("row-text", now() - t)
+    t = now()
+    day = date(2020, 1, 1 + int(r["key"] % 28)).strftime("%A %d %B %Y, %j")  # part: row-strftime
+    u = now()
+    text = " ".join(sorted(day.split(), key=len)) * 3  # part: row-text
+    v = now()
+    add("row-strftime", u - t)
+    add("row-text", v - u)
+    add("row", now() - t)
     return len(text)
 def work():
     for _ in range(24):
@@ -59,7 +65,7 @@ def work():
         t = now(); joined.sort_values(["name", "x"]); add("sort", now() - t)
         t = now(); [str(x) for x in joined["x"].head(20_000)]; add("text", now() - t)
 work()
-T["apply"] -= T["row-strftime"] + T["row-text"]
+T["apply"] -= T.pop("row")
 """
 NESTED = """
 import json as js, re, zlib
@@ -129,6 +135,7 @@ with ThreadPoolExecutor(3) as pool:
 """
 PROGRAMS = {"pandas": PANDAS, "nested": NESTED, "asyncio": ASYNCIO, "pool": POOL}
 _PART = re.compile(r"^\s*t = now\(\); .*?; (?:add\(\"([\w -]+)\"|([abcd]) = )")
+_MARKED = re.compile(r"# part: ([\w-]+)$")
 _OF_POOL = {"a": "loads", "b": "zlib", "c": "sum", "d": "sorted"}
 _LAST = {
     "order": "sorted",
@@ -142,6 +149,8 @@ def parts_of(text: str) -> dict[int, str]:
     for number, line in enumerate(text.splitlines(), 1):
         if found := _PART.match(line):
             parts[number] = found[1] or _OF_POOL[found[2]]
+        elif marked := _MARKED.search(line):
+            parts[number] = marked[1]
     for one in ast.walk(ast.parse(text)):
         if isinstance(one, ast.FunctionDef) and one.name in _LAST:
             parts |= dict.fromkeys(range(one.lineno, (one.end_lineno or 0) + 1), _LAST[one.name])

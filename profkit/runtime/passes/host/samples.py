@@ -21,20 +21,19 @@ from time import perf_counter, sleep, thread_time
 from .own_library import is_own
 from .shared_file import append, json_text
 from .values import FunctionValues, awaited_frames, cache_uses, line_of_jump
-from .waits import CollectedLines, block_signals, name_thread, thread_clock, waits_for
+from .waits import CollectedLines, block_signals, follow_collector, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Container
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.005  # seconds between two samples
 # At first a tenth of the time so far, at least a thousandth of a second: a program of 0.03 s has some samples, too.
 FIRST_PAUSE, EARLY = 0.001, 0.1
-# Of the processor time of a program that computes, what we take with the lock held (to wait for it costs the program
-# nothing): where stacks are deep, threads many or caches cold, samples are taken less often. COST_WEIGHT: of one sample
-# in what a sample usually costs.
+# Of the processor time of a program that computes, what we take with the lock held: where stacks are deep, threads many
+# or caches cold, samples are taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
 COST_SHARE, COST_WEIGHT = 0.02, 0.1
 # Of a stack of so many frames the interpreter makes objects that the program has to take away: it costs that as well.
 DEEP, DEEP_COST = 100, 3.0
@@ -112,8 +111,6 @@ class StackSampler:
         self._out = out
         self._generation: object = None
 
-    # ------------------------------------------------------------ beginning and end
-
     def begin(self) -> None:
         """Sample from here, also in a child that was forked just now: it begins with empty tables."""
         if self._collector_off:  # the fork came within a sample, whose thread is not in this process
@@ -152,7 +149,7 @@ class StackSampler:
         state.cpu = self._cpu_of(state)
         self._threads[main_native] = state
         self._main_native = main_native
-        _follow_collector(self._collected)
+        follow_collector(self._collected)
         self._set_switch(SHORT_SWITCH)  # until the first look at the threads
         self._generation = generation = object()
         start_new_thread(self._run, (generation,))
@@ -188,8 +185,6 @@ class StackSampler:
             self._collecting += spent
             self._collected_lines.add(sys._getframe().f_back, spent)  # None at the end of the interpreter
 
-    # ------------------------------------------------------------ the thread
-
     def _run(self, generation: object) -> None:
         block_signals()
         name_thread()
@@ -198,8 +193,7 @@ class StackSampler:
         due = self._begun + FIRST_PAUSE
         while self._generation is generation:
             sleep(max(0.0, due - perf_counter()))
-            # The moments are fixed beforehand: a pause that began where the lock was granted, at the end of a long
-            # call, would be in step with what the program does next.
+            # A pause that began where the lock was granted, at the end of a call, would be in step with the program.
             now = perf_counter()
             due = max(due, now - LONGEST_GAP)  # the process may have been stopped
             while due <= now:
@@ -348,8 +342,6 @@ class StackSampler:
             self._switch = present  # the program may have set it
         if self._generation is None or abs(present - seconds) > 1e-7:
             sys.setswitchinterval(self._switch if self._generation is None else seconds)
-
-    # ------------------------------------------------------------ processor time
 
     def _new_thread(self, native: int, name: str) -> _ThreadState:
         number = min(self._thread_count, MOST_THREADS)
@@ -505,9 +497,3 @@ class StackSampler:
 
 def _is_installed(file: str) -> bool:
     return file.startswith("<") or any(part in file for part in _INSTALLED)
-
-
-def _follow_collector(call: Callable[[str, object], None]) -> None:
-    """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
-    gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
-    gc.callbacks.append(call)

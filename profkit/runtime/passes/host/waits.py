@@ -5,6 +5,7 @@ The last is known on Linux on x86-64 and ARM. The garbage collector says itself 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -14,6 +15,7 @@ from .own_library import is_foreign
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 MOST_LINES = 500  # at which the collector ran
@@ -128,3 +130,9 @@ class CollectedLines:
     def rows(self) -> list[list[object]]:
         """File, line and microseconds so far."""
         return [[*place, round(seconds * 1e6)] for place, seconds in list(self._seconds.items())]
+
+
+def follow_collector(call: Callable[[str, object], None]) -> None:
+    """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
+    gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
+    gc.callbacks.append(call)
