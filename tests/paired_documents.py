@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from profkit.core.pairs import confirm
 from profkit.core.types import (
     RUN,
     BlamedLine,
@@ -19,7 +20,7 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.paired.interleave import FLOOR, TIME, confirm
+from profkit.regression.paired.interleave import FLOOR, TIME
 from profkit.regression.paired.suite import suite_exit_code, suite_outcome
 
 

@@ -15,9 +15,9 @@ from functools import partial
 from itertools import product
 from math import exp, log
 
+from profkit.core.pairs import confirm, rounds_of_looks
 from profkit.regression.bisect.search import FEW, Move, Pairs, next_move, observed
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.paired.interleave import confirm, rounds_of_looks
 
 MOST = 40  # pairs of a test
 BUILD = 0.003  # standard deviation of what a build is faster or slower by chance

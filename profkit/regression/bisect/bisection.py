@@ -22,6 +22,7 @@ from profkit.core.errors import (
 )
 from profkit.core.files.safe_folder import ensure_folder, write_whole
 from profkit.core.formatting import plural
+from profkit.core.pairs import confirm
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import (
     BisectDocument,
@@ -56,14 +57,7 @@ from profkit.regression.paired.checkout import (
     subject_of,
     version_of,
 )
-from profkit.regression.paired.interleave import (
-    LEAST_SECONDS,
-    TIME,
-    PairedOptions,
-    PairedResult,
-    PairedRuns,
-    confirm,
-)
+from profkit.regression.paired.interleave import LEAST_SECONDS, TIME, PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
 from profkit.reporting import json
 from profkit.reporting.facts import fact_text

@@ -22,8 +22,8 @@ from itertools import accumulate, pairwise
 from math import ceil, exp, hypot, inf, lgamma, log, log2, pi, sqrt
 from typing import NamedTuple
 
+from profkit.core.pairs import trimmed_mean
 from profkit.core.types.comparison import CERTAINTY
-from profkit.regression.paired.interleave import trimmed_mean
 
 WRONG = 0.01  # of the tests say what is true of the other end
 WILD = 0.01  # of the tests say anything

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from profkit.backends import backend_named
 from profkit.core.inference import Interval, decide
+from profkit.core.pairs import change_between
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
 from profkit.core.types import (
@@ -26,7 +27,6 @@ from profkit.regression.history.rows import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
 from profkit.regression.paired.checkout import Version
-from profkit.regression.paired.interleave import change_between
 
 # Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
 _COUNTS = (

@@ -17,6 +17,7 @@ from dataclasses import replace
 from math import inf
 
 from profkit.core.errors import ProfkitError
+from profkit.core.pairs import FIRST_ROUNDS
 from profkit.core.run_folder import clean_name
 from profkit.core.types import (
     Change,
@@ -49,13 +50,7 @@ from profkit.regression.paired.checkout import (
     version_of,
 )
 from profkit.regression.paired.compare_versions import what_would_decide as decided_by
-from profkit.regression.paired.interleave import (
-    FIRST_ROUNDS,
-    MEMORY,
-    TIME,
-    PairedOptions,
-    PairedRuns,
-)
+from profkit.regression.paired.interleave import MEMORY, TIME, PairedOptions, PairedRuns
 from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
 
 TONIGHT = "HEAD"

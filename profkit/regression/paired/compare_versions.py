@@ -16,18 +16,13 @@ from pathlib import Path
 from profkit.core.errors import MachineError, Progress, UsageError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import TemporaryFolder
+from profkit.core.pairs import FIRST_ROUNDS
 from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, Version, version_of
-from profkit.regression.paired.interleave import (
-    FIRST_ROUNDS,
-    MOST_PAIRS,
-    PairedOptions,
-    PairedResult,
-    PairedRuns,
-)
+from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import warm_up
 from profkit.regression.paired.why import (
     Reason,
