@@ -171,8 +171,8 @@ def _pair_options(
     budget: float, floor: float | None, sampling: float, timeout: float | None
 ) -> PairedOptions:
     """How two versions are run in turn."""
+    from profkit.profiling.plain_run import RunOptions
     from profkit.regression.paired.interleave import FLOOR, PairedOptions
-    from profkit.regression.paired.one_run import RunOptions
 
     run = RunOptions(sampling=sampling, timeout=timeout)
     return PairedOptions(budget, floor if floor is not None else FLOOR, run=run)

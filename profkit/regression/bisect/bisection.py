@@ -35,6 +35,7 @@ from profkit.core.types import (
     Fact,
     Scope,
 )
+from profkit.profiling.plain_run import RunOptions
 from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.bisect.search import (
     FEW,
@@ -58,7 +59,7 @@ from profkit.regression.paired.checkout import (
     version_of,
 )
 from profkit.regression.paired.interleave import LEAST_SECONDS, TIME, PairedOptions, PairedResult, PairedRuns
-from profkit.regression.paired.one_run import RunOptions, loaded_files, warm_up
+from profkit.regression.paired.one_run import loaded_files, warm_up
 from profkit.reporting import json
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.comparison.words import size_text

@@ -29,6 +29,7 @@ from profkit.core.types import (
     Scope,
 )
 from profkit.core.types.history import EXACTLY, FIRST, GOOD, NOT_COMPARED, PAIRED, SAME_CODE
+from profkit.profiling.plain_run import RunOptions
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.rows import microseconds
 from profkit.regression.nightly.config import (
@@ -51,7 +52,7 @@ from profkit.regression.paired.checkout import (
 )
 from profkit.regression.paired.compare_versions import what_would_decide as decided_by
 from profkit.regression.paired.interleave import MEMORY, TIME, PairedOptions, PairedRuns
-from profkit.regression.paired.one_run import SPARE, RunOptions, warm_up
+from profkit.regression.paired.one_run import SPARE, warm_up
 
 TONIGHT = "HEAD"
 # What the nightly's file calls the option that a fix names.

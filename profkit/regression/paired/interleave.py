@@ -19,11 +19,12 @@ from profkit.core.inference import Interval, decide
 from profkit.core.pairs import FIRST_ROUNDS, change_between, confirm, rounds_of_looks
 from profkit.core.statistics import median
 from profkit.core.types import RUN, Change, Fact, Pairing, Scope
+from profkit.profiling.plain_run import OneRun, RunOptions
 from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.counts import CountedRuns, Counts, settled
-from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
+from profkit.regression.paired.one_run import run_once
 from profkit.reporting.views.comparison.words import size_text
 
 # ---------------------------------------------------------------- the pairs

@@ -7,59 +7,23 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from profkit.core import process
-from profkit.core.errors import MORE_TIME, Progress, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Progress, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded
-from profkit.core.process import ProcessOutcome
-from profkit.core.statistics import median, percentile
-from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
-from profkit.profiling.run_steps import DIRECTIVE, directive_json
+from profkit.profiling.plain_run import OneRun, RunOptions, run_plain, start_process, variation
 from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.same_code import Loaded, equal_files
 from profkit.runtime.passes.command import START_FOLDER, is_machine_code, start_up_environment
-from profkit.runtime.passes.read import read_record, region_timings
 
-# Of the samples that one process took by the wall clock: what other programs do only makes them longer.
-LOW_PERCENT = 25.0
-# Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
-ONE_AT_A_TIME = 1.02
-# Of the processor time: where the first thread used so much, those of a library that wait for work do not count.
-MOST_OF_IT = 0.95
-MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
+_QUICK = 0.2  # seconds of sampling where nothing is timed
 _INSTALLS = "python -m venv .venv && .venv/bin/pip install -e ."
 SETUP = f"--setup '{_INSTALLS}' -- .venv/bin/python ..."
 SPARE = 1.5  # times the four pairs that decide nothing but a large change
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How each process is run. `sampling`: seconds that a marked region samples; `timeout` of one process."""
-
-    sampling: float = 1.0
-    precision: float = 0.01
-    timeout: float | None = None
-
-
-@dataclass(frozen=True)
-class OneRun:
-    """What one process showed. Seconds by scope, as `seconds` of the whole process where it marks nothing.
-
-    `waited`: seconds in which it could run and had no processor; None where that cannot be taken out, since several of
-    its threads may have run at once.
-    """
-
-    times: Mapping[Scope, float]
-    wall: float
-    waited: float | None
-    rss: int | None  # bytes, of the largest process; None where it is not known to the byte
-    marked: bool
 
 
 def run_once(
@@ -74,21 +38,8 @@ def run_once(
 
     Raises WorkloadError where it fails, UsageError where it cannot be started.
     """
-    outcome = _start(version, options, folder, tick, _variation(draw, hash_seed), record=True)
-    timings = _timings(folder)
-    ran, wait = outcome.main_thread
-    alone = ran >= MOST_OF_IT * outcome.cpu_seconds
-    if not alone:
-        wait = outcome.usage[-1][2] if outcome.usage else 0.0
-        alone = outcome.cpu_seconds + wait <= ONE_AT_A_TIME * outcome.seconds
-    times = {Scope("region", timing.name): value_of(timing) for timing in timings}
-    return OneRun(
-        times or {RUN: outcome.seconds},
-        outcome.seconds,
-        min(wait, outcome.seconds) if alone and not times else None,
-        outcome.peak_rss if outcome.rss_counted else None,
-        bool(times),
-    )
+    env = {**version.environment(), **variation(draw, hash_seed)}
+    return run_plain(version.name, version.command, version.cwd, env, options, folder, tick)
 
 
 def loaded_files(
@@ -104,81 +55,10 @@ def loaded_files(
     own = version.environment().get("PYTHONPATH")
     if extra and own is not None:
         extra["PYTHONPATH"] = os.pathsep.join((str(START_FOLDER), own))
-    _start(version, options, folder, tick, extra, record=False, also=names)
-    return Loaded.of_lines([line for path in sorted(names.glob("*.txt"))[:64] for line in _read_lines(path)])
-
-
-def value_of(timing: Timing) -> float:
-    """The seconds of one process: the median by a device's clock, by the wall clock the lower quartile."""
-    return median([_low(samples) for samples in timing.processes])
-
-
-def _low(samples: SampleSet) -> float:
-    if samples.clock != "wall":
-        return median(samples.seconds)
-    return percentile(samples.seconds, LOW_PERCENT)
-
-
-def _variation(draw: random.Random, hash_seed: int) -> dict[str, str]:
-    """What is another in each pair: the order of sets of strings, and where the stack begins.
-
-    A program can be 1 to 3 % faster for either by chance; drawn anew, chance has no side.
-    Mytkowicz et al., "Producing wrong data without doing anything obviously wrong", ASPLOS 2009.
-    """
-    return {
-        "PYTHONHASHSEED": str(hash_seed % 2**32),
-        "PROFKIT_ENVIRONMENT_OFFSET": "x" * draw.randrange(MOST_OFFSET),
-    }
-
-
-def _start(
-    version: Version,
-    options: RunOptions,
-    folder: Path,
-    tick: Callable[[float], None] | None,
-    extra: Mapping[str, str],
-    *,
-    record: bool,
-    also: Path | None = None,
-) -> ProcessOutcome:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    if also is not None:
-        also.mkdir()
-    directive = Directive("timing", str(folder / "run"), precision=options.precision, budget=options.sampling)
     env = {**version.environment(), **extra}
-    env[DIRECTIVE] = directive_json(directive)
-    if not record:
-        env[DIRECTIVE] = directive_json(replace(directive, budget=min(0.2, options.sampling)))
-    try:
-        outcome = process.run(
-            version.command,
-            env=env,
-            cwd=version.cwd,
-            log=folder / "log",
-            timeout=options.timeout,
-            tick=tick,
-        )
-    except UsageError as fault:
-        fault.message = f"{version.name}: {fault.message}"
-        raise
-    if not outcome.ok:
-        said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
-        printed = f"; it said:\n{said}" if said else "; it printed nothing"
-        fix = MORE_TIME if outcome.timed_out else None
-        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix)
-    return outcome
-
-
-def _timings(folder: Path) -> tuple[Timing, ...]:
-    """What the workload's own marks say; what cannot be read is passed over."""
-    records = []
-    for path in sorted(folder.glob("run.*.json")):
-        try:
-            records.append(read_record(path))
-        except UnreadableReport:
-            continue
-    return tuple(timing for timing in region_timings(records) if timing.processes)
+    quick = replace(options, sampling=min(_QUICK, options.sampling))
+    start_process(version.name, version.command, version.cwd, env, quick, folder, tick, inside=names)
+    return Loaded.of_lines([line for path in sorted(names.glob("*.txt"))[:64] for line in _read_lines(path)])
 
 
 def _read_lines(path: Path) -> list[str]:

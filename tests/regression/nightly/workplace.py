@@ -12,9 +12,9 @@ from typing import Any
 
 from profkit.core.codec import from_plain_data
 from profkit.core.types import Scope, WorkloadOutcome
+from profkit.profiling.plain_run import OneRun, RunOptions
 from profkit.regression.history import open_history
 from profkit.regression.paired.checkout import PRESENT, Version
-from profkit.regression.paired.one_run import OneRun, RunOptions
 from profkit.reporting.views.night_words import reason_of, workload_notes, workload_reason
 from tests.cli_runner import profkit
 from tests.git_repository import commit as commit

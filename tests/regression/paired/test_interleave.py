@@ -12,11 +12,11 @@ import pytest
 from profkit.core.errors import Silent, WorkloadError
 from profkit.core.pairs import _alpha_share, confirm, rounds_of_looks
 from profkit.core.types import RUN, Scope
+from profkit.profiling.plain_run import OneRun
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.paired import interleave
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
-from profkit.regression.paired.one_run import OneRun
 from tests.spoken import spoken_lines
 
 Runs = Callable[[str], OneRun]
