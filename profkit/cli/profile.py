@@ -53,7 +53,7 @@ def profile(
     backend: options.BackendOption = "auto",
     passes: Annotated[
         str | None,
-        typer.Option(help="Only these: timing,stacks,cprofile,tracemalloc,trace,counters,explain."),
+        typer.Option(help="Only these: timing,stacks,cprofile,tracemalloc,trace,counters,explain,try."),
     ] = None,
     depth: Annotated[
         options.DepthOption, typer.Option(help="What may be spent.")
@@ -73,6 +73,14 @@ def profile(
             "10 s, on a GPU 5 and 20 s; no limit where a region is marked, and at full depth)."
         ),
     ] = None,
+    trying: Annotated[
+        str,
+        typer.Option(
+            "--try",
+            help="Which changes of its surroundings are tried: none, auto (the likely ones, briefly) or all.",
+            metavar="none|auto|all",
+        ),
+    ] = "auto",
     keep_arguments: Annotated[
         bool, typer.Option("--keep-arguments", help="Write what looks like a secret, too (--password X).")
     ] = False,

@@ -206,13 +206,13 @@ class RunCollector:
         if budget is not None and known.plain_seconds is not None:
             # What the user says holds for all; else no run is without the numbers that it is made for.
             kept = ALWAYS if self._context.budget is None else ()
-            left = self._left_of(budget)
+            left = self.left_of(budget)
             plan = keep_to_budget(plan, len(self.document.passes), left, known.plain_seconds, budget, kept)
         if plan != before:
             self.update(plan=plan)
         return plan
 
-    def _left_of(self, budget: float) -> float:
+    def left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the reports come after them."""
         return budget - (time.monotonic() - self._begin) - OUTSIDE_SECONDS
 
@@ -233,7 +233,7 @@ class RunCollector:
         context = self._context
         limit = time_limit(plan, context.depth, plain, context.timeout)
         more = f"--timeout {2 * limit:.0f}"
-        if context.budget is not None and (left := self._left_of(context.budget)) < limit:
+        if context.budget is not None and (left := self.left_of(context.budget)) < limit:
             limit, more = max(1.0, left), self._more_budget()
         return replace(self._settings, timeout=limit, more=more)
 
@@ -279,7 +279,7 @@ class RunCollector:
         if self._context.budget is not None:
             budget = min(budget, TIMING_SHARE * self._context.budget)
             settings = replace(settings, more=self._more_budget())
-            most = max(1.0, self._left_of(self._context.budget))
+            most = max(1.0, self.left_of(self._context.budget))
         try:
             return run_timing(
                 plan,
@@ -425,7 +425,7 @@ class RunCollector:
     def _add_peaks(self) -> None:
         """What this machine can do at best: bandwidth and arithmetic are held against it, where any are known."""
         budget = self._context.budget
-        late = budget is not None and self._left_of(budget) < PEAK_SECONDS
+        late = budget is not None and self.left_of(budget) < PEAK_SECONDS
         if late or not needs_peaks(self.document):
             self.update(peaks=kept_peaks(self._context.machine))
             return

@@ -103,7 +103,7 @@ def start_process(
     printed: Path | None = None,
     inside: Path | None = None,
 ) -> ProcessOutcome:
-    """Run `command` with its marks timed. `folder` is made anew with `inside`, a folder in it. Raises as `run_plain`."""
+    """Run `command` with its marks timed. `folder` is made anew, and `inside` in it. Raises as `run_plain`."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if inside is not None:

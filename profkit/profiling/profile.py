@@ -31,6 +31,7 @@ from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.summarize import judge_document, targets_for
+from profkit.profiling.trials.stage import TRYING, Trying, try_changes, wanted
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.facts import fact_text
@@ -56,6 +57,7 @@ class ProfileOptions:
     precision: float = 0.01
     sampling: float | None = None  # of timing in one process
     budget: float | None = None  # of the whole run
+    trying: str = "auto"  # which changes are tried: none, auto, all
     keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
 
 
@@ -100,6 +102,7 @@ def profile_workload(
             if hurry.is_set():
                 raise KeyboardInterrupt
             collector.collect()
+            _try_changes(collector, context, options, targets, progress)
         except (KeyboardInterrupt, Interrupted):
             state = "interrupted"
         except ProfkitError as fault:
@@ -132,6 +135,29 @@ def profile_workload(
         late.run = name
         raise late
     return document, Path(short_path(name))
+
+
+def _try_changes(
+    collector: RunCollector,
+    context: RunContext,
+    options: ProfileOptions,
+    targets: Sequence[Target],
+    progress: Progress,
+) -> None:
+    """Try what the run makes likely, and add what came of it to the run."""
+    trying = cast(Trying, options.trying)
+    if not wanted(context, trying):
+        return
+    passes = collector.document.passes
+    left = collector.left_of(options.budget) if options.budget is not None else None
+    try_changes(
+        context,
+        judge_document(collector.document, targets),
+        trying,
+        left,
+        progress,
+        lambda trials, result: collector.update(trials=trials, passes=(*passes, result)),
+    )
 
 
 @contextlib.contextmanager
@@ -192,6 +218,8 @@ def check_options(options: ProfileOptions) -> None:
         raise UsageError(
             f"a precision of {options.precision} is not between 0.0001 and 0.5", "--precision 0.01"
         )
+    if options.trying not in TRYING:
+        raise UsageError(f"--try {options.trying} is none of {', '.join(TRYING)}", "--try auto")
     limits = (("--timeout", options.timeout), ("--sampling", options.sampling), ("--budget", options.budget))
     for option, value in limits:
         if value is not None and not value > 0:

@@ -12,6 +12,7 @@ from pathlib import Path
 from profkit.analysis.account import make_account
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.tried import with_trials
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.analysis.plausible import check_possible, doubt_impossible
@@ -219,7 +220,7 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
     placed = replace(judged, hot_spots=hot_spots(judged))
     placed = replace(placed, account=make_account(placed))
-    insights = find_insights(placed)
+    insights = with_trials(placed, find_insights(placed))
     places = [(one.where.file, one.where.line) for one in insights]
     numbered = tuple(
         replace(spot, insight=places.index((spot.where.file, spot.where.line)))

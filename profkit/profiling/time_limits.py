@@ -57,6 +57,7 @@ PRIORITY: Mapping[PassName, int] = {
     "cprofile": 3,
     "tracemalloc": 4,
     "explain": 5,
+    "try": 6,
 }
 
 

@@ -35,6 +35,7 @@ from profkit.core.types.readings import (
     Summary,
     Verdict,
 )
+from profkit.core.types.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ class Gain:
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
     bound: str  # how it follows
+    tried: bool = False  # the program was run so, and took so much less
 
 
 @dataclass(frozen=True)
@@ -290,6 +292,7 @@ class RunDocument:
         None  # of a step on a device: what takes it, and what the hardware would need for that
     )
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
+    trials: tuple[Trial, ...] = ()  # changes that were tried, in the order of the trials
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them

@@ -42,6 +42,7 @@ from profkit.reporting.views.run_text import (
     title_of,
     unfinished_passes,
 )
+from profkit.reporting.views.run_trials import trials_section
 from profkit.reporting.views.run_verdicts import fix_option, targets_section, verdict_sections
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
@@ -182,6 +183,7 @@ def _blocks(
     for section in (spots_section(document), *_gpu_sections(document, texts, kernels)):
         if section is not None:  # the account has what they say, in one table
             yield section if account is None else Detail((section,))
+    yield trials_section(document)
     yield targets_section(document)
     yield from (part if verdicts else Detail((part,)) for part in verdict_sections(document))
     yield from flame_section(extras)

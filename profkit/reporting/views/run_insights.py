@@ -108,7 +108,7 @@ def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
         below.append(joined(soft("where  "), place))
         brief = (below[-1],)
     below.append(joined(soft("how    "), insight.change))
-    if insight.gain is not None and insight.gain.bound:
+    if insight.gain is not None and insight.gain.bound and not insight.gain.tried:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
     text = joined(strong(insight.title), gain_text(one.gain))
     return Item(text, tuple(below), None if first else brief)
@@ -152,6 +152,8 @@ def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str 
 
 def gain_text(gain: Gain | None) -> Text:
     """` - at most 37 % of the GPU time`; nothing where no bound is known."""
+    if gain is not None and gain.tried:
+        return f" - tried: {gain.bound}"
     return f" - at most {format_percent(100 * gain.at_most)} % of {gain.of}" if gain is not None else ""
 
 

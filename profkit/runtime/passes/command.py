@@ -57,7 +57,7 @@ _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _NO_ENVIRONMENT = frozenset("EIS")  # options by which Python reads no variables, or runs nothing at its start
 
 
-StartKind = Literal["stacks", "operation-calls", "loaded-files"]
+StartKind = Literal["stacks", "operation-calls", "loaded-files", "interventions"]
 
 
 def start_up_environment(

@@ -25,6 +25,7 @@ _INSTRUMENTS = {
     "PROFKIT_STACKS": "everywhere",
     "PROFKIT_OPERATION_CALLS": "operation_calls",
     "PROFKIT_LOADED_FILES": "loaded_files",
+    "PROFKIT_INTERVENTIONS": "interventions",
 }
 if sys.version_info >= (3, 10) and any(name in os.environ for name in _INSTRUMENTS):
     try:

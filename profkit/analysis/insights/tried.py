@@ -1,0 +1,152 @@
+"""What trials showed: what made the program faster is the first thing to do, and what did not is no advice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import Gain, Insight, RunDocument, Trial, TrialName
+
+# Rules whose advice a trial carries out: where it brought nothing, they are not said.
+_SAME_ADVICE: Mapping[TrialName, tuple[str, ...]] = {
+    "collector": ("garbage-collection",),
+    "memoise": ("repeated-work",),
+    "loader": ("slow-loader", "restarted-workers"),
+    "tf32": ("no-tensor-cores",),
+    "device-memory": ("device-allocations",),
+}
+MORE_MEMORY = 1.2  # peak, after over before: it is said
+
+
+def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Insight, ...]:
+    """Return the insights with what was tried: gains that were seen come before gains that may be."""
+    refuted = {
+        rule
+        for trial in document.trials
+        if trial.state in ("same", "slower", "other-output")
+        for rule in _SAME_ADVICE.get(trial.name, ())
+    }
+    tried = sorted(_faster(document), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    told = {
+        rule
+        for trial in document.trials
+        if trial.state == "faster"
+        for rule in _SAME_ADVICE.get(trial.name, ())
+    }
+    return (*tried, *(one for one in insights if one.rule not in refuted | told))
+
+
+def _faster(document: RunDocument) -> Iterator[Insight]:
+    best: dict[TrialName, Trial] = {}
+    for trial in document.trials:
+        if trial.state == "faster" and trial.ratio is not None:
+            known = best.get(trial.name)
+            if known is None or trial.ratio < (known.ratio or 1.0):
+                best[trial.name] = trial
+    for trial in best.values():
+        title, change = _ADVICE[trial.name](trial)
+        of = "the region's time" if trial.scope.kind == "region" else "the run's time"
+        ratio = trial.ratio if trial.ratio is not None else 1.0
+        gain = Gain(1 - ratio, of, _seen(trial), tried=True)
+        yield Insight(f"tried-{trial.name}", title, _evidence(trial), change, trial.where, gain)
+
+
+def _seen(trial: Trial) -> str:
+    """Return what was seen: `2.31 s to 1.87 s (-19 %), same output`."""
+    before, after = (
+        format_quantity(one, "s") if one is not None else "?" for one in (trial.before, trial.after)
+    )
+    same = ", same output" if trial.output == "same" else ""
+    return f"{before} to {after} ({100 * ((trial.ratio or 1.0) - 1):+.0f} %){same}"
+
+
+def _evidence(trial: Trial) -> str:
+    """Return how it was seen: `the median of 6 pairs of runs in turn, -21 to -17 %`."""
+    said = f"tried in {plural(trial.pairs, 'pair')} of runs in turn"
+    if trial.low is not None and trial.high is not None:
+        said += f": {100 * (trial.low - 1):+.0f} to {100 * (trial.high - 1):+.0f} %"
+    if trial.output == "varies":
+        said += "; what it prints is another in each run without it, too, and was not compared"
+    if trial.memory is not None and trial.memory >= MORE_MEMORY:
+        said += f"; peak memory is {trial.memory:.1f} times as much"
+    return said
+
+
+def _collector(_: Trial) -> tuple[str, str]:
+    return (
+        "Let the garbage collector run more rarely",
+        "at the top of the program: import gc; gc.set_threshold(200_000, 10, 100); after what stays for good was "
+        "loaded: gc.freeze()",
+    )
+
+
+def _threads(trial: Trial) -> tuple[str, str]:
+    count = trial.settings.get("OMP_NUM_THREADS", "1")
+    return (
+        f"Use {plural(int(count), 'thread')} for linear algebra" if count.isdigit() else "Use other threads",
+        f"export OMP_NUM_THREADS={count} OPENBLAS_NUM_THREADS={count} MKL_NUM_THREADS={count}, or in the program "
+        f"torch.set_num_threads({count}), threadpoolctl.threadpool_limits({count})",
+    )
+
+
+def _allocator(trial: Trial) -> tuple[str, str]:
+    line = " ".join(f"{name}={value}" for name, value in trial.settings.items())
+    return "Let the allocator keep freed memory", f"export {line}; or reuse the buffers in the program"
+
+
+def _memoise(trial: Trial) -> tuple[str, str]:
+    name = trial.where.function or "the function"
+    return (
+        f"Keep the results of {name}",
+        "@functools.lru_cache(maxsize=None) on it: asked again with equal arguments it gave equal results, where that "
+        "was checked (each sixteenth time)",
+    )
+
+
+def _output(_: Trial) -> tuple[str, str]:
+    return (
+        "Write the output in larger pieces",
+        "without flush=True and sys.stdout.flush() in the loop; or collect the lines, and write them at once",
+    )
+
+
+def _tf32(_: Trial) -> tuple[str, str]:
+    return (
+        "Let FP32 products use the tensor cores (TF32)",
+        'torch.set_float32_matmul_precision("high"); or export NVIDIA_TF32_OVERRIDE=1. Products have 10 bits of '
+        "mantissa then: the printed numbers were compared, nothing else",
+    )
+
+
+def _convolutions(_: Trial) -> tuple[str, str]:
+    return (
+        "Let cuDNN choose the convolutions' algorithms by time",
+        "torch.backends.cudnn.benchmark = True, where shapes stay the same",
+    )
+
+
+def _loader(_: Trial) -> tuple[str, str]:
+    return (
+        "Load the data in worker processes",
+        "DataLoader(..., num_workers=4, persistent_workers=True, pin_memory=True)",
+    )
+
+
+def _device_memory(_: Trial) -> tuple[str, str]:
+    return (
+        "Let the device's allocator grow its segments",
+        "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+    )
+
+
+_ADVICE: Mapping[TrialName, Callable[[Trial], tuple[str, str]]] = {
+    "collector": _collector,
+    "threads": _threads,
+    "allocator": _allocator,
+    "memoise": _memoise,
+    "output": _output,
+    "tf32": _tf32,
+    "convolutions": _convolutions,
+    "loader": _loader,
+    "device-memory": _device_memory,
+}

@@ -1,0 +1,229 @@
+"""One trial: the program runs once with a change, and where that is faster, in pairs with and without it.
+
+The change decides nothing until the pairs do, by the rule that also decides between two versions of a program.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from profkit.core.errors import ProfkitError, WorkloadError
+from profkit.core.files.regular import read_bounded
+from profkit.core.pairs import FIRST_ROUNDS, confirm, rounds_of_looks
+from profkit.core.statistics import median
+from profkit.core.types import RUN, Change, Fact, Scope, Trial, TrialState
+from profkit.profiling.plain_run import OneRun, RunOptions, run_plain, variation
+from profkit.profiling.time_limits import plain_time_limit
+from profkit.profiling.trials.hypotheses import Experiment
+from profkit.profiling.trials.output import compare_outputs
+from profkit.runtime.passes.command import start_up_environment
+
+PROMISING = 0.95  # of the fastest plain run: else no pair is made
+HARMFUL = 1.1  # times the slowest
+FLOOR = 0.02  # the relative change of a time that counts
+MOST_PAIRS = 20
+MORE_MEMORY = 1.2  # peak, after over before: it is said
+_MOST_PRINTED = 8 << 20  # bytes of standard output that are compared
+
+
+@dataclass(frozen=True)
+class TimeFloor:
+    """The change of a time that counts."""
+
+    metric: str = "time.median"
+
+    def floor(self, centre: float) -> float:
+        """Return it, in seconds."""
+        return FLOOR * centre
+
+
+@dataclass
+class Bench:
+    """What all trials of one run share: the program, its plain times by scope, and how a process is run."""
+
+    command: tuple[str, ...]
+    cwd: Path
+    folder: Path  # for logs
+    scope: Scope
+    plain: tuple[float, ...]  # seconds of `scope` in each plain process
+    longest: float  # wall seconds of the slowest plain process
+    options: RunOptions = field(default_factory=RunOptions)
+    tick: Callable[[float], None] | None = None
+    seed: int | None = None
+
+
+class TrialRun:
+    """One experiment under way."""
+
+    def __init__(
+        self, bench: Bench, experiment: Experiment, deadline: float, extra: float, timeout: float | None
+    ) -> None:
+        self._bench, self._experiment, self._deadline = bench, experiment, deadline
+        self._extra = extra
+        self._limit = plain_time_limit(bench.longest, timeout, None)
+        self._draw = random.Random(bench.seed)
+        self._begin = time.monotonic()
+        self._printed: dict[bool, list[str]] = {False: [], True: []}  # with the change?
+        self._memory: dict[bool, list[int]] = {False: [], True: []}
+        self._pairs: list[tuple[float, float]] = []  # (with, without), seconds
+
+    def run(self) -> Trial:
+        """Carry it out. A failure of the program under the change is its result; KeyboardInterrupt passes through."""
+        experiment, bench = self._experiment, self._bench
+        try:
+            began = time.monotonic()
+            first = self._measure(changed=True, seed=0)
+            first_wall = time.monotonic() - began
+            if (missing := self._missing()) is not None:
+                return self._trial("without-hold", reason=missing)
+            if first > PROMISING * min(bench.plain):
+                slow = first > HARMFUL * max(bench.plain)
+                return self._trial("slower" if slow else "same", after=first)
+            change = self._make_pairs(bench.longest + first_wall)
+        except WorkloadError as fault:
+            return self._trial("failed", reason=Fact.message(fault.message.partition("\n")[0]))
+        except ProfkitError as fault:
+            return self._trial("failed", reason=Fact.message(fault.message))
+        trial = self._trial("undecided", after=first)
+        if change is None:
+            return trial
+        state: TrialState = "undecided"
+        if change.word != "ambiguous":
+            state = "same" if change.word == "same" else "faster" if change.course == "better" else "slower"
+        output = compare_outputs(self._printed[False], self._printed[True])
+        return replace(
+            trial,
+            state="other-output" if output == "different" and state == "faster" else state,
+            before=change.baseline.value,
+            after=change.candidate.value,
+            ratio=change.ratio,
+            low=change.low,
+            high=change.high,
+            pairs=len(self._pairs),
+            output=output,
+            memory=self._memory_ratio(),
+            because=experiment.because,
+        )
+
+    def _trial(self, state: TrialState, **more: object) -> Trial:
+        experiment, bench = self._experiment, self._bench
+        trial = Trial(
+            experiment.name,
+            state,
+            experiment.because,
+            experiment.settings,
+            experiment.where,
+            bench.scope,
+            median(bench.plain),
+            seconds=time.monotonic() - self._begin,
+        )
+        return replace(trial, **more)  # type: ignore[arg-type]
+
+    def _make_pairs(self, each: float) -> Change | None:
+        """Make pairs of `each` so many seconds until they decide, or the next would not fit; None below four."""
+        change, most = None, 0
+        # What was faster once is worth the four pairs that can decide it, if they take no more than a minute.
+        needed = FIRST_ROUNDS * each
+        deadline = max(self._deadline, time.monotonic() + needed) if needed <= self._extra else self._deadline
+        while time.monotonic() + each <= deadline + 0.5 * each and len(self._pairs) < MOST_PAIRS:
+            order, seed = [True, False], self._draw.randrange(1, 2**32)
+            self._draw.shuffle(order)
+            seconds = {changed: self._measure(changed=changed, seed=seed) for changed in order}
+            self._pairs.append((seconds[True], seconds[False]))
+            if len(self._pairs) < FIRST_ROUNDS:
+                continue
+            if most == 0:
+                room = max(0, int((deadline - time.monotonic()) / each))
+                most = max(FIRST_ROUNDS, min(MOST_PAIRS, len(self._pairs) + room))
+            change = confirm(self._pairs, TimeFloor(), "s", most, self._bench.scope)
+            if (
+                len(self._pairs) in rounds_of_looks(most)
+                and change is not None
+                and change.word != "ambiguous"
+            ):
+                break
+        return change
+
+    def _measure(self, *, changed: bool, seed: int) -> float:
+        """Run one process and return its seconds."""
+        bench = self._bench
+        folder = bench.folder / ("changed" if changed else "plain")
+        env = variation(self._draw, seed) | (self._changes() if changed else {})
+        options = replace(bench.options, timeout=self._limit)
+        printed = bench.folder / "printed"
+        begin = time.monotonic() - self._begin
+        tick = bench.tick
+        run = run_plain(
+            f"the trial of {self._experiment.name}" if changed else "the plain run",
+            bench.command,
+            bench.cwd,
+            env,
+            options,
+            folder,
+            (lambda seconds: tick(begin + seconds)) if tick is not None else None,
+            printed,
+        )
+        self._printed[changed].append(_read(printed))
+        if run.rss:
+            self._memory[changed].append(run.rss)
+        return _seconds(run, bench.scope)
+
+    def _changes(self) -> dict[str, str]:
+        """The variables that bring the change about."""
+        experiment = self._experiment
+        if not experiment.intervention:
+            return dict(experiment.environment)
+        held = self._bench.folder / "held"
+        held.mkdir(parents=True, exist_ok=True)
+        asked = json.dumps(
+            {"out": str(held), **{name: dict(o) for name, o in experiment.intervention.items()}}
+        )
+        start, _ = start_up_environment(self._bench.command, "interventions", Path("-"))
+        return {**experiment.environment, **(start or {}), "PROFKIT_INTERVENTIONS": asked}
+
+    def _missing(self) -> Fact | None:
+        """Why the change did not reach the program, where its own report says so; what it was asked twice."""
+        wanted = self._experiment.intervention
+        if not wanted:
+            return None
+        reports = [_read_json(path) for path in sorted((self._bench.folder / "held").glob("*.json"))[:64]]
+        if not any(name in report for report in reports for name in wanted):
+            return Fact("trial-not-reached")
+        memories = [one for report in reports if isinstance(one := report.get("memoise"), dict)]
+        if any(memory.get("different") for memory in memories):
+            return Fact("trial-impure")
+        return None
+
+    def _memory_ratio(self) -> float | None:
+        plain, changed = self._memory[False], self._memory[True]
+        return median(changed) / median(plain) if plain and changed and median(plain) else None
+
+
+def _seconds(run: OneRun, scope: Scope) -> float:
+    """The seconds of what is compared; of a whole process without what it waited for a processor."""
+    if scope not in run.times:
+        raise WorkloadError("the region that is timed was not entered")
+    return run.times[scope] - ((run.waited or 0.0) if scope == RUN else 0.0)
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_bounded(path, _MOST_PRINTED).decode("utf-8", "replace")
+    except (OSError, ProfkitError):
+        return ""
+
+
+def _read_json(path: Path) -> Mapping[str, object]:
+    try:
+        data = json.loads(read_bounded(path, 1 << 16))
+    except (OSError, ValueError, ProfkitError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+__all__: Sequence[str] = ("Bench", "TrialRun")

@@ -1,0 +1,232 @@
+"""What may make a program faster and can be tried, by what its account shows.
+
+Each hypothesis says what makes it likely, and the settings that are tried. A new one is a function and a row of
+HYPOTHESES. The shares from which on one is likely are those from which on its gain can be seen beside the noise.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from profkit.core.types import NOWHERE, Fact, Place, RunDocument, TrialName
+
+LIKELY = 0.05  # of the time
+ALLOCATING = 0.1  # of the time
+WRITING = 0.1
+MANY_WRITES, SHORT_WRITE = 5_000, 512.0  # calls, and bytes of one
+LINEAR_ALGEBRA = 0.3  # of the processor time in its libraries
+ONE_THREAD = 1.3  # threads that work, where most of the time only one does
+FEW_ARGUMENTS = 0.5  # different ones, of those looked at
+LEAST_LOOKS = 8
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+# glibc: blocks up to 1 GiB come from the heap and stay in it, and it is shared by as many threads as there are cores.
+ALLOCATOR = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+_SPINNING = re.compile(
+    r"gomp_(team_barrier|barrier|mutex|sem|thread)|GOMP_barrier|do_spin|__?kmp|blas_thread_server|sched_yield|"
+    r"mkl_serv_.*(wait|barrier)|exec_blas|rayon_core::(sleep|registry)"
+)
+_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
+_BLAS = re.compile(r"lib(\w*openblas\w*|mkl\w*|blis|cblas|torch_cpu|lapack)\b|accelerate", re.IGNORECASE)
+_ALLOCATION = re.compile(
+    r"^_*(int_)?(malloc|free|realloc|calloc|cfree)(_consolidate)?$|^(malloc|free|unlink)_chunk|^sysmalloc|^systrim|"
+    r"^_*munmap|^_*mmap|^madvise|page_fault|clear_page|^(do_)?anonymous_page|operator (new|delete)|"
+    r"zap_pte_range|free_unref|alloc_pages"
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One setting to try: variables of the environment, and what is changed inside of a Python program."""
+
+    name: TrialName
+    because: Fact
+    share: float  # of the time, which it may save at most
+    environment: Mapping[str, str] = field(default_factory=dict)
+    intervention: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    where: Place = NOWHERE
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What was set, to be shown and kept."""
+        inside = {name: " ".join(options.values()) for name, options in self.intervention.items()}
+        return {**self.environment, **inside}
+
+
+def experiments(document: RunDocument) -> list[Experiment]:
+    """Return what the document makes likely, the largest possible gain first."""
+    found = [one for find in HYPOTHESES for one in find(document)]
+    return sorted(found, key=lambda one: -one.share)
+
+
+def _collector(document: RunDocument) -> Iterator[Experiment]:
+    sampled = next((one for one in document.sampled if not one.native), None)
+    share = sampled.collecting / sampled.wall if sampled is not None and sampled.wall > 0 else 0.0
+    if share >= LIKELY:
+        because = Fact.of("trial-collector", share=share)
+        yield Experiment("collector", because, share, intervention={"collector": {}})
+
+
+def _threads(document: RunDocument) -> Iterator[Experiment]:
+    cores = document.machine.cores if document.machine is not None else os.cpu_count() or 1
+    if cores < 2:
+        return
+    spinning = max(_native_share(document, _SPINNING), _library_share(document, _OPENMP))
+    if spinning >= LIKELY:
+        for count in sorted({1, cores // 2} - {0, cores}):
+            because = Fact.of("trial-threads-wait", share=spinning, count=count)
+            yield Experiment("threads", because, spinning, dict.fromkeys(THREAD_VARIABLES, str(count)))
+        return
+    split = document.time_split
+    alone = split is not None and split.threads is not None and split.threads < ONE_THREAD
+    limited = any(os.environ.get(name) == "1" for name in THREAD_VARIABLES)
+    share = _library_share(document, _BLAS)
+    if alone and limited and share >= LINEAR_ALGEBRA:
+        because = Fact.of("trial-one-thread", share=share)
+        yield Experiment("threads", because, share / 2, dict.fromkeys(THREAD_VARIABLES, str(cores)))
+
+
+def _allocator(document: RunDocument) -> Iterator[Experiment]:
+    share = _native_share(document, _ALLOCATION)
+    if share >= ALLOCATING and document.machine is not None and document.machine.system == "Linux":
+        yield Experiment("allocator", Fact.of("trial-allocator", share=share), share, ALLOCATOR)
+
+
+def _memoise(document: RunDocument) -> Iterator[Experiment]:
+    """A function of the program that is called with few different arguments, and takes its time itself."""
+    for spot in document.hot_spots:
+        few = spot.arguments is not None and spot.looks >= LEAST_LOOKS
+        if (
+            not few
+            or spot.share < LIKELY
+            or spot.kind not in ("python", "library")
+            or spot.where.file is None
+            or not (spot.arguments or 0) <= FEW_ARGUMENTS * spot.looks
+        ):
+            continue
+        name = (spot.where.function or "").rpartition(".")[2]
+        if not name.isidentifier():
+            continue
+        because = Fact.of("trial-memoise", looks=spot.looks, arguments=spot.arguments or 0, name=name)
+        function = {"file": spot.where.file, "function": name}
+        yield Experiment("memoise", because, spot.share, {}, {"memoise": function}, spot.where)
+        return  # one place: two would be one experiment more, and nobody could tell them apart
+
+
+def _output(document: RunDocument) -> Iterator[Experiment]:
+    split = document.time_split
+    if split is None or not split.io_calls or split.written is None:
+        return
+    each = split.written / split.io_calls
+    if split.io_calls >= MANY_WRITES and each <= SHORT_WRITE:
+        because = Fact.of("trial-output", count=split.io_calls, each=each)
+        yield Experiment("output", because, WRITING, intervention={"output": {}})
+
+
+def _native_share(document: RunDocument, names: re.Pattern[str]) -> float:
+    """The share of the processor time in functions of such a name, as samples tell it."""
+    profile = next((one for one in document.profiles if one.kind == "functions" and one.unit == "s"), None)
+    if profile is None or profile.total <= 0:
+        return 0.0
+    return sum(one.own for one in profile.hotspots if names.search(one.function)) / profile.total
+
+
+def _library_share(document: RunDocument, names: re.Pattern[str]) -> float:
+    """The same of libraries."""
+    profile = next((one for one in document.profiles if one.kind == "libraries" and one.unit == "s"), None)
+    if profile is None or profile.total <= 0:
+        return 0.0
+    return sum(one.own for one in profile.hotspots if names.search(one.library or "")) / profile.total
+
+
+# ------------------------------------------------------------ on a device
+
+_CONVOLUTION = re.compile(r"(^|::)_?(cudnn_)?convolution")
+_PRODUCT = re.compile(
+    r"^(aten::)?(mm|addmm|bmm|baddbmm|matmul|linear|einsum|convolution\w*|cudnn_convolution\w*)\b"
+)
+
+
+_ALLOCATES = ("cudaMalloc", "cudaFree", "cuMemAlloc_v2", "cuMemFree_v2")
+
+
+def _tf32(document: RunDocument) -> Iterator[Experiment]:
+    share = _kernel_share(document, _PRODUCT, limits=("fp32",))
+    if share >= LIKELY:
+        yield Experiment("tf32", Fact.of("trial-tf32", share=share), share, {"NVIDIA_TF32_OVERRIDE": "1"})
+
+
+def _convolutions(document: RunDocument) -> Iterator[Experiment]:
+    share = _kernel_share(document, _CONVOLUTION)
+    if share >= 2 * LIKELY:
+        because = Fact.of("trial-convolutions", share=share)
+        yield Experiment("convolutions", because, share / 2, intervention={"convolutions": {}})
+
+
+def _loader(document: RunDocument) -> Iterator[Experiment]:
+    waits = [
+        spot
+        for spot in document.hot_spots
+        if spot.code is not None and any(one.type.endswith("DataLoader") for one in spot.variables.values())
+    ]
+    share = sum(spot.share for spot in waits)
+    if share >= LIKELY:
+        yield Experiment(
+            "loader",
+            Fact.of("trial-loader", share=share),
+            share,
+            intervention={"loader": {}},
+            where=waits[0].where,
+        )
+
+
+def _device_memory(document: RunDocument) -> Iterator[Experiment]:
+    trace = document.trace
+    if trace is None or not trace.span:
+        return
+    share = sum(call.seconds for call in trace.api if call.name in _ALLOCATES) / trace.span
+    if share >= LIKELY:
+        setting = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+        yield Experiment("device-memory", Fact.of("trial-device-memory", share=share), share, setting)
+
+
+def _kernel_share(
+    document: RunDocument, names: re.Pattern[str], limits: tuple[str, ...] | None = None
+) -> float:
+    """The share of a step in kernels of such operations, with one of these limits."""
+    account = document.account
+    if account is None or account.seconds <= 0:
+        return 0.0
+    rows = (
+        row
+        for row in account.rows
+        if row.kind == "kernel" and names.search(row.what) and (limits is None or row.limit in limits)
+    )
+    return sum(row.seconds for row in rows) / account.seconds
+
+
+HYPOTHESES: tuple[Callable[[RunDocument], Iterator[Experiment]], ...] = (
+    _collector,
+    _threads,
+    _allocator,
+    _memoise,
+    _output,
+    _tf32,
+    _convolutions,
+    _loader,
+    _device_memory,
+)

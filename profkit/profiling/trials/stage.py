@@ -1,0 +1,141 @@
+"""The trials of one run, after its passes: which are made, in which time, and what becomes of the document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from profkit.backends import RunContext
+from profkit.core.errors import Interrupted, Progress
+from profkit.core.formatting import format_quantity
+from profkit.core.types import RUN, Fact, PassResult, RunDocument, Scope, Timing, Trial
+from profkit.profiling.plain_run import RunOptions, value_of
+from profkit.profiling.trials.experiment import Bench, TrialRun
+from profkit.profiling.trials.hypotheses import experiments
+
+Trying = Literal["none", "auto", "all"]
+TRYING = get_args(Trying)
+MOST_TRIALS = 3
+# Plain runs, or seconds where these are more, that all trials may take together: four pairs decide about a program
+# of 3 s. Of a longer one a first run that is no faster costs one run, and what is faster is said to be undecided.
+AUTO, ALL = (3.0, 30.0), (60.0, 600.0)
+DECIDING = 60.0  # seconds beyond these, where four pairs fit into them: of what was faster once
+DEPTHS = ("standard", "full")  # at which trials are made unasked
+
+
+def try_changes(
+    context: RunContext,
+    document: RunDocument,
+    trying: Trying,
+    left: float | None,
+    progress: Progress,
+    update: Callable[[tuple[Trial, ...], PassResult], None],
+) -> None:
+    """Make the trials that the judged `document` makes likely; each that ended is handed to `update` at once.
+
+    `left`: wall seconds of the user's budget. A Ctrl-C ends the trials, and nothing else.
+    """
+    asked = wanted(context, trying) and _is_whole(document)
+    found = experiments(document) if asked else []
+    bench = _bench(context, document, progress) if found else None
+    if bench is None:
+        return
+    runs, seconds = ALL if trying == "all" else AUTO
+    begin = time.monotonic()
+    budget = max(runs * bench.longest, seconds)
+    deadline = begin + (budget if left is None else min(budget, left))
+    extra = DECIDING if left is None else 0.0
+    done: tuple[Trial, ...] = ()
+    for experiment in found if trying == "all" else found[:MOST_TRIALS]:
+        if time.monotonic() + bench.longest > deadline:
+            break
+        progress.begin("try", f"{experiment.name}, about {bench.longest:.0f} s, pairs if it helps")
+        try:
+            trial = TrialRun(bench, experiment, deadline, extra, context.timeout).run()
+        except (KeyboardInterrupt, Interrupted):
+            trial = Trial(experiment.name, "interrupted", experiment.because, experiment.settings)
+        done = (*done, trial)
+        gone = time.monotonic() - begin
+        cut = trial.state == "interrupted"
+        progress.end(_outcome(trial))
+        result = PassResult(
+            "try",
+            None,
+            "interrupted" if cut else "finished",
+            reason=Fact("cut-off") if cut else None,
+            seconds=gone,
+            cost=gone / bench.longest,
+            log="logs/try/changed/log",
+        )
+        update(done, result)
+        if cut:
+            break
+
+
+def wanted(context: RunContext, trying: Trying) -> bool:
+    """Whether trials are made: not where passes were named without them, nor where little time was given."""
+    if trying == "none":
+        return False
+    if context.wanted is not None:
+        return trying == "all" or "try" in context.wanted
+    return trying == "all" or context.depth in DEPTHS
+
+
+def _is_whole(document: RunDocument) -> bool:
+    """Whether there is something to hold a trial against."""
+    return bool(document.timings) and document.timings[0].group is None
+
+
+def _bench(context: RunContext, document: RunDocument, progress: Progress) -> Bench | None:
+    timing = document.timings[0]
+    timed = [value_of(replace(timing, processes=(one,))) for one in timing.processes if one.seconds]
+    wall = document.time_split.wall if document.time_split is not None else None
+    if not timed or wall is None:
+        return None
+    seconds = (
+        tuple(s for one in timing.processes for s in one.seconds)
+        if timing.kind == "process"
+        else tuple(timed)
+    )
+    options = RunOptions(sampling=min(1.0, context.sampling), precision=context.precision)
+    return Bench(
+        command=context.workload.command,
+        cwd=Path(context.workload.folder),
+        folder=context.folder / "logs" / "try",
+        scope=_scope(timing),
+        plain=seconds,
+        longest=_wall_of_trial(timing, wall, options.sampling),
+        options=options,
+        tick=progress.tick,
+    )
+
+
+def _scope(timing: Timing) -> Scope:
+    return RUN if timing.kind == "process" else Scope("region", timing.name)
+
+
+def _wall_of_trial(timing: Timing, wall: float, sampling: float) -> float:
+    """Wall seconds of a process in a trial, in which a benchmark samples for a shorter time."""
+    if timing.kind != "benchmark":
+        return wall
+    spent = max((one.spent for one in timing.processes), default=0.0)
+    return max(0.1, wall - max(0.0, spent - sampling))
+
+
+def _outcome(trial: Trial) -> str:
+    """`2.31 to 1.87 s (-19 %) in 5 pairs`."""
+    if trial.state in ("faster", "slower", "other-output") and trial.ratio is not None:
+        before, after = (format_quantity(one or 0.0, "s") for one in (trial.before, trial.after))
+        other = ", but it printed something else" if trial.state == "other-output" else ""
+        return f"{before} to {after} ({100 * (trial.ratio - 1):+.0f} %) in {trial.pairs} pairs{other}"
+    return {
+        "same": "no faster",
+        "slower": "slower in one run",
+        "undecided": "faster in one run, not decided",
+        "failed": "the program failed with it",
+        "without-hold": "the change did not reach the program",
+        "interrupted": "interrupted",
+    }.get(trial.state, trial.state)

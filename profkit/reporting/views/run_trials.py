@@ -1,0 +1,94 @@
+"""The changes that were tried: what each was, what became of the time, and whether the output stayed the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profkit.core.formatting import format_percent
+from profkit.core.types import RunDocument, Trial, TrialName, TrialState
+from profkit.reporting.columns import Column, data_table
+from profkit.reporting.facts import fact_text
+from profkit.reporting.view import Detail, Items, Section
+
+_NAMES: Mapping[TrialName, str] = {
+    "collector": "collect garbage more rarely",
+    "threads": "other threads for linear algebra",
+    "allocator": "keep freed memory",
+    "memoise": "keep the results of a function",
+    "output": "write output in larger pieces",
+    "tf32": "FP32 products as TF32",
+    "convolutions": "cuDNN chooses algorithms by time",
+    "loader": "workers and pinned memory for DataLoader",
+    "device-memory": "growing segments on the device",
+}
+_STATES: Mapping[TrialState, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "same": "no faster",
+    "undecided": "not decided",
+    "other-output": "prints something else",
+    "failed": "the program failed",
+    "without-hold": "not tried",
+    "interrupted": "interrupted",
+}
+# What is often advised, and is worth a line where it makes a program slower.
+_COMMON: tuple[TrialName, ...] = ("threads", "tf32", "convolutions", "loader", "collector")
+
+
+def trials_section(document: RunDocument) -> Detail | Section | None:
+    """All trials as a table, which a short screen has as a line for each that says something beyond the findings."""
+    if not document.trials:
+        return None
+    columns: list[Column[Trial]] = [
+        Column("tried", trial_title),
+        Column("before", lambda trial: trial.before, "s", meaning="the median without the change"),
+        Column("after", lambda trial: trial.after, "s", meaning="the median with it"),
+        Column("change", _change, meaning="of the time, with its interval at 98 %"),
+        Column("pairs", lambda trial: str(trial.pairs) if trial.pairs else "one run"),
+        Column("output", lambda trial: trial.output or ""),
+        Column("result", _result),
+    ]
+    lines = [line for trial in document.trials if (line := trial_line(trial)) is not None]
+    table = Detail((data_table(columns, document.trials),))
+    blocks = (Items(tuple(lines)), table) if lines else (table,)
+    section = Section("Tried", blocks, anchor="tried")
+    return section if lines else Detail((section,))
+
+
+def trial_line(trial: Trial) -> str | None:
+    """Return what a short screen says of a trial that is no finding: slower where the advice is common, or open."""
+    title = trial_title(trial)
+    if trial.state == "slower" and trial.name in _COMMON:
+        return f"{title}: {_ratio(trial)} slower, so leave it"
+    if trial.state == "undecided":
+        return f"{title}: {_ratio(trial)} faster in one run; --try all decides it"
+    if trial.state == "other-output":
+        return f"{title}: faster, but the program prints something else"
+    return None
+
+
+def trial_title(trial: Trial) -> str:
+    """Return `other threads for linear algebra (OMP_NUM_THREADS=1)`."""
+    name = _NAMES.get(trial.name, trial.name)
+    if trial.name == "threads":
+        return f"{name} ({trial.settings.get('OMP_NUM_THREADS', '?')})"
+    return f"{name} ({trial.where.function})" if trial.name == "memoise" and trial.where.function else name
+
+
+def _ratio(trial: Trial) -> str:
+    """Return by how much the times differ: `19 %`."""
+    if not trial.before or trial.after is None:
+        return ""
+    return f"{format_percent(100 * abs(trial.after / trial.before - 1))} %"
+
+
+def _change(trial: Trial) -> str:
+    if trial.ratio is None or trial.low is None or trial.high is None:
+        return ""
+    low, middle, high = (100 * (one - 1) for one in (trial.low, trial.ratio, trial.high))
+    return f"{middle:+.0f} % ({low:+.0f} to {high:+.0f})"
+
+
+def _result(trial: Trial) -> str:
+    state = _STATES.get(trial.state, trial.state)
+    return f"{state}: {fact_text(trial.reason)}" if trial.reason is not None else state

@@ -1,0 +1,201 @@
+"""Change one thing in a Python program from its start, so that a trial can time what the change brings.
+
+Nothing of the user's is written. What took hold is written beside the trial when the process ends: a change that never
+took hold was not tried.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import io
+import json
+import os
+import sys
+
+from .everywhere import call_after_import
+
+TYPE_CHECKING = False  # what every process of the workload loads is kept small
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType, FunctionType, ModuleType
+    from typing import Any
+
+COLLECTOR_THRESHOLDS = (200_000, 10, 100)
+OUTPUT_BUFFER = 1 << 20  # bytes
+MOST_RESULTS = 100_000  # that a memoised function keeps
+CHECKED = 16  # of so many answers from memory one is computed again, and compared
+MOST_WORKERS = 4
+_held: dict[str, Any] = {}  # what took hold, by intervention
+
+
+def start(text: str) -> None:
+    """Begin what the JSON object `text` names: `{"out": FOLDER, "collector": {}, "memoise": {"file": ...}, ...}`."""
+    asked = json.loads(text)
+    out = asked.pop("out")
+    for name, options in asked.items():
+        _INTERVENTIONS[name](**options)
+    atexit.register(_write, out)
+
+
+def _write(folder: str) -> None:
+    try:
+        with open(os.path.join(folder, f"{os.getpid()}.json"), "w", encoding="utf-8") as file:
+            json.dump(_held, file)
+    except (OSError, ValueError):
+        pass  # the program has ended well, and stays so
+
+
+# ------------------------------------------------------------ the interpreter
+
+
+def _collect_rarely() -> None:
+    """Look for garbage a hundred times more rarely than Python does by itself."""
+    if gc.isenabled():
+        gc.set_threshold(*COLLECTOR_THRESHOLDS)
+        _held["collector"] = True
+
+
+class _Kept(io.TextIOWrapper):
+    """A standard output that writes when its buffer is full or the program ends, whoever asks for it before."""
+
+    at_end = False
+
+    def flush(self) -> None:
+        if self.at_end:
+            super().flush()
+
+
+def _keep_output() -> None:
+    """Give the program a standard output that is not flushed line by line."""
+    before = sys.stdout
+    raw = io.FileIO(before.fileno(), "w", closefd=False)
+    kept = _Kept(
+        io.BufferedWriter(raw, OUTPUT_BUFFER), encoding=before.encoding, errors=before.errors, newline="\n"
+    )
+    sys.stdout = sys.__stdout__ = kept  # type: ignore[misc]
+
+    def end() -> None:
+        kept.at_end = True
+        kept.flush()
+
+    def forked() -> None:
+        kept.at_end = True  # the child may end without its exit handlers
+
+    atexit.register(end)
+    os.register_at_fork(
+        before=end, after_in_parent=lambda: setattr(kept, "at_end", False), after_in_child=forked
+    )
+    _held["output"] = True
+
+
+# ------------------------------------------------------------ a function that is asked the same again
+
+
+def _memoise(file: str, function: str) -> None:
+    """Keep the results of one function, found by its file and name when it is called for the first time."""
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_name == function and os.path.abspath(code.co_filename) == file:
+            sys.setprofile(None)
+            _remember_results(code)
+
+    sys.setprofile(watch)
+
+
+def _remember_results(code: CodeType) -> None:
+    functions = [one for one in gc.get_referrers(code) if getattr(one, "__code__", None) is code]
+    if len(functions) != 1 or code.co_freevars:
+        return
+    found: FunctionType = functions[0]
+    original = type(found)(code, found.__globals__, found.__name__, found.__defaults__)
+    original.__kwdefaults__ = found.__kwdefaults__
+    memory = _Memory(original)
+    import builtins
+
+    name = f"_profkit_memory_{id(memory)}"
+    setattr(builtins, name, memory.ask)
+    scope: dict[str, Any] = {}
+    # Callers hold the function itself, wherever they have it from: its code alone is replaced.
+    exec(f"def replaced(*args, **named):\n    return {name}(args, named)", scope)
+    found.__defaults__ = found.__kwdefaults__ = None
+    found.__code__ = scope["replaced"].__code__
+    _held["memoise"] = memory.counts
+
+
+class _Memory:
+    """The results of a function by its arguments, some of them computed again to see that they stay the same."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function, self._results = function, {}  # type: ignore[var-annotated]
+        self._given_up = False
+        self.counts = {"calls": 0, "known": 0, "different": 0}
+
+    def ask(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self.counts["calls"] += 1
+        # True and 1 are equal, and the function may answer them differently.
+        key = (arguments, tuple(map(type, arguments)), tuple(sorted(named.items())))
+        try:
+            known = key in self._results
+        except TypeError:
+            known = False
+            self._given_up = True
+        if not known or self._given_up:
+            result = self._function(*arguments, **named)
+            if not self._given_up and len(self._results) < MOST_RESULTS:
+                self._results[key] = result
+            return result
+        self.counts["known"] += 1
+        result = self._results[key]
+        if self.counts["known"] % CHECKED == 1 and self._function(*arguments, **named) != result:
+            self.counts["different"] += 1
+            self._given_up = True
+            return self._function(*arguments, **named)
+        return result
+
+
+# ------------------------------------------------------------ torch
+
+
+def _tune_convolutions() -> None:
+    """Let cuDNN try its algorithms at the first convolution of each shape."""
+
+    def act(torch: ModuleType) -> None:
+        torch.backends.cudnn.benchmark = True
+        _held["convolutions"] = True
+
+    call_after_import("torch", act)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _load_beside() -> None:
+    """Let each DataLoader without workers have some, which stay, and pinned memory."""
+
+    def act(module: ModuleType) -> None:
+        begin = module.DataLoader.__init__
+
+        def initialise(self: Any, *args: Any, **named: Any) -> None:
+            # By place only the data set is given in practice; workers by place are left as they are.
+            if len(args) < 6 and not named.get("num_workers"):
+                named["num_workers"] = min(MOST_WORKERS, _processors())
+                named.setdefault("persistent_workers", True)
+                named.setdefault("pin_memory", True)
+                _held["loader"] = _held.get("loader", 0) + 1
+            begin(self, *args, **named)
+
+        module.DataLoader.__init__ = initialise
+
+    call_after_import("torch.utils.data.dataloader", act)
+
+
+_INTERVENTIONS: dict[str, Callable[..., None]] = {
+    "collector": _collect_rarely,
+    "output": _keep_output,
+    "memoise": _memoise,
+    "convolutions": _tune_convolutions,
+    "loader": _load_beside,
+}
