@@ -153,7 +153,7 @@ class TrialRun:
         """Run one process and return its seconds."""
         bench = self._bench
         folder = bench.folder / ("changed" if changed else "plain")
-        env = variation(self._draw, seed) | (self._changes() if changed else {})
+        env = {**variation(self._draw, seed), **self._environment(changed=changed)}
         options = replace(bench.options, timeout=self._limit)
         printed = bench.folder / "printed"
         begin = time.monotonic() - self._begin
@@ -173,18 +173,16 @@ class TrialRun:
             self._memory[changed].append(run.rss)
         return _seconds(run, bench.scope)
 
-    def _changes(self) -> dict[str, str]:
-        """The variables that bring the change about."""
-        experiment = self._experiment
-        if not experiment.intervention:
-            return dict(experiment.environment)
-        held = self._bench.folder / "held"
-        held.mkdir(parents=True, exist_ok=True)
-        asked = json.dumps(
-            {"out": str(held), **{name: dict(o) for name, o in experiment.intervention.items()}}
-        )
-        start, _ = start_up_environment(self._bench.command, "interventions", Path("-"))
-        return {**experiment.environment, **(start or {}), "PROFKIT_INTERVENTIONS": asked}
+    def _environment(self, *, changed: bool) -> dict[str, str]:
+        """The variables of a run: without the change a Python program loads as much, so that both start alike."""
+        experiment, env = self._experiment, {}
+        if experiment.intervention:
+            held = self._bench.folder / ("held" if changed else "plain-held")
+            held.mkdir(parents=True, exist_ok=True)
+            asked = {name: dict(options) for name, options in experiment.intervention.items() if changed}
+            start, _ = start_up_environment(self._bench.command, "interventions", Path("-"))
+            env = {**(start or {}), "PROFKIT_INTERVENTIONS": json.dumps({"out": str(held), **asked})}
+        return {**env, **(experiment.environment if changed else {})}
 
     def _missing(self) -> Fact | None:
         """Why the change did not reach the program, where its own report says so; what it was asked twice."""

@@ -59,7 +59,7 @@ def trial_line(trial: Trial) -> str | None:
     """Return what a short screen says of a trial that is no finding: slower where the advice is common, or open."""
     title = trial_title(trial)
     if trial.state == "slower" and trial.name in _COMMON:
-        return f"{title}: {_ratio(trial)} slower, so leave it"
+        return f"{title}: {_ratio(trial)} slower{'' if trial.pairs else ' in one run'}"
     if trial.state == "undecided":
         return f"{title}: {_ratio(trial)} faster in one run; --try all decides it"
     if trial.state == "other-output":

@@ -1,0 +1,232 @@
+"""Real programs, run with a change and without it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import documents
+import pytest
+from cli_runner import profkit, runs
+
+from profkit.analysis.insights.tried import with_trials
+from profkit.core.errors import Progress
+from profkit.core.types import (
+    RUN,
+    Fact,
+    Gain,
+    Insight,
+    PassResult,
+    RunDocument,
+    SampledTime,
+    Trial,
+    TrialState,
+)
+from profkit.profiling.trials import experiment as experiment_module
+from profkit.profiling.trials import stage
+from profkit.profiling.trials.experiment import Bench, TrialRun
+from profkit.profiling.trials.hypotheses import Experiment
+
+BECAUSE = Fact.of("trial-collector", share=0.2)
+SLOW = """
+def cost(a):
+    total = 0
+    for i in range(20_000):
+        total += i * a % 7
+    return total
+
+print(sum(cost(i % 3) for i in range(100)))
+"""
+IMPURE = SLOW.replace("def cost(a):", "count = 0\ndef cost(a):\n    global count\n    count += 1").replace(
+    "return total", "return total + count"
+)
+
+
+def bench(folder: Path, source: str, plain: float = 10.0) -> Bench:
+    script = folder / "program.py"
+    script.write_text(source)
+    return Bench((sys.executable, str(script)), folder, folder / "try", RUN, (plain,), plain, seed=1)
+
+
+def trial(
+    folder: Path,
+    source: str,
+    name: str = "memoise",
+    environment: Mapping[str, str] | None = None,
+    plain: float = 10.0,
+) -> Trial:
+    on = bench(folder, source, plain)
+    options = {"file": str(folder / "program.py"), "function": "cost"} if name == "memoise" else {}
+    inside = {} if environment is not None else {name: options}
+    tried = Experiment(name, BECAUSE, 0.5, environment or {}, inside)  # type: ignore[arg-type]
+    return TrialRun(on, tried, time.monotonic() + 30, 0.0, None).run()
+
+
+def test_a_function_whose_results_are_kept_is_faster_and_prints_the_same(tmp_path: Path) -> None:
+    told = trial(tmp_path, SLOW)
+    assert (told.state, told.output, told.pairs >= 4) == ("faster", "same", True)
+    assert told.ratio is not None
+    assert told.ratio < 0.7
+    assert told.before is not None
+    assert told.before > 0.1  # of the pairs, not the plain runs from before
+
+
+def test_a_function_that_answers_differently_each_time_is_no_gain(tmp_path: Path) -> None:
+    told = trial(tmp_path, IMPURE)
+    assert told.state == "without-hold"
+    assert told.reason == Fact("trial-impure")
+
+
+def test_a_program_that_prints_something_else_is_no_gain(tmp_path: Path) -> None:
+    source = "import os, time\nfast = os.environ.get('OMP_NUM_THREADS') == '1'\n"
+    source += "time.sleep(0.05 if fast else 0.3)\nprint('fast' if fast else 'slow')\n"
+    told = trial(tmp_path, source, "threads", {"OMP_NUM_THREADS": "1"})
+    assert (told.state, told.output) == ("other-output", "different")
+
+
+def test_a_change_that_brings_nothing_costs_one_run(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    told = trial(tmp_path, "import time\ntime.sleep(1)\n", "collector", plain=1.05)
+    assert (told.state, told.pairs) == ("same", 0)
+    assert time.monotonic() - begin < 10
+
+
+def test_a_program_that_fails_with_the_change_is_told_so(tmp_path: Path) -> None:
+    told = trial(
+        tmp_path, "import gc, sys\nsys.exit(3 if gc.get_threshold()[0] > 1000 else 0)\n", "collector"
+    )
+    assert told.state == "failed"
+    assert told.reason is not None
+    assert "exited with 3" in told.reason.names["text"]
+
+
+def test_a_program_that_hangs_with_the_change_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiment_module, "plain_time_limit", lambda *_: 1.0)
+    source = "import gc, time\ntime.sleep(60 if gc.get_threshold()[0] > 1000 else 0)\n"
+    told = trial(tmp_path, source, "collector")
+    assert told.state == "failed"
+    assert told.reason is not None
+    assert "ran past its time limit" in told.reason.names["text"]
+
+
+def test_a_change_that_does_not_reach_the_program_was_not_tried(tmp_path: Path) -> None:
+    told = trial(tmp_path, "print('no torch here')\n", "convolutions")
+    assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
+
+
+def test_output_that_is_flushed_by_line_is_kept_whole(tmp_path: Path) -> None:
+    source = "for i in range(150_000):\n    print(i, flush=True)\n"
+    told = trial(tmp_path, source, "output")
+    assert (told.state, told.output) == ("faster", "same")
+
+
+def test_a_child_does_not_print_its_parents_lines_once_more(tmp_path: Path) -> None:
+    source = "import os\nprint('before', flush=True)\nif os.fork() == 0:\n    print('child')\n"
+    source += "    os._exit(0)\nos.wait()\nprint('after')\n"
+    on = bench(tmp_path, source)
+    TrialRun(on, Experiment("output", BECAUSE, 0.5, {}, {"output": {}}), time.monotonic(), 0.0, None).run()
+    # `os._exit` loses what the child printed into a buffer, with the change as without it.
+    assert (tmp_path / "try" / "printed").read_text() == "before\nafter\n"
+
+
+def test_a_wrong_first_run_alone_is_no_finding(tmp_path: Path) -> None:
+    """The plain runs were slow by chance: the pairs decide that nothing changed."""
+    told = trial(tmp_path, "import time\ntime.sleep(0.2)\n", "collector", plain=1.0)
+    assert told.state in ("same", "undecided")
+    assert told.pairs >= 4
+
+
+# ------------------------------------------------------------ a run's trials
+
+
+def judged(tmp_path: Path, source: str) -> RunDocument:
+    script = tmp_path / "program.py"
+    script.write_text(source)
+    known = documents.document()
+    workload = replace(known.workload, command=(sys.executable, str(script)), folder=str(tmp_path))
+    sampled = (SampledTime(1.0, 1.0, collecting=0.3),)
+    return replace(known, workload=workload, sampled=sampled)
+
+
+def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: TrialRun) -> Trial:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage.TrialRun, "run", interrupted)
+    told: list[tuple[tuple[Trial, ...], PassResult]] = []
+    bench = Bench((sys.executable,), tmp_path, tmp_path, RUN, (1.0,), 1.0)
+    monkeypatch.setattr(stage, "_bench", lambda *_: bench)
+    monkeypatch.setattr(stage, "wanted", lambda *_: True)
+    stage.try_changes(
+        SimpleNamespace(timeout=None),  # type: ignore[arg-type]
+        judged(tmp_path, ""),
+        "auto",
+        None,
+        Progress(),
+        lambda *one: told.append(one),  # type: ignore[arg-type]
+    )
+    ((trials, result),) = told
+    assert [one.state for one in trials] == ["interrupted"]
+    assert result.state == "interrupted"
+
+
+def test_a_run_shows_what_was_tried_and_keeps_its_log(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.replace("range(100)", "range(1500)"))
+    line = ("profile", "--passes", "timing,stacks,try", "--quiet", "--", sys.executable, "slow.py")
+    said = profkit(*line, cwd=tmp_path)
+    (run,) = runs(tmp_path / "reports")
+    assert [one["state"] for one in run["trials"]] == ["faster"]
+    assert "Keep the results of cost - tried: " in said.out
+    assert "same output" in " ".join(said.out.split())
+    assert [one["name"] for one in run["passes"]] == ["timing", "stacks", "try"]
+    assert (next((tmp_path / "reports").iterdir()) / run["passes"][-1]["log"]).exists()
+
+
+def test_nothing_is_tried_where_it_was_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.replace("range(100)", "range(600)"))
+    line = ("profile", "--depth", "quick", "--quiet", "--", sys.executable, "slow.py")
+    profkit(*line, cwd=tmp_path)
+    (run,) = runs(tmp_path / "reports")
+    assert run["trials"] == []
+
+
+def test_an_unknown_word_after_try_is_refused_with_those_it_knows(tmp_path: Path) -> None:
+    said = profkit("profile", "--try", "some", "--", sys.executable, "-c", "0", cwd=tmp_path)
+    assert said.code == 2
+    assert "none, auto, all" in said.err
+
+
+# ------------------------------------------------------------ what trials make of the findings
+
+GAIN = Gain(0.3, "the run's time", "x")
+COLLECTING = Insight("garbage-collection", "The collector", "it took 30 %", "gc.freeze()", gain=GAIN)
+OTHER = Insight("linear-search", "A set", "x", "y", gain=GAIN)
+
+
+def tried(state: TrialState, ratio: float | None) -> RunDocument:
+    times = Trial("collector", state, BECAUSE, before=2.0, after=1.4, ratio=ratio, low=0.65, high=0.75)
+    one = replace(times, pairs=4, output="same")
+    return replace(documents.empty(), trials=(one,))
+
+
+def test_what_was_faster_comes_first_and_takes_the_place_of_the_guess() -> None:
+    found = with_trials(tried("faster", 0.7), (OTHER, COLLECTING))
+    assert [one.rule for one in found] == ["tried-collector", "linear-search"]
+    assert found[0].gain is not None
+    assert found[0].gain.bound == "2.00 s to 1.40 s (-30 %), same output"
+
+
+@pytest.mark.parametrize("state", ["same", "slower", "other-output"])
+def test_advice_that_brought_nothing_is_not_given(state: TrialState) -> None:
+    assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER,)
+
+
+@pytest.mark.parametrize("state", ["undecided", "failed", "without-hold", "interrupted"])
+def test_a_trial_without_a_result_decides_nothing(state: TrialState) -> None:
+    assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER, COLLECTING)
