@@ -68,7 +68,8 @@ LOOKS_SO = {
     "    os.write(fd, b'12345\\n')\nprint(os.path.getsize(path))\nos.unlink(path)",
     "written-by-a-shell": "import subprocess\nsubprocess.run(['sh', '-c', "
     "'i=0; while [ $i -lt 300000 ]; do echo $i; i=$((i+1)); done'])",
-    "threads-at-work": "import torch\na = torch.ones(700, 700)\nfor _ in range(120):\n    b = a @ a\nprint(float(b[0, 0]))",
+    "threads-at-work": "import torch\na = torch.ones(700, 700)\nfor _ in range(120):\n"
+    "    b = a @ a\nprint(float(b[0, 0]))",
     "small-nodes": "#include <map>\n#include <cstdio>\nint main() {\n    unsigned long sum = 0;\n"
     "    for (int round = 0; round < 8; round++) {\n        std::map<int, int> tree;\n"
     "        for (int i = 0; i < 300000; i++) tree[(i * 7919) % 1000003] = i;\n        sum += tree.size();\n    }\n"

@@ -86,7 +86,7 @@ class TrialRun:
                 return self._trial("slower" if slow else "same", after=first)
             change = self._make_pairs(bench.longest + first_wall)
         except WorkloadError as fault:
-            return self._trial("failed", reason=Fact.message(fault.message.partition("\n")[0]))
+            return self._trial("failed", reason=Fact.message(fault.message.splitlines()[0]))
         except ProfkitError as fault:
             return self._trial("failed", reason=Fact.message(fault.message))
         trial = self._trial("undecided", after=first)
