@@ -161,11 +161,13 @@ _PRODUCT = re.compile(
 )
 
 
+# What limits a product that fills the FP32 units: these, or the schedulers that feed them.
+_WITHOUT_TENSOR_CORES = ("fp32", "issue", "compute")
 _ALLOCATES = ("cudaMalloc", "cudaFree", "cuMemAlloc_v2", "cuMemFree_v2")
 
 
 def _tf32(document: RunDocument) -> Iterator[Experiment]:
-    share = _kernel_share(document, _PRODUCT, limits=("fp32",))
+    share = _kernel_share(document, _PRODUCT, limits=_WITHOUT_TENSOR_CORES)
     if share >= LIKELY:
         yield Experiment("tf32", Fact.of("trial-tf32", share=share), share, {"NVIDIA_TF32_OVERRIDE": "1"})
 

@@ -75,6 +75,8 @@ def test_tf32_is_tried_for_products_that_the_fp32_units_limit() -> None:
     row = AccountRow("kernel", 0.6, what="mm [512,512] x [512,512]", limit="fp32", busy=0.9)
     account = Account("step", 1.0, (row,))
     assert names(replace(documents.empty(), account=account)) == ["tf32"]
+    issuing = replace(account, rows=(replace(row, limit="issue"),))  # as cuBLAS on an H200
+    assert names(replace(documents.empty(), account=issuing)) == ["tf32"]
     tensor = replace(account, rows=(replace(row, limit="tensor"),))
     other = replace(account, rows=(replace(row, what="softmax [512,512]"),))
     assert names(replace(documents.empty(), account=tensor)) == []
