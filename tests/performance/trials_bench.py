@@ -72,7 +72,7 @@ LOOKS_SO = {
     "    b = a @ a\nprint(float(b[0, 0]))",
     "small-nodes": "#include <map>\n#include <cstdio>\nint main() {\n    unsigned long sum = 0;\n"
     "    for (int round = 0; round < 8; round++) {\n        std::map<int, int> tree;\n"
-    "        for (int i = 0; i < 300000; i++) tree[(i * 7919) % 1000003] = i;\n        sum += tree.size();\n    }\n"
+    "        for (int i = 0; i < 300000; i++) tree[(i * 7919LL) % 1000003] = i;\n        sum += tree.size();\n    }\n"
     '    printf("%lu\\n", sum);\n}',
     "random-time": "import random, time\n"
     + RECORDS

@@ -47,12 +47,12 @@ def try_changes(
     begin = time.monotonic()
     budget = max(runs * bench.longest, seconds)
     deadline = begin + (budget if left is None else min(budget, left))
-    extra = DECIDING if left is None else 0.0
     done: tuple[Trial, ...] = ()
     for experiment in found if trying == "all" else found[:MOST_TRIALS]:
         if time.monotonic() + bench.longest > deadline:
             break
         progress.begin("try", f"{experiment.name}, about {bench.longest:.0f} s, pairs if it helps")
+        extra = DECIDING if left is None else min(DECIDING, max(0.0, begin + left - time.monotonic()))
         try:
             trial = TrialRun(bench, experiment, deadline, extra, context.timeout).run()
         except (KeyboardInterrupt, Interrupted):
