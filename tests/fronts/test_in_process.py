@@ -148,7 +148,8 @@ def test_however_the_part_ends_its_page_is_there_and_the_end_passes_through(
     assert run.document.state == state
     assert run.document.failure == ("ValueError: no" if state == "failed" else None)
     captured = capsys.readouterr()
-    assert "compute computes" in captured.err
+    assert "Where the time goes" in captured.err
+    assert "compute" in captured.err
     assert captured.out == ""
 
 
@@ -200,7 +201,7 @@ def test_a_forked_child_is_part_of_the_run_and_shows_no_page_of_its_own(
     spot = next(one for one in run.hot_spots if one.where.function == "compute")
     assert spot.processes == 1
     assert spot.share > 0.5
-    assert capfd.readouterr().err.count("What to do") == 1
+    assert capfd.readouterr().err.count("Where the time goes") == 1
 
 
 def test_where_torch_uses_a_gpu_its_kernels_are_in_the_run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -10,13 +9,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import documents
 import pytest
 
 from profkit.analysis.account import make_account
 from profkit.core.types import HotSpot, Hotspot, Peaks, Place, Profile, RunDocument
 from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import start_up_environment
+from tests import documents
 
 
 def event(category: str, name: str, start: float, length: float, **args: object) -> dict[str, object]:
@@ -97,8 +96,8 @@ def test_what_is_beyond_a_peak_has_no_limit() -> None:
     assert account.rows[0].limit is None
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_a_real_program_leaves_its_operations_by_line(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     script = tmp_path / "net.py"
     script.write_text(
         "import time, torch\nfrom torch.nn.functional import silu\na = torch.randn(256, 256)\n"

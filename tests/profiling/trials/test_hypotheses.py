@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import documents
-
 from profkit.core.types import (
     Account,
     AccountRow,
@@ -14,6 +12,7 @@ from profkit.core.types import (
     TimeSplit,
 )
 from profkit.profiling.trials.hypotheses import ALLOCATOR, experiments
+from tests import documents
 
 
 def names(document: RunDocument) -> list[str]:
