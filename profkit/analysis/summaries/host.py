@@ -115,8 +115,8 @@ def simulated_cycles(document: RunDocument, counts: Mapping[str, float]) -> dict
     }
 
 
-# What a core moves into its caches while it streams, bytes in a cycle, of the slowest of the big cores: from L2 about
-# 25 (Haswell, of 64 at best), from L3 about 10 (Intel's Optimization Reference Manual, "Cache hierarchy").
+# Bytes in a cycle that a big core moves into its caches while it streams: low values of what is usual, so that fewer
+# misses are called hidden. They were not measured here.
 FROM_L2, FROM_L3 = 25.0, 10.0
 
 
