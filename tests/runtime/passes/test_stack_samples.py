@@ -100,16 +100,16 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
         lock = threading.Lock()
         lock.acquire()
         def later(act, *words):
-            threading.Timer(0.15, act, words).start()
-        time.sleep(0.15)
+            threading.Timer(0.3, act, words).start()
+        time.sleep(0.3)
         later(far.send, b"x")
         near.recv(1)
         later(os.write, writer, b"x")
         os.read(reader, 1)
         later(lock.release)
         lock.acquire()
-        select.select([near], [], [], 0.15)
-        subprocess.run(["sleep", "0.15"])
+        select.select([near], [], [], 0.3)
+        subprocess.run(["sleep", "0.3"])
         """,
     )
     assert report.sampled is not None
@@ -192,7 +192,8 @@ def test_the_collectors_time_is_that_of_the_line_that_makes_the_objects(tmp_path
     assert report.sampled is not None
     assert report.sampled.collecting > 0.08 * report.sampled.wall
     spent = {line.line: line.collecting for line in report.sampled.lines}
-    assert spent[5] == pytest.approx(report.sampled.collecting, rel=0.2)
+    # What the interpreter collects at its end has no line, and takes as long as the machine lets it.
+    assert spent[5] > 0.9 * sum(spent.values()) > 0.04 * report.sampled.wall
     assert sum(seconds for number, seconds in spent.items() if number in (8, 9)) == 0.0
 
 
