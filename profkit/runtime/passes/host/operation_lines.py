@@ -70,12 +70,16 @@ class OperationLines:
 
     def start(self) -> None:
         """Wait for CUDA. torch has just been imported, and the stack of modes is empty."""
-        if not os.environ.get(VARIABLE) or threading.current_thread() is not threading.main_thread():
+        if not self._is_wanted() or threading.current_thread() is not threading.main_thread():
             return
         try:
             self._install(sys.modules["torch"])
         except Exception as error:
             self._fail(error)
+
+    def _is_wanted(self) -> bool:
+        """Whether a tracer outside reads ranges."""
+        return bool(os.environ.get(VARIABLE))
 
     def finish(self) -> None:
         """The process ends: say what was seen."""

@@ -6,11 +6,12 @@ line's time is known by it, and by their shapes what they need; a sample tells n
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .operation_lines import VARIABLE, OperationLines
@@ -18,6 +19,20 @@ from .operation_lines import VARIABLE, OperationLines
 SECONDS = 1.0  # that the window is open
 AFTER, AFTER_CALLS = 0.5, 20  # seconds and calls of torch before: the first ones load and allocate
 MOST_CALLS = 1500  # in the window: to read some ten thousand events takes half a second
+
+
+@contextmanager
+def _unsampled() -> Iterator[None]:
+    """Leave out what is sampled meanwhile: what the profiler takes to write is no time of the program's line."""
+    switch = getattr(sys.modules[str(__package__)], "switch", None)
+    samplers = [one for one in getattr(switch, "members", ()) if hasattr(one, "paused_until")]
+    for one in samplers:
+        one.paused_until = math.inf
+    try:
+        yield
+    finally:
+        for one in samplers:
+            one.paused_until = time.perf_counter()
 
 
 class OperationWindow(OperationLines):
@@ -32,14 +47,9 @@ class OperationWindow(OperationLines):
         self._opening = False
         self._annotations: list[Any] = []
 
-    def start(self) -> None:
-        """Wait until the program computes. torch has just been imported."""
-        if os.environ.get(VARIABLE) or threading.current_thread() is not threading.main_thread():
-            return
-        try:
-            self._install(sys.modules["torch"])
-        except Exception as error:
-            self._fail(error)
+    def _is_wanted(self) -> bool:
+        """Whether no tracer outside looks at the operations already."""
+        return not os.environ.get(VARIABLE)
 
     def finish(self) -> None:
         """The process ends: what the window saw is written."""
@@ -97,8 +107,9 @@ class OperationWindow(OperationLines):
             # One process has the window: of a pool, whoever comes first.
             os.close(os.open(self._trace, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             # Not torch.profiler's, whose start imports the compiler: 900 modules, some seconds.
-            self._profiler = torch.autograd.profiler.profile(record_shapes=True)
-            self._profiler.__enter__()
+            with _unsampled():
+                self._profiler = torch.autograd.profiler.profile(record_shapes=True)
+                self._profiler.__enter__()
             self._calls, self._until, self._on = 0, time.monotonic() + SECONDS, True
         except Exception:  # the file is another's, or torch was built without its profiler
             self._profiler = None
@@ -114,7 +125,7 @@ class OperationWindow(OperationLines):
         profiler, self._profiler = self._profiler, None
         super()._stop(reason)
         if profiler is not None:
-            with suppress(Exception):
+            with suppress(Exception), _unsampled():
                 profiler.__exit__(None, None, None)
                 profiler.export_chrome_trace(self._trace)
 

@@ -118,6 +118,7 @@ class StackSampler:
             self._collector_off = False
         self._lock = allocate_lock()
         self._depth = 0  # regions that the process is in
+        self.paused_until = 0.0  # what happened until then belongs to none of the program's lines
         self._entries = 0
         self._functions: dict[int, _Function] = {}
         self._frames: dict[tuple[int, int], int] = {}  # function and line -> number of the frame
@@ -240,7 +241,8 @@ class StackSampler:
     def _sample(self) -> None:
         now = perf_counter()
         elapsed, self._looked = max(1e-6, now - self._looked), now
-        wall, self._last = self._moment - self._last, self._moment
+        began = max(self._last, min(self.paused_until, self._moment))
+        wall, self._last = self._moment - began, self._moment
         own = get_ident()
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
@@ -265,7 +267,7 @@ class StackSampler:
                 state.node = self._node_of(frame)
             if ran_now:
                 self._look_at(frame)
-            if state.node == OURS:
+            if state.node == OURS or self._moment <= self.paused_until:
                 state.cpu = cpu
                 continue
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
