@@ -180,7 +180,9 @@ def _blocks(
     account = account_section(document)
     yield account
     yield to_do_section(document)
-    for section in (spots_section(document), *_gpu_sections(document, texts, kernels)):
+    # Without a device the account is made of the same places.
+    places = None if account is not None and document.trace is None else spots_section(document)
+    for section in (places, *_gpu_sections(document, texts, kernels)):
         if section is not None:  # the account has what they say, in one table
             yield section if account is None else Detail((section,))
     yield trials_section(document)
