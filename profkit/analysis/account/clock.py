@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from profkit.analysis.timeline.products import tensor_peak
 from profkit.core.statistics import median
-from profkit.core.types import Account, AccountRow, DeviceClock, Gpu, RunDocument
+from profkit.core.types import Account, AccountClock, AccountRow, Gpu, RunDocument
 
 # FLOP of one SM in a cycle, with 16-bit operands and without sparsity, by compute capability (NVIDIA's white papers on
 # each architecture). With the data sheet's FLOP/s they tell the clock for which these were calculated.
@@ -27,7 +27,7 @@ def with_clock(account: Account, document: RunDocument) -> Account:
     return replace(account, rows=rows, clock=clock)
 
 
-def sampled_clock(document: RunDocument) -> DeviceClock | None:
+def sampled_clock(document: RunDocument) -> AccountClock | None:
     """The clock over all samples of all processes; None without any, and where devices differ: of which is not told."""
     if len({(one.name, one.highest_clock) for one in document.gpus}) != 1:
         return None
@@ -39,10 +39,10 @@ def sampled_clock(document: RunDocument) -> DeviceClock | None:
     seen = median(clocks)
     # Samples in which the device was held back are left out of the clocks unless they are most of them.
     held = [word for one in processes if one.clocks and not one.throttled for word in one.throttle_reasons]
-    return DeviceClock(seen, highest, tuple(dict.fromkeys(held)))
+    return AccountClock(seen, highest, tuple(dict.fromkeys(held)))
 
 
-def _share_of_sheet(row: AccountRow, clock: DeviceClock, gpu: Gpu) -> float | None:
+def _share_of_sheet(row: AccountRow, clock: AccountClock, gpu: Gpu) -> float | None:
     """The share of the data sheet's peak; None where it is that at the clock, or is not known."""
     if row.busy is None or row.limit not in ("tensor", "fp32"):
         return None

@@ -50,7 +50,7 @@ class AccountRow:
 
 
 @dataclass(frozen=True)
-class DeviceClock:
+class AccountClock:
     """The SM clock of a device while it ran, in Hz, its highest, and why it had less where that is told."""
 
     seen: float  # median over the samples
@@ -66,7 +66,7 @@ class Account:
     seconds: float
     rows: tuple[AccountRow, ...]
     repeats: int = 1  # steps that were seen
-    clock: DeviceClock | None = None  # None: nothing was sampled
+    clock: AccountClock | None = None  # None: nothing was sampled
 
     @property
     def known(self) -> float:
