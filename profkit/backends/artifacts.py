@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from profkit.backends import backend_named, backend_names
 from profkit.core.files.names import FileNames
 from profkit.core.run_folder import FILE_NAME
+from profkit.core.types import TrialName
 
 _RECORDS = ("{}.#.json", "{}.switch", "{}.region.#.json", "{}.region.switch", "{}.status")  # of each step
 _LOGS = ("{}.log", "{}.after#.log")
-_OTHERS = (FILE_NAME, "logs/peaks.log")
+_OTHERS = (FILE_NAME, "logs/peaks.log", *(f"logs/try-{name}.log" for name in get_args(TrialName)))
 
 
 def run_files() -> FileNames:

@@ -77,7 +77,8 @@ def profile(
         str,
         typer.Option(
             "--try",
-            help="Which changes of its surroundings are tried: none, auto (the likely ones, briefly) or all.",
+            help="Run it again with likely settings changed (threads, garbage collection, allocator, TF32), and say "
+            "what is faster with the same output: none, auto or all.",
             metavar="none|auto|all",
         ),
     ] = "auto",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.core import process
@@ -49,36 +49,72 @@ class OneRun:
     marked: bool
 
 
-def run_plain(
-    name: str,
-    command: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    options: RunOptions,
-    folder: Path,
-    tick: Callable[[float], None] | None = None,
-    printed: Path | None = None,
-) -> OneRun:
-    """Run one process of `command`; its log and records lie in `folder`, which is made anew.
+@dataclass(frozen=True)
+class PlainProcess:
+    """A command that is to be run without an instrument, its marks timed. `name` is what its errors call it.
 
-    `env` comes on top of the caller's environment. `printed` takes standard output alone.
-    Raises WorkloadError where it fails, UsageError where it cannot be started; `name` is what they call it.
+    `env` comes on top of the caller's environment. `folder`, for its records, is made anew, and `inside` in it.
+    `printed` takes standard output alone; `hidden` are secrets that no log and no error shows.
     """
-    outcome = start_process(name, command, cwd, env, options, folder, tick, printed)
-    timings = _timings(folder)
-    ran, wait = outcome.main_thread
-    alone = ran >= MOST_OF_IT * outcome.cpu_seconds
-    if not alone:
-        wait = outcome.usage[-1][2] if outcome.usage else 0.0
-        alone = outcome.cpu_seconds + wait <= ONE_AT_A_TIME * outcome.seconds
-    times = {Scope("region", timing.name): value_of(timing) for timing in timings}
-    return OneRun(
-        times or {RUN: outcome.seconds},
-        outcome.seconds,
-        min(wait, outcome.seconds) if alone and not times else None,
-        outcome.peak_rss if outcome.rss_counted else None,
-        bool(times),
-    )
+
+    name: str
+    command: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    folder: Path
+    options: RunOptions = field(default_factory=RunOptions)
+    log: Path | None = None  # None: in `folder`
+    printed: Path | None = None
+    inside: Path | None = None
+    hidden: Sequence[str] = ()
+
+    def time(self, tick: Callable[[float], None] | None = None) -> OneRun:
+        """Run it, and return what it took. Raises as `run`."""
+        outcome = self.run(tick)
+        timings = _timings(self.folder)
+        ran, wait = outcome.main_thread
+        alone = ran >= MOST_OF_IT * outcome.cpu_seconds
+        if not alone:
+            wait = outcome.usage[-1][2] if outcome.usage else 0.0
+            alone = outcome.cpu_seconds + wait <= ONE_AT_A_TIME * outcome.seconds
+        times = {Scope("region", timing.name): value_of(timing) for timing in timings}
+        return OneRun(
+            times or {RUN: outcome.seconds},
+            outcome.seconds,
+            min(wait, outcome.seconds) if alone and not times else None,
+            outcome.peak_rss if outcome.rss_counted else None,
+            bool(times),
+        )
+
+    def run(self, tick: Callable[[float], None] | None = None) -> ProcessOutcome:
+        """Run it to its end. Raises WorkloadError where it fails, UsageError where it cannot be started."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        if self.inside is not None:
+            self.inside.mkdir()
+        options = self.options
+        record = str(self.folder / "run")
+        directive = Directive("timing", record, precision=options.precision, budget=options.sampling)
+        try:
+            outcome = process.run(
+                self.command,
+                env={**self.env, DIRECTIVE: directive_json(directive)},
+                cwd=self.cwd,
+                log=self.log or self.folder / "log",
+                timeout=options.timeout,
+                tick=tick,
+                hidden=self.hidden,
+                printed=self.printed,
+            )
+        except UsageError as fault:
+            fault.message = f"{self.name}: {fault.message}"
+            raise
+        if not outcome.ok:
+            said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
+            text = f"; it said:\n{said}" if said else "; it printed nothing"
+            fix = MORE_TIME if outcome.timed_out else None
+            raise WorkloadError(f"{self.name} {outcome.ending()}{text}", fix)
+        return outcome
 
 
 def value_of(timing: Timing) -> float:
@@ -90,43 +126,6 @@ def _low(samples: SampleSet) -> float:
     if samples.clock != "wall":
         return median(samples.seconds)
     return percentile(samples.seconds, LOW_PERCENT)
-
-
-def start_process(
-    name: str,
-    command: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    options: RunOptions,
-    folder: Path,
-    tick: Callable[[float], None] | None = None,
-    printed: Path | None = None,
-    inside: Path | None = None,
-) -> ProcessOutcome:
-    """Run `command` with its marks timed. `folder` is made anew, and `inside` in it. Raises as `run_plain`."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    if inside is not None:
-        inside.mkdir()
-    directive = Directive("timing", str(folder / "run"), precision=options.precision, budget=options.sampling)
-    try:
-        outcome = process.run(
-            command,
-            env={**env, DIRECTIVE: directive_json(directive)},
-            cwd=cwd,
-            log=folder / "log",
-            timeout=options.timeout,
-            tick=tick,
-            printed=printed,
-        )
-    except UsageError as fault:
-        fault.message = f"{name}: {fault.message}"
-        raise
-    if not outcome.ok:
-        said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
-        text = f"; it said:\n{said}" if said else "; it printed nothing"
-        raise WorkloadError(f"{name} {outcome.ending()}{text}", MORE_TIME if outcome.timed_out else None)
-    return outcome
 
 
 def variation(draw: random.Random, hash_seed: int) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, Insight, RunDocument, Trial, TrialName
+from profkit.core.types import Gain, Insight, RunDocument, TrialName, TriedChange
 
 # Rules whose advice a trial carries out: where it brought nothing, they are not said.
 _SAME_ADVICE: Mapping[TrialName, tuple[str, ...]] = {
@@ -37,7 +37,7 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
 
 
 def _faster(document: RunDocument) -> Iterator[Insight]:
-    best: dict[TrialName, Trial] = {}
+    best: dict[TrialName, TriedChange] = {}
     for trial in document.trials:
         if trial.state == "faster" and trial.ratio is not None:
             known = best.get(trial.name)
@@ -51,7 +51,7 @@ def _faster(document: RunDocument) -> Iterator[Insight]:
         yield Insight(f"tried-{trial.name}", title, _evidence(trial), change, trial.where, gain)
 
 
-def _seen(trial: Trial) -> str:
+def _seen(trial: TriedChange) -> str:
     """Return what was seen: `2.31 s to 1.87 s (-19 %), same output`."""
     before, after = (
         format_quantity(one, "s") if one is not None else "?" for one in (trial.before, trial.after)
@@ -60,7 +60,7 @@ def _seen(trial: Trial) -> str:
     return f"{before} to {after} ({100 * ((trial.ratio or 1.0) - 1):+.0f} %){same}"
 
 
-def _evidence(trial: Trial) -> str:
+def _evidence(trial: TriedChange) -> str:
     """Return how it was seen: `the median of 6 pairs of runs in turn, -21 to -17 %`."""
     said = f"tried in {plural(trial.pairs, 'pair')} of runs in turn"
     if trial.low is not None and trial.high is not None:
@@ -72,7 +72,7 @@ def _evidence(trial: Trial) -> str:
     return said
 
 
-def _collector(_: Trial) -> tuple[str, str]:
+def _collector(_: TriedChange) -> tuple[str, str]:
     return (
         "Let the garbage collector run more rarely",
         "at the top of the program: import gc; gc.set_threshold(200_000, 10, 100); after what stays for good was "
@@ -80,7 +80,7 @@ def _collector(_: Trial) -> tuple[str, str]:
     )
 
 
-def _threads(trial: Trial) -> tuple[str, str]:
+def _threads(trial: TriedChange) -> tuple[str, str]:
     count = trial.settings.get("OMP_NUM_THREADS", "1")
     return (
         f"Use {plural(int(count), 'thread')} for linear algebra" if count.isdigit() else "Use other threads",
@@ -89,28 +89,28 @@ def _threads(trial: Trial) -> tuple[str, str]:
     )
 
 
-def _allocator(trial: Trial) -> tuple[str, str]:
+def _allocator(trial: TriedChange) -> tuple[str, str]:
     line = " ".join(f"{name}={value}" for name, value in trial.settings.items())
     return "Let the allocator keep freed memory", f"export {line}; or reuse the buffers in the program"
 
 
-def _memoise(trial: Trial) -> tuple[str, str]:
+def _memoise(trial: TriedChange) -> tuple[str, str]:
     name = trial.where.function or "the function"
     return (
         f"Keep the results of {name}",
-        "@functools.lru_cache(maxsize=None) on it: asked again with equal arguments it gave equal results, where that "
-        "was checked (each sixteenth time)",
+        "if it does nothing but compute its result: @functools.lru_cache(maxsize=None) on it. Asked again with equal "
+        "arguments it gave equal results each sixteenth time, when that was checked",
     )
 
 
-def _output(_: Trial) -> tuple[str, str]:
+def _output(_: TriedChange) -> tuple[str, str]:
     return (
         "Write the output in larger pieces",
         "without flush=True and sys.stdout.flush() in the loop; or collect the lines, and write them at once",
     )
 
 
-def _tf32(_: Trial) -> tuple[str, str]:
+def _tf32(_: TriedChange) -> tuple[str, str]:
     return (
         "Let FP32 products use the tensor cores (TF32)",
         'torch.set_float32_matmul_precision("high"); or export NVIDIA_TF32_OVERRIDE=1. Products have 10 bits of '
@@ -118,28 +118,28 @@ def _tf32(_: Trial) -> tuple[str, str]:
     )
 
 
-def _convolutions(_: Trial) -> tuple[str, str]:
+def _convolutions(_: TriedChange) -> tuple[str, str]:
     return (
         "Let cuDNN choose the convolutions' algorithms by time",
         "torch.backends.cudnn.benchmark = True, where shapes stay the same",
     )
 
 
-def _loader(_: Trial) -> tuple[str, str]:
+def _loader(_: TriedChange) -> tuple[str, str]:
     return (
         "Load the data in worker processes",
         "DataLoader(..., num_workers=4, persistent_workers=True, pin_memory=True)",
     )
 
 
-def _device_memory(_: Trial) -> tuple[str, str]:
+def _device_memory(_: TriedChange) -> tuple[str, str]:
     return (
         "Let the device's allocator grow its segments",
         "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
     )
 
 
-_ADVICE: Mapping[TrialName, Callable[[Trial], tuple[str, str]]] = {
+_ADVICE: Mapping[TrialName, Callable[[TriedChange], tuple[str, str]]] = {
     "collector": _collector,
     "threads": _threads,
     "allocator": _allocator,

@@ -35,7 +35,7 @@ from profkit.core.types.readings import (
     Summary,
     Verdict,
 )
-from profkit.core.types.trials import Trial
+from profkit.core.types.trials import TriedChange
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class RunDocument:
         None  # of a step on a device: what takes it, and what the hardware would need for that
     )
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
-    trials: tuple[Trial, ...] = ()  # changes that were tried, in the order of the trials
+    trials: tuple[TriedChange, ...] = ()  # changes that were tried, in the order of the trials
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them

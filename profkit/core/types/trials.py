@@ -35,7 +35,7 @@ OutputWord = Literal["same", "varies", "different"]
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedChange:
     """One change that was tried. Seconds are of `scope` in one run; `ratio` is after over before."""
 
     name: TrialName

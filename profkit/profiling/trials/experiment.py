@@ -16,8 +16,8 @@ from profkit.core.errors import ProfkitError, WorkloadError
 from profkit.core.files.regular import read_bounded
 from profkit.core.pairs import FIRST_ROUNDS, confirm, rounds_of_looks
 from profkit.core.statistics import median
-from profkit.core.types import RUN, Change, Fact, Scope, Trial, TrialState
-from profkit.profiling.plain_run import OneRun, RunOptions, run_plain, variation
+from profkit.core.types import RUN, Change, Fact, Scope, TrialState, TriedChange
+from profkit.profiling.plain_run import OneRun, PlainProcess, RunOptions, variation
 from profkit.profiling.time_limits import plain_time_limit
 from profkit.profiling.trials.hypotheses import Experiment
 from profkit.profiling.trials.output import compare_outputs
@@ -27,7 +27,6 @@ PROMISING = 0.95  # of the fastest plain run: else no pair is made
 HARMFUL = 1.1  # times the slowest
 FLOOR = 0.02  # the relative change of a time that counts
 MOST_PAIRS = 20
-MORE_MEMORY = 1.2  # peak, after over before: it is said
 _MOST_PRINTED = 8 << 20  # bytes of standard output that are compared
 
 
@@ -43,25 +42,32 @@ class TimeFloor:
 
 
 @dataclass
-class Bench:
+class TrialSetting:
     """What all trials of one run share: the program, its plain times by scope, and how a process is run."""
 
     command: tuple[str, ...]
     cwd: Path
-    folder: Path  # for logs
+    folder: Path  # for records and outputs; nothing of it is kept
+    logs: Path
     scope: Scope
     plain: tuple[float, ...]  # seconds of `scope` in each plain process
     longest: float  # wall seconds of the slowest plain process
     options: RunOptions = field(default_factory=RunOptions)
     tick: Callable[[float], None] | None = None
     seed: int | None = None
+    hidden: Sequence[str] = ()  # secrets that no log shows
 
 
 class TrialRun:
     """One experiment under way."""
 
     def __init__(
-        self, bench: Bench, experiment: Experiment, deadline: float, extra: float, timeout: float | None
+        self,
+        bench: TrialSetting,
+        experiment: Experiment,
+        deadline: float,
+        extra: float,
+        timeout: float | None,
     ) -> None:
         self._bench, self._experiment, self._deadline = bench, experiment, deadline
         self._extra = extra
@@ -72,9 +78,9 @@ class TrialRun:
         self._memory: dict[bool, list[int]] = {False: [], True: []}
         self._pairs: list[tuple[float, float]] = []  # (with, without), seconds
 
-    def run(self) -> Trial:
+    def run(self) -> TriedChange:
         """Carry it out. A failure of the program under the change is its result; KeyboardInterrupt passes through."""
-        experiment, bench = self._experiment, self._bench
+        bench = self._bench
         try:
             began = time.monotonic()
             first = self._measure(changed=True, seed=0)
@@ -89,6 +95,8 @@ class TrialRun:
             return self._trial("failed", reason=Fact.message(fault.message.splitlines()[0]))
         except ProfkitError as fault:
             return self._trial("failed", reason=Fact.message(fault.message))
+        except OSError as error:  # a full disk costs the trial, not the run
+            return self._trial("failed", reason=Fact.message(error.strerror or str(error)))
         trial = self._trial("undecided", after=first)
         if change is None:
             return trial
@@ -107,12 +115,11 @@ class TrialRun:
             pairs=len(self._pairs),
             output=output,
             memory=self._memory_ratio(),
-            because=experiment.because,
         )
 
-    def _trial(self, state: TrialState, **more: object) -> Trial:
+    def _trial(self, state: TrialState, **more: object) -> TriedChange:
         experiment, bench = self._experiment, self._bench
-        trial = Trial(
+        trial = TriedChange(
             experiment.name,
             state,
             experiment.because,
@@ -158,16 +165,17 @@ class TrialRun:
         printed = bench.folder / "printed"
         begin = time.monotonic() - self._begin
         tick = bench.tick
-        run = run_plain(
+        run = PlainProcess(
             f"the trial of {self._experiment.name}" if changed else "the plain run",
             bench.command,
             bench.cwd,
             env,
-            options,
             folder,
-            (lambda seconds: tick(begin + seconds)) if tick is not None else None,
-            printed,
-        )
+            options,
+            log=bench.logs / f"try-{self._experiment.name}.log" if changed else None,
+            printed=printed,
+            hidden=bench.hidden,
+        ).time((lambda seconds: tick(begin + seconds)) if tick is not None else None)
         self._printed[changed].append(_read(printed))
         if run.rss:
             self._memory[changed].append(run.rss)
@@ -222,6 +230,3 @@ def _read_json(path: Path) -> Mapping[str, object]:
     except (OSError, ValueError, ProfkitError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-__all__: Sequence[str] = ("Bench", "TrialRun")

@@ -15,7 +15,7 @@ from profkit.core.types import NOWHERE, Fact, Place, RunDocument, TrialName
 
 LIKELY = 0.05  # of the time
 ALLOCATING = 0.1  # of the time
-WRITING = 0.1
+WRITING = 0.1  # of the time, in lines that print
 MANY_WRITES, SHORT_WRITE = 5_000, 512.0  # calls, and bytes of one
 LINEAR_ALGEBRA = 0.3  # of the processor time in its libraries
 ONE_THREAD = 1.3  # threads that work, where most of the time only one does
@@ -36,6 +36,7 @@ ALLOCATOR = {
     "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
+_PRINTS = re.compile(r"\bprint\(|\.write\(|\bflush\b")
 _SPINNING = re.compile(
     r"gomp_(team_barrier|barrier|mutex|sem|thread)|GOMP_barrier|do_spin|__?kmp|blas_thread_server|sched_yield|"
     r"mkl_serv_.*(wait|barrier)|exec_blas|rayon_core::(sleep|registry)"
@@ -122,19 +123,26 @@ def _memoise(document: RunDocument) -> Iterator[Experiment]:
         if not name.isidentifier():
             continue
         because = Fact.of("trial-memoise", looks=spot.looks, arguments=spot.arguments or 0, name=name)
-        function = {"file": spot.where.file, "function": name}
+        function = {"file": spot.where.file, "function": name, "line": str(spot.where.line or 0)}
         yield Experiment("memoise", because, spot.share, {}, {"memoise": function}, spot.where)
         return  # one place: two would be one experiment more, and nobody could tell them apart
 
 
 def _output(document: RunDocument) -> Iterator[Experiment]:
+    """A line that prints takes much of the time, and what is written goes out in many small pieces."""
     split = document.time_split
-    if split is None or not split.io_calls or split.written is None:
+    printing = [
+        spot
+        for spot in document.hot_spots
+        if spot.code is not None and _PRINTS.search(spot.code.text) is not None
+    ]
+    share = sum(spot.share for spot in printing)
+    if split is None or not split.io_calls or split.written is None or share < WRITING:
         return
     each = split.written / split.io_calls
     if split.io_calls >= MANY_WRITES and each <= SHORT_WRITE:
         because = Fact.of("trial-output", count=split.io_calls, each=each)
-        yield Experiment("output", because, WRITING, intervention={"output": {}})
+        yield Experiment("output", because, share, intervention={"output": {}}, where=printing[0].where)
 
 
 def _native_share(document: RunDocument, names: re.Pattern[str]) -> float:

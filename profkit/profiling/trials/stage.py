@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from profkit.backends import RunContext
 from profkit.core.errors import Interrupted, Progress
+from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.formatting import format_quantity
-from profkit.core.types import RUN, Fact, PassResult, RunDocument, Scope, Timing, Trial
+from profkit.core.types import RUN, Fact, PassResult, RunDocument, Scope, Timing, TriedChange
 from profkit.profiling.plain_run import RunOptions, value_of
-from profkit.profiling.trials.experiment import Bench, TrialRun
-from profkit.profiling.trials.hypotheses import experiments
+from profkit.profiling.trials.experiment import TrialRun, TrialSetting
+from profkit.profiling.trials.hypotheses import Experiment, experiments
+from profkit.reporting.views.run_trials import CHANGES
+from profkit.runtime.passes.command import start_up_environment
+from profkit.runtime.passes.secrets import LEAST_ANYWHERE
 
 Trying = Literal["none", "auto", "all"]
 TRYING = get_args(Trying)
@@ -32,7 +36,7 @@ def try_changes(
     trying: Trying,
     left: float | None,
     progress: Progress,
-    update: Callable[[tuple[Trial, ...], PassResult], None],
+    update: Callable[[tuple[TriedChange, ...], PassResult], None],
 ) -> None:
     """Make the trials that the judged `document` makes likely; each that ended is handed to `update` at once.
 
@@ -40,23 +44,42 @@ def try_changes(
     """
     asked = wanted(context, trying) and _is_whole(document)
     found = experiments(document) if asked else []
-    bench = _bench(context, document, progress) if found else None
-    if bench is None:
-        return
+    # What is changed inside of Python reaches no other program.
+    command = context.workload.command
+    in_python = start_up_environment(command, "interventions", context.folder)[0] is not None
+    found = [one for one in found if in_python or not one.intervention]
+    with TemporaryFolder() as folder:
+        setting = _setting(context, document, progress, Path(folder)) if found else None
+        if setting is not None:
+            _make_trials(context, setting, found, trying, left, progress, update)
+
+
+def _make_trials(
+    context: RunContext,
+    setting: TrialSetting,
+    found: Sequence[Experiment],
+    trying: Trying,
+    left: float | None,
+    progress: Progress,
+    update: Callable[[tuple[TriedChange, ...], PassResult], None],
+) -> None:
+    """Make one trial after the other, as long as the next one's first run fits into the time."""
     runs, seconds = ALL if trying == "all" else AUTO
     begin = time.monotonic()
-    budget = max(runs * bench.longest, seconds)
+    budget = max(runs * setting.longest, seconds)
     deadline = begin + (budget if left is None else min(budget, left))
-    done: tuple[Trial, ...] = ()
+    done: tuple[TriedChange, ...] = ()
     for experiment in found if trying == "all" else found[:MOST_TRIALS]:
-        if time.monotonic() + bench.longest > deadline:
+        if time.monotonic() + setting.longest > deadline:
             break
-        progress.begin("try", f"{experiment.name}, about {bench.longest:.0f} s, pairs if it helps")
+        progress.begin(
+            "try", f"{CHANGES[experiment.name]}, about {setting.longest:.0f} s, longer if it helps"
+        )
         extra = DECIDING if left is None else min(DECIDING, max(0.0, begin + left - time.monotonic()))
         try:
-            trial = TrialRun(bench, experiment, deadline, extra, context.timeout).run()
+            trial = TrialRun(setting, experiment, deadline, extra, context.timeout).run()
         except (KeyboardInterrupt, Interrupted):
-            trial = Trial(experiment.name, "interrupted", experiment.because, experiment.settings)
+            trial = TriedChange(experiment.name, "interrupted", experiment.because, experiment.settings)
         done = (*done, trial)
         gone = time.monotonic() - begin
         cut = trial.state == "interrupted"
@@ -67,8 +90,8 @@ def try_changes(
             "interrupted" if cut else "finished",
             reason=Fact("cut-off") if cut else None,
             seconds=gone,
-            cost=gone / bench.longest,
-            log="logs/try/changed/log",
+            cost=gone / setting.longest,
+            log=f"logs/try-{experiment.name}.log",
         )
         update(done, result)
         if cut:
@@ -89,7 +112,9 @@ def _is_whole(document: RunDocument) -> bool:
     return bool(document.timings) and document.timings[0].group is None
 
 
-def _bench(context: RunContext, document: RunDocument, progress: Progress) -> Bench | None:
+def _setting(
+    context: RunContext, document: RunDocument, progress: Progress, folder: Path
+) -> TrialSetting | None:
     timing = document.timings[0]
     timed = [value_of(replace(timing, processes=(one,))) for one in timing.processes if one.seconds]
     wall = document.time_split.wall if document.time_split is not None else None
@@ -101,15 +126,17 @@ def _bench(context: RunContext, document: RunDocument, progress: Progress) -> Be
         else tuple(timed)
     )
     options = RunOptions(sampling=min(1.0, context.sampling), precision=context.precision)
-    return Bench(
+    return TrialSetting(
         command=context.workload.command,
         cwd=Path(context.workload.folder),
-        folder=context.folder / "logs" / "try",
+        folder=folder / "trial",
+        logs=context.folder / "logs",
         scope=_scope(timing),
         plain=seconds,
         longest=_wall_of_trial(timing, wall, options.sampling),
         options=options,
         tick=progress.tick,
+        hidden=[secret for secret in context.hidden if len(secret) >= LEAST_ANYWHERE],
     )
 
 
@@ -125,7 +152,7 @@ def _wall_of_trial(timing: Timing, wall: float, sampling: float) -> float:
     return max(0.1, wall - max(0.0, spent - sampling))
 
 
-def _outcome(trial: Trial) -> str:
+def _outcome(trial: TriedChange) -> str:
     """`2.31 to 1.87 s (-19 %) in 5 pairs`."""
     if trial.state in ("faster", "slower", "other-output") and trial.ratio is not None:
         before, after = (format_quantity(one or 0.0, "s") for one in (trial.before, trial.after))

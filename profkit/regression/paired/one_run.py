@@ -14,7 +14,7 @@ from pathlib import Path
 
 from profkit.core.errors import Progress, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded
-from profkit.profiling.plain_run import OneRun, RunOptions, run_plain, start_process, variation
+from profkit.profiling.plain_run import OneRun, PlainProcess, RunOptions, variation
 from profkit.profiling.time_limits import plain_time_limit
 from profkit.regression.paired.checkout import Version
 from profkit.regression.paired.same_code import Loaded, equal_files
@@ -39,7 +39,7 @@ def run_once(
     Raises WorkloadError where it fails, UsageError where it cannot be started.
     """
     env = {**version.environment(), **variation(draw, hash_seed)}
-    return run_plain(version.name, version.command, version.cwd, env, options, folder, tick)
+    return PlainProcess(version.name, version.command, version.cwd, env, folder, options).time(tick)
 
 
 def loaded_files(
@@ -57,7 +57,7 @@ def loaded_files(
         extra["PYTHONPATH"] = os.pathsep.join((str(START_FOLDER), own))
     env = {**version.environment(), **extra}
     quick = replace(options, sampling=min(_QUICK, options.sampling))
-    start_process(version.name, version.command, version.cwd, env, quick, folder, tick, inside=names)
+    PlainProcess(version.name, version.command, version.cwd, env, folder, quick, inside=names).run(tick)
     return Loaded.of_lines([line for path in sorted(names.glob("*.txt"))[:64] for line in _read_lines(path)])
 
 

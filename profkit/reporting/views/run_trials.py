@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from profkit.core.formatting import format_percent
-from profkit.core.types import RunDocument, Trial, TrialName, TrialState
+from profkit.core.types import RunDocument, TrialName, TrialState, TriedChange
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import fact_text
 from profkit.reporting.view import Detail, Items, Section
 
-_NAMES: Mapping[TrialName, str] = {
+# What is changed, by the name of the trial.
+CHANGES: Mapping[TrialName, str] = {
     "collector": "collect garbage more rarely",
     "threads": "other threads for linear algebra",
     "allocator": "keep freed memory",
@@ -39,7 +40,7 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
     """All trials as a table, which a short screen has as a line for each that says something beyond the findings."""
     if not document.trials:
         return None
-    columns: list[Column[Trial]] = [
+    columns: list[Column[TriedChange]] = [
         Column("tried", trial_title),
         Column("before", lambda trial: trial.before, "s", meaning="the median without the change"),
         Column("after", lambda trial: trial.after, "s", meaning="the median with it"),
@@ -55,7 +56,7 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
     return section if lines else Detail((section,))
 
 
-def trial_line(trial: Trial) -> str | None:
+def trial_line(trial: TriedChange) -> str | None:
     """Return what a short screen says of a trial that is no finding: slower where the advice is common, or open."""
     title = trial_title(trial)
     if trial.state == "slower" and trial.name in _COMMON:
@@ -67,28 +68,28 @@ def trial_line(trial: Trial) -> str | None:
     return None
 
 
-def trial_title(trial: Trial) -> str:
+def trial_title(trial: TriedChange) -> str:
     """Return `other threads for linear algebra (OMP_NUM_THREADS=1)`."""
-    name = _NAMES.get(trial.name, trial.name)
+    name = CHANGES.get(trial.name, trial.name)
     if trial.name == "threads":
         return f"{name} ({trial.settings.get('OMP_NUM_THREADS', '?')})"
     return f"{name} ({trial.where.function})" if trial.name == "memoise" and trial.where.function else name
 
 
-def _ratio(trial: Trial) -> str:
+def _ratio(trial: TriedChange) -> str:
     """Return by how much the times differ: `19 %`."""
     if not trial.before or trial.after is None:
         return ""
     return f"{format_percent(100 * abs(trial.after / trial.before - 1))} %"
 
 
-def _change(trial: Trial) -> str:
+def _change(trial: TriedChange) -> str:
     if trial.ratio is None or trial.low is None or trial.high is None:
         return ""
     low, middle, high = (100 * (one - 1) for one in (trial.low, trial.ratio, trial.high))
     return f"{middle:+.0f} % ({low:+.0f} to {high:+.0f})"
 
 
-def _result(trial: Trial) -> str:
+def _result(trial: TriedChange) -> str:
     state = _STATES.get(trial.state, trial.state)
     return f"{state}: {fact_text(trial.reason)}" if trial.reason is not None else state

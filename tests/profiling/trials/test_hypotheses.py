@@ -5,6 +5,7 @@ from profkit.core.types import (
     AccountRow,
     HotSpot,
     Hotspot,
+    LineCode,
     Place,
     Profile,
     RunDocument,
@@ -52,7 +53,7 @@ def test_a_function_is_memoised_where_its_arguments_repeat() -> None:
     place = Place(function="Route.cost", file="/app/route.py", line=4)
     often = HotSpot(0.6, 3.0, "python", place, looks=40, arguments=5)
     (found,) = experiments(replace(documents.empty(), hot_spots=(often,)))
-    assert found.intervention == {"memoise": {"file": "/app/route.py", "function": "cost"}}
+    assert found.intervention == {"memoise": {"file": "/app/route.py", "function": "cost", "line": "4"}}
     for other in (
         replace(often, arguments=39),
         replace(often, share=0.01),
@@ -63,11 +64,17 @@ def test_a_function_is_memoised_where_its_arguments_repeat() -> None:
         assert experiments(replace(documents.empty(), hot_spots=(other,))) == []
 
 
-def test_output_is_tried_where_writes_are_many_and_short() -> None:
+def test_output_is_tried_where_lines_print_much_and_in_small_pieces() -> None:
     split = TimeSplit(5.0, io_calls=100_000, written=1e6)
-    assert names(replace(documents.empty(), time_split=split)) == ["output"]
-    assert names(replace(documents.empty(), time_split=replace(split, written=1e9))) == []
-    assert names(replace(documents.empty(), time_split=replace(split, io_calls=100))) == []
+    line = HotSpot(
+        0.4, 2.0, "python", Place(file="/app/log.py", line=3), code=LineCode("print(row, flush=True)")
+    )
+    printing = replace(documents.empty(), time_split=split, hot_spots=(line,))
+    assert names(printing) == ["output"]
+    assert names(replace(printing, time_split=replace(split, written=1e9))) == []
+    assert names(replace(printing, time_split=replace(split, io_calls=100))) == []
+    # Imports read files, too: many calls alone say nothing of what is printed.
+    assert names(replace(printing, hot_spots=(replace(line, code=LineCode("x = a @ b")),))) == []
 
 
 def test_tf32_is_tried_for_products_that_the_fp32_units_limit() -> None:

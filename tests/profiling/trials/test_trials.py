@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 from cli_runner import profkit, runs
 
 from profkit.analysis.insights.tried import with_trials
+from profkit.backends.artifacts import run_files
 from profkit.core.errors import Progress
 from profkit.core.types import (
     RUN,
@@ -22,15 +24,17 @@ from profkit.core.types import (
     PassResult,
     RunDocument,
     SampledTime,
-    Trial,
+    TrialName,
     TrialState,
+    TriedChange,
 )
 from profkit.profiling.trials import experiment as experiment_module
 from profkit.profiling.trials import stage
-from profkit.profiling.trials.experiment import Bench, TrialRun
+from profkit.profiling.trials.experiment import TrialRun, TrialSetting
 from profkit.profiling.trials.hypotheses import Experiment
 from tests import documents
 
+LINE = "4"  # of SLOW, inside of `cost`
 BECAUSE = Fact.of("trial-collector", share=0.2)
 SLOW = """
 def cost(a):
@@ -46,10 +50,12 @@ IMPURE = SLOW.replace("def cost(a):", "count = 0\ndef cost(a):\n    global count
 )
 
 
-def bench(folder: Path, source: str, plain: float = 10.0) -> Bench:
+def bench(folder: Path, source: str, plain: float = 10.0) -> TrialSetting:
     script = folder / "program.py"
     script.write_text(source)
-    return Bench((sys.executable, str(script)), folder, folder / "try", RUN, (plain,), plain, seed=1)
+    return TrialSetting(
+        (sys.executable, str(script)), folder, folder / "try", folder / "logs", RUN, (plain,), plain, seed=1
+    )
 
 
 def trial(
@@ -58,9 +64,11 @@ def trial(
     name: str = "memoise",
     environment: Mapping[str, str] | None = None,
     plain: float = 10.0,
-) -> Trial:
+) -> TriedChange:
     on = bench(folder, source, plain)
-    options = {"file": str(folder / "program.py"), "function": "cost"} if name == "memoise" else {}
+    options = (
+        {"file": str(folder / "program.py"), "function": "cost", "line": LINE} if name == "memoise" else {}
+    )
     inside = {} if environment is not None else {name: options}
     tried = Experiment(name, BECAUSE, 0.5, environment or {}, inside)  # type: ignore[arg-type]
     return TrialRun(on, tried, time.monotonic() + 30, 0.0, None).run()
@@ -136,6 +144,38 @@ def test_a_child_does_not_print_its_parents_lines_once_more(tmp_path: Path) -> N
     assert (tmp_path / "try" / "printed").read_text() == "before\nafter\n"
 
 
+def test_a_generator_is_not_kept_since_it_can_be_used_once(tmp_path: Path) -> None:
+    source = "def cost(a):\n    for i in range(20_000):\n        yield i * a % 7\n\n"
+    told = trial(tmp_path, source + "\nprint(sum(sum(cost(i % 3)) for i in range(20)))\n")
+    assert (told.state, told.reason) == ("without-hold", Fact("trial-not-reached"))
+
+
+def test_another_function_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    other = "class Fixed:\n    def cost(self):\n        return 7\n\nFixed().cost()\n"
+    told = trial(tmp_path, SLOW + other)
+    assert told.state == "faster"
+
+
+def test_a_secret_that_the_program_prints_is_in_no_log(tmp_path: Path) -> None:
+    on = bench(tmp_path, "import sys\nprint('token-of-a-user', file=sys.stderr)\n")
+    on.hidden = ("token-of-a-user",)
+    on.logs.mkdir()
+    TrialRun(
+        on, Experiment("collector", BECAUSE, 0.5, {}, {"collector": {}}), time.monotonic(), 0.0, None
+    ).run()
+    assert (on.logs / "try-collector.log").read_text() == "***\n"
+
+
+def test_a_full_disk_costs_only_the_trial(tmp_path: Path) -> None:
+    (tmp_path / "try").write_text("no folder can be made here")
+    told = trial(tmp_path, SLOW)
+    assert told.state == "failed"
+
+
+def test_logs_of_trials_come_back_from_another_machine() -> None:
+    assert all(run_files().wants(f"logs/try-{name}.log") for name in get_args(TrialName))
+
+
 def test_a_wrong_first_run_alone_is_no_finding(tmp_path: Path) -> None:
     """The plain runs were slow by chance: the pairs decide that nothing changed."""
     told = trial(tmp_path, "import time\ntime.sleep(0.2)\n", "collector", plain=1.0)
@@ -156,17 +196,18 @@ def judged(tmp_path: Path, source: str) -> RunDocument:
 
 
 def test_a_ctrl_c_costs_only_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: TrialRun) -> Trial:
+    def interrupted(_: TrialRun) -> TriedChange:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(stage.TrialRun, "run", interrupted)
-    told: list[tuple[tuple[Trial, ...], PassResult]] = []
-    bench = Bench((sys.executable,), tmp_path, tmp_path, RUN, (1.0,), 1.0)
-    monkeypatch.setattr(stage, "_bench", lambda *_: bench)
+    document = judged(tmp_path, "")
+    told: list[tuple[tuple[TriedChange, ...], PassResult]] = []
+    setting = TrialSetting((sys.executable,), tmp_path, tmp_path, tmp_path, RUN, (1.0,), 1.0)
+    monkeypatch.setattr(stage, "_setting", lambda *_: setting)
     monkeypatch.setattr(stage, "wanted", lambda *_: True)
     stage.try_changes(
-        SimpleNamespace(timeout=None),  # type: ignore[arg-type]
-        judged(tmp_path, ""),
+        SimpleNamespace(timeout=None, workload=document.workload, folder=tmp_path),  # type: ignore[arg-type]
+        document,
         "auto",
         None,
         Progress(),
@@ -211,7 +252,7 @@ OTHER = Insight("linear-search", "A set", "x", "y", gain=GAIN)
 
 
 def tried(state: TrialState, ratio: float | None) -> RunDocument:
-    times = Trial("collector", state, BECAUSE, before=2.0, after=1.4, ratio=ratio, low=0.65, high=0.75)
+    times = TriedChange("collector", state, BECAUSE, before=2.0, after=1.4, ratio=ratio, low=0.65, high=0.75)
     one = replace(times, pairs=4, output="same")
     return replace(documents.empty(), trials=(one,))
 

@@ -26,6 +26,9 @@ OUTPUT_BUFFER = 1 << 20  # bytes
 MOST_RESULTS = 100_000  # that a memoised function keeps
 CHECKED = 16  # of so many answers from memory one is computed again, and compared
 MOST_WORKERS = 4
+# Flags of generators, coroutines and asynchronous generators (inspect.CO_GENERATOR and its like): what these return can
+# be used once.
+_USED_ONCE = 0x20 | 0x80 | 0x200
 _held: dict[str, Any] = {}  # what took hold, by intervention
 
 
@@ -92,21 +95,23 @@ def _keep_output() -> None:
 # ------------------------------------------------------------ a function that is asked the same again
 
 
-def _memoise(file: str, function: str) -> None:
-    """Keep the results of one function, found by its file and name when it is called for the first time."""
+def _memoise(file: str, function: str, line: str) -> None:
+    """Keep the results of the function around a line, which is found when it is called for the first time."""
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_name == function and os.path.abspath(code.co_filename) == file:
-            sys.setprofile(None)
-            _remember_results(code)
+            lines = [number for *_, number in code.co_lines() if number is not None]
+            if min(lines) <= int(line) <= max(lines):
+                sys.setprofile(None)
+                _remember_results(code)
 
     sys.setprofile(watch)
 
 
 def _remember_results(code: CodeType) -> None:
     functions = [one for one in gc.get_referrers(code) if getattr(one, "__code__", None) is code]
-    if len(functions) != 1 or code.co_freevars:
+    if len(functions) != 1 or code.co_freevars or code.co_flags & _USED_ONCE:
         return
     found: FunctionType = functions[0]
     original = type(found)(code, found.__globals__, found.__name__, found.__defaults__)
