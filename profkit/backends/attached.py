@@ -105,7 +105,12 @@ class AttachedNative(Attached):
     def steps(self, folder: Path) -> tuple[Step, ...]:
         """What records into a folder."""
         argv = attach_argv(
-            self.pid, self.seconds, folder / DATA, clock=not self.perf.hardware_ok, perf=self.program
+            self.pid,
+            self.seconds,
+            folder / DATA,
+            clock=not self.perf.hardware_ok,
+            perf=self.program,
+            options=self.perf.record_options,
         )
         return (Step("trace", argv, (f"artifacts/{DATA}",), tool=self.plan.tool, fine=_TARGET_ENDED),)
 

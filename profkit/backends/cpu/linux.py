@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -42,7 +43,7 @@ MOST_SAMPLES = 5_000
 LEAST_FREQUENCY, MOST_FREQUENCY = 49, 3999  # Hz
 SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
-STARTING = 1.0  # seconds of a recording of its own: perf, and reading the stacks
+STARTING = 0.5  # seconds of a recording of its own: perf, and reading the stacks
 READING = 0.3  # seconds: 5,000 samples at most, without their callers
 DATA, _JIT, TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
@@ -84,6 +85,7 @@ class SampledTrace(Pass):
             ack=switched.ack,
             perf=str(perf.path),
             frequency=self._frequency(state),
+            options=self._perf.record_options,
         )
         after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
         if frames.inject:
@@ -106,6 +108,7 @@ class SampledTrace(Pass):
             call_graph=None,
             perf=str(self._perf.path),
             frequency=self._frequency(state),
+            options=self._perf.record_options,
         )
         return replace(step, argv=argv, tool="perf", workload_status=status)
 
@@ -220,7 +223,7 @@ class LinuxRun(BackendRun):
         if "trace" in self.wanted or "counters" in self.wanted:
             versions["perf"] = self._perf.version
         if "counters" in self.wanted:
-            versions["valgrind"] = probe_valgrind().version
+            versions["valgrind"] = probe_valgrind().version  # its answer is kept
         return versions
 
     def make_pass(self, name: PassName) -> Pass | None:
@@ -244,7 +247,12 @@ class LinuxRun(BackendRun):
 
     @cached_property
     def _perf(self) -> PerfAbility:
-        return probe_perf()
+        """What perf can do; valgrind is asked beside it, since this comes before every run."""
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            perf = pool.submit(probe_perf)
+            if "counters" in self.wanted:
+                pool.submit(probe_valgrind)
+            return perf.result()
 
 
 # ------------------------------------------------------------ how a program was compiled

@@ -32,6 +32,9 @@ DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python ca
 # perf copies every binary it met into ~/.debug: 75 MB after one short Python run. It is not needed to read
 # the recording on the machine that made it, and /dev/null is how perf is told to keep no such cache (perf-config).
 _NO_CACHE = ("--buildid-dir", "/dev/null")
+# A thread of perf record listens for BPF programs, and looks up once a second: perf ends up to a second after the
+# workload. The option came with that thread.
+_NO_LISTENER, _LISTENER_SINCE = "--no-bpf-event", (5, 1)
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,11 @@ def record_argv(
     ack: Path | str | None = None,
     perf: str = "perf",
     frequency: int = FREQUENCY,
+    options: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Record `workload` into `output` (perf.data), without stacks where `call_graph` is None.
+
+    `options` are those of `record_options`.
 
     With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers
     it. Cost of dwarf: STACK_BYTES x `frequency` per second and running thread (16 MB/s as given here) on
@@ -82,7 +88,7 @@ def record_argv(
     the workload does.
     The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
     """
-    argv = [perf, *_NO_CACHE, "record", "-q", "-k", "1", "-F", str(frequency), "-e", event]
+    argv = [perf, *_NO_CACHE, "record", "-q", *options, "-k", "1", "-F", str(frequency), "-e", event]
     if call_graph is not None:
         argv += ["--call-graph", f"dwarf,{STACK_BYTES}" if call_graph == "dwarf" else "fp"]
     if control is not None:
@@ -91,14 +97,24 @@ def record_argv(
     return (*argv, "-o", str(output), "--", *workload)
 
 
-def attach_argv(pid: int, seconds: float, output: Path, *, clock: bool, perf: str) -> tuple[str, ...]:
+def record_options(version: str | None) -> tuple[str, ...]:
+    """Return what perf record of this version may be asked for so that it ends as soon as the workload."""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version or "")[:2])
+    return (_NO_LISTENER,) if numbers >= _LISTENER_SINCE else ()
+
+
+def attach_argv(
+    pid: int, seconds: float, output: Path, *, clock: bool, perf: str, options: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Record a process that runs, and what it starts meanwhile, for so many seconds; by a `clock` without a PMU."""
     frequency = max(
         49, min(FREQUENCY, int(5_000 / seconds))
     )  # a share of 10 % is known to a twentieth of itself
     event: Event = "cpu-clock" if clock else "cycles"
     workload = ("sleep", f"{seconds:g}")
-    argv = record_argv(workload, output, event=event, call_graph="dwarf", perf=perf, frequency=frequency)
+    argv = record_argv(
+        workload, output, event=event, call_graph="dwarf", perf=perf, frequency=frequency, options=options
+    )
     return (*argv[: argv.index("-o")], "-p", str(pid), *argv[argv.index("-o") :])
 
 

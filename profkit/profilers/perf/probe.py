@@ -29,6 +29,7 @@ from profkit.profilers.perf.command import (
     inject_argv,
     python_frames,
     record_argv,
+    record_options,
     script_argv,
     stat_argv,
 )
@@ -110,6 +111,11 @@ class PerfAbility:
         return -1 if self.system_wide_ok else self.paranoid
 
     @property
+    def record_options(self) -> tuple[str, ...]:
+        """What `perf record` of this version is asked for, whatever it records."""
+        return record_options(self.version)
+
+    @property
     def counting(self) -> tuple[str, ...]:
         """The hardware events that really count."""
         return tuple(counter.name for counter in self.census if counter.value is not None)
@@ -129,7 +135,7 @@ def probe_perf() -> PerfAbility:
             fault = _make_fault(trial, "perf stat counted nothing: perf")
             return PerfAbility(perf, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(perf, folder)
-        record_fault = _try_record(perf, folder)
+        record_fault = _try_record(perf, folder, record_options(found.version))
         everywhere, _ = _count_events(perf, folder, ("cpu-clock",), system_wide=True)
         return PerfAbility(
             path=perf,
@@ -220,11 +226,13 @@ def _read_counts(output: Path) -> tuple[Counter, ...]:
         return ()
 
 
-def _try_record(perf: str, folder: Path) -> Fault | None:
+def _try_record(perf: str, folder: Path, options: Sequence[str]) -> Fault | None:
     """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
     output = folder / "perf.data"
     trial = _run_perf(
-        record_argv(_BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999)
+        record_argv(
+            _BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999, options=options
+        )
     )
     with contextlib.suppress(OSError):
         if trial.ok and output.stat().st_size > 0:
@@ -328,6 +336,7 @@ def recording_step(request: RecordRequest) -> Step:
             control=control,
             ack=ack,
             perf=str(perf.path),
+            options=perf.record_options,
         )
         if frames.inject:
             injected = scratch / "injected.data"

@@ -17,6 +17,7 @@ from profkit.profilers.perf.command import (
     inject_argv,
     python_frames,
     record_argv,
+    record_options,
     recorded_pids,
     remove_leftovers,
     script_argv,
@@ -44,6 +45,15 @@ def test_a_switched_recording_starts_disabled_and_listens_to_its_fifos():
     without_ack = record_argv(["true"], OUT, event="cycles", call_graph="fp", control="c")
     assert without_ack[without_ack.index("--control") + 1] == "fifo:c"
     assert "-D" not in record_argv(["true"], OUT, event="cycles", call_graph="fp")
+
+
+def test_perf_ends_with_the_workload_where_it_can_be_told_not_to_listen_for_bpf_programs():
+    """Its listener looks up once a second; before 5.1 there was none, and the option is unknown."""
+    assert [record_options(version) for version in (None, "", "4.19.0", "5.0.1")] == [()] * 4
+    for version in ("5.1", "5.15.160", "6.1.90", "6.6.87.2.g9c4", "10.0"):
+        assert record_options(version) == ("--no-bpf-event",)
+    argv = record_argv(["true"], OUT, event="cycles", call_graph=None, options=record_options("6.1"))
+    assert argv.index("--no-bpf-event") < argv.index("--")
 
 
 @pytest.mark.parametrize(
