@@ -467,9 +467,11 @@ def _sampling_seconds(timing: Timing) -> float:
 
 
 def _entries(timings: Sequence[Timing]) -> int | None:
-    """How often a process entered the region; None of a benchmark, of a whole process, or where there are several."""
-    if len(timings) != 1 or timings[0].kind != "region":
+    """How often a process entered the region, that of a benchmark once; None of a whole process, or of several."""
+    if len(timings) != 1 or timings[0].kind == "process":
         return None
+    if timings[0].kind == "benchmark":
+        return 1
     return min((len(process.seconds) for process in timings[0].processes), default=None)
 
 

@@ -89,7 +89,9 @@ def keep_to_budget(
         if planned.least is not None and planned.least < seconds and left >= planned.least:
             wanted[place], seconds = seconds, planned.least
         if seconds <= left:
-            if planned.limit is not None:  # what takes longer than was thought ends with the budget
+            # What takes longer than was thought ends with the budget; not where it would have nothing to show then, and
+            # runs in any case: the simulation of a region has counted nothing until it gets there.
+            if planned.limit is not None and (planned.least is not None or planned.name not in kept):
                 passes[place] = replace(planned, limit=min(planned.limit, max(left - finish, seconds)))
             left -= seconds
         else:

@@ -107,7 +107,7 @@ def test_a_marked_program_is_ended_after_half_a_minute_or_twice_what_it_was_thou
         (20, 0.03, (1, 1)),  # 123 s where all were simulated: fused multiply-adds are 3,000 times slower
         (5000, 0.0001, (1, 16)),
         (3, 0.0001, (1, 2)),
-        (1, 0.6, None),
+        (1, 0.6, (0, 1)),  # also that of a benchmark: what comes after it is not run
         (None, 0.03, None),  # several regions: each has to be entered
     ],
 )

@@ -199,12 +199,14 @@ def _marked_seconds(state: PlanState, plain: float) -> float:
 
 
 def _looked_entries(state: PlanState) -> tuple[int, int] | None:
-    """Of a region that the program enters as it likes: entries that fill the caches, and those that are counted.
+    """Entries of the region that fill the caches, and those that are counted; the program is ended after them.
 
-    None where it is entered once, or all there is has to be simulated.
+    None of several regions: nobody knows which entry is the last one.
     """
-    if not state.marked or state.benchmark or state.entries is None or state.entries < 2:
+    if not state.marked or state.entries is None:
         return None
+    if state.entries < 2:
+        return 0, 1
     return 1, min(_simulated_iterations(state.iteration_seconds), state.entries - 1)
 
 
@@ -249,7 +251,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     if odd is not None:
         notes.append(odd)
     told = plan.steps[0].directive
-    if told is not None and told.ends and told.entries is not None:
+    if told is not None and told.ends and told.entries is not None and told.entries[0]:
         notes.append(Fact.of("entries-simulated", count=told.entries[1]))
     if not levels.same_work:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
