@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from profkit.analysis.account.rows import with_rest
-from profkit.analysis.summaries.host import scope_of
+from profkit.analysis.summaries.host import is_disturbed, scope_of
 from profkit.analysis.summaries.readings import find_reading
 from profkit.core.types import (
     Account,
@@ -31,9 +31,14 @@ _PART = 0.02  # of a line's time: smaller operations are part of what is left of
 
 
 def host_account(document: RunDocument) -> Account | None:
-    """The account of one entry of the only region that is marked, else of the whole run; None without samples."""
+    """The account of one entry of the only region that is marked, else of the whole run; None without samples.
+
+    Where other programs had the processors, no row is held against what the machine can do.
+    """
     if not document.hot_spots:
         return None
+    if is_disturbed(document):
+        document = replace(document, peaks=None)
     timings = [one for one in document.timings if one.kind != "process"]
     if len(timings) != 1:
         return _run_account(document)

@@ -25,7 +25,7 @@ from profkit.analysis.summaries.readings import (
     surest_readings,
 )
 from profkit.analysis.summaries.roofline import bandwidth_readings, roofline_readings, work_of
-from profkit.core.types import QUALITY_ORDER, PassName, Reading, RunDocument, Summary
+from profkit.core.types import QUALITY_ORDER, Fact, PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 # Of cProfile and of the timeline, whose concerns have them.
@@ -69,6 +69,9 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
     work, limit = work_of(document)
     known = surest_readings(document)
     derived = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
+    if host.is_disturbed(document):
+        doubt = Fact.of("other-programs-ran", share=host.share_of_others(document))
+        derived = tuple(replace(one, doubt=doubt) if _is_over_time(one) else one for one in derived)
     document = add_readings(document, [reading for reading in derived if reading.metric not in known])
     # What was simulated stays; what follows from measured counters stands beside it and is preferred.
     finer = [
@@ -78,6 +81,14 @@ def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
         and QUALITY_ORDER[reading.quality] < QUALITY_ORDER[known[reading.metric].quality]
     ]
     return replace(document, readings=(*document.readings, *finer))
+
+
+def _is_over_time(reading: Reading) -> bool:
+    """Whether it is a rate, or a share of one: what depends on how long the work took."""
+    return reading.value is not None and reading.metric in _OVER_TIME
+
+
+_OVER_TIME = ("bandwidth.dram", "bandwidth.dram.share", "flops.rate", "flops.share", "roofline.share")
 
 
 def summarize(document: RunDocument, backend: Concerns) -> tuple[Summary, ...]:

@@ -294,6 +294,23 @@ FEW_RUNS, LEAST_SAMPLING = 4.0, 10  # of the median in each of three processes, 
 FOR_P95, FOR_P99 = 20, 100  # samples; with fewer the percentile is the slowest sample under another name
 
 
+# Of the time: from here on a rate over the time, or a share of a peak, is as much the other programs' as this one's.
+MOST_FOR_OTHERS = 0.1
+
+
+def share_of_others(document: RunDocument) -> float:
+    """Return the share (0..1) of the run in which it could have run, and other programs had the processors."""
+    split = document.time_split
+    if split is None or not split.queued or split.wall <= 0:
+        return 0.0
+    return split.queued / split.wall
+
+
+def is_disturbed(document: RunDocument) -> bool:
+    """Whether other programs had the processors for so long that its times say little of itself."""
+    return share_of_others(document) >= MOST_FOR_OTHERS
+
+
 def scope_of(timing: Timing) -> Scope:
     """The region that was timed, or the run where the whole process was."""
     return RUN if timing.kind == "process" else Scope("region", timing.name)

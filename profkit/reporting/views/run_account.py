@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from profkit.analysis.hot_spots import DOES, LEAST
 from profkit.analysis.insights.evidence import evidence_of, percent_text
 from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import format_quantity, joined, plural
 from profkit.core.types import Account, AccountRow, Bound, RunDocument, SpotKind
@@ -102,6 +103,9 @@ def _headline(account: Account, document: RunDocument) -> str:
     unit, folder = _UNIT[account.unit], document.workload.folder
     seen = f"{account.repeats} times" if account.repeats > 1 else "once"
     said = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} (seen {seen})"
+    if is_disturbed(document):
+        others = percent_text(100 * share_of_others(document))
+        return f"{said}. Other programs had the processors for {others} of the run: alone it is faster."
     known = account.known >= _COVERED * account.seconds
     if known and account.least:
         said += f"; about {format_quantity(account.least, 's')} of it would be left at the hardware's limits"
