@@ -9,6 +9,7 @@ import pytest
 from profkit.analysis.account import make_account
 from profkit.analysis.account.clock import sheet_clock
 from profkit.core.types import (
+    Account,
     Fact,
     Gpu,
     GpuLine,
@@ -16,15 +17,18 @@ from profkit.core.types import (
     GpuRange,
     GpuTrace,
     HotSpot,
+    Hotspot,
     Kernel,
     KernelBottleneck,
     KernelTime,
     Place,
+    Profile,
     Reading,
     RunDocument,
     SampleSet,
     Scope,
     Source,
+    TimeSplit,
     Timing,
     Transfer,
 )
@@ -227,3 +231,40 @@ def test_the_clock_of_the_data_sheet_is_not_made_up_where_units_are_switched_off
     assert sheet_clock(a100) == pytest.approx(1.41e9, rel=1e-3)  # as its data sheet has it
     assert sheet_clock(Gpu("NVIDIA H20", capability="9.0", multiprocessors=78, highest_clock=1.98e9)) is None
     assert sheet_clock(replace(H100, mig=True)) is None
+
+
+def test_the_start_names_packages_of_a_region_whose_places_hold_no_import() -> None:
+    imports = Profile(
+        "Imports",
+        "s",
+        3.0,
+        (
+            Hotspot("torch", 0.1, 2.7),
+            Hotspot("torch.export", 0.2, 0.9),
+            Hotspot("numpy", 0.1, 0.25),
+            Hotspot("json", 0.1, 0.1),  # too little of 4 s
+        ),
+        kind="sampled-imports",
+    )
+    spot = HotSpot(1.0, 3.0, "python", Place(function="step", file="/app/t.py", line=4))
+    document = run(
+        None,
+        hot_spots=(spot,),
+        profiles=(imports,),
+        readings=(median(0.3),),
+        time_split=TimeSplit(7.0, startup=4.0, steady=3.0),
+    )
+    account = make_account(document)
+    assert account is not None
+    assert [(row.what, row.seconds) for row in account.start] == [("torch", 2.7), ("numpy", 0.25)]
+    section = account_section(document_with(account, document))
+    assert "start-up, not in the table: 4.00 s (import torch ~2.70 s, import numpy ~250 ms)" in repr(section)
+
+
+def median(seconds: float) -> Reading:
+    scope = Scope("region", documents.timing().name)
+    return Reading("time.median", seconds, "s", "measured", scope, Source("timing"))
+
+
+def document_with(account: Account, document: RunDocument) -> RunDocument:
+    return replace(document, account=account)

@@ -41,7 +41,7 @@ def judged(queued: float) -> RunDocument:
             documents.reading("dram.bytes", 1e5, "B"),
             documents.reading("cache.l1.miss_rate", 3.0),
         ),
-        profiles=(Profile("line-operators", "s", 1.0, (whole, matmul)),),
+        profiles=(Profile("Operations", "s", 1.0, (whole, matmul), kind="line-operators"),),
     )
     judged = judge_document(before, targets_for("cpu"))
     # Places are made of samples, which this run has none of.

@@ -7,9 +7,12 @@ its peak would take 60 % of its time with the same traffic at the peak. Idle tim
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from profkit.analysis.account.clock import with_clock
 from profkit.analysis.account.device import device_account
 from profkit.analysis.account.host import host_account
+from profkit.analysis.account.start import start_parts
 from profkit.core.types import Account, RunDocument
 
 
@@ -17,7 +20,9 @@ def make_account(document: RunDocument) -> Account | None:
     """The account of one step of what was traced or marked, else of the run; None where nothing was sampled."""
     if document.metal is not None:
         return None
-    if document.trace is None:
-        return host_account(document)
-    account = device_account(document, document.trace)
-    return with_clock(account, document) if account is not None else None
+    trace = document.trace
+    account = host_account(document) if trace is None else device_account(document, trace)
+    if account is None:
+        return None
+    account = account if trace is None else with_clock(account, document)
+    return replace(account, start=start_parts(document, account))

@@ -67,6 +67,9 @@ class Account:
     rows: tuple[AccountRow, ...]
     repeats: int = 1  # steps that were seen
     clock: AccountClock | None = None  # None: nothing was sampled
+    start: tuple[
+        AccountRow, ...
+    ] = ()  # the largest places of what came before it, which `seconds` do not hold
 
     @property
     def known(self) -> float:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from profkit.analysis.hot_spots import DOES, LEAST
-from profkit.analysis.insights.evidence import evidence_of, percent_text
-from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.hot_spots import DOES
+from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import format_quantity, joined, plural
@@ -17,7 +16,6 @@ from profkit.reporting.view import Block, Paragraph, Section
 from profkit.reporting.views.run_insights import does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
-_PARTS = 3  # of the start-up that are named
 _UNIT = {
     "step": "a step",
     "region": "one entry of the region",
@@ -253,26 +251,17 @@ def _clock(account: Account) -> str | None:
 
 
 def _start_up(document: RunDocument, account: Account) -> str | None:
-    """`start-up 12.7 s, not in it: imports torch 10.4 s, main train.py:19 393 ms`; None where that is not known."""
+    """`start-up, not in the table: 12.7 s (import torch 10.4 s)`; None where that is not known."""
     split = document.time_split
     if split is None or not split.startup or account.unit == "run":
         return None
-    parts = ", ".join(_start_parts(document, account, split.startup))
+    parts = ", ".join(f"{_start_part(row, document.workload.folder)} {_time(row)}" for row in account.start)
     return (
         f"start-up, not in the table: {format_quantity(split.startup, 's')}{f' ({parts})' if parts else ''}"
     )
 
 
-def _start_parts(document: RunDocument, account: Account, seconds: float) -> Iterator[str]:
-    """Its largest places: imports, and what leads to no step."""
-    run, named = evidence_of(document), 0
-    for spot in document.hot_spots:
-        host = account.unit == "step" and spot.kind not in ("rest", "gpu")
-        outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
-        if not outside or spot.share < LEAST or spot.seconds > seconds or named == _PARTS:
-            continue
-        named += 1
-        under = spot.under.name if spot.under is not None and spot.kind == "import" else ""
-        imports = "imports" if under.startswith("[") else f"import {under}"
-        what = imports if under else where_text(spot.where, document.workload.folder)
-        yield f"{what} {format_quantity(spot.seconds, 's')}"
+def _start_part(row: AccountRow, folder: str) -> str:
+    if row.does == "import":
+        return f"import {row.what}" if row.what else "imports"
+    return where_text(row.where, folder)

@@ -1,0 +1,45 @@
+"""What comes before the part that an account is of: the largest places of a program's start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from profkit.analysis.hot_spots import LEAST
+from profkit.analysis.insights.evidence import evidence_of
+from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.core.types import Account, AccountRow, RunDocument
+
+MOST_PARTS = 3
+PART = 0.05  # of the start
+_IMPORTS = "sampled-imports"
+
+
+def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ...]:
+    """Return the largest places before the part that counts; none where the account is of the whole run."""
+    split = document.time_split
+    if split is None or not split.startup or account.unit == "run":
+        return ()
+    parts = _before_steps(document, account) if account.unit in ("step", "trace") else _imports(document)
+    known = (one for one in parts if PART * split.startup <= one.seconds <= split.startup)
+    return tuple(islice(known, MOST_PARTS))
+
+
+def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRow]:
+    """The places of a traced program that lead to no step, and its imports."""
+    run = evidence_of(document)
+    for spot in document.hot_spots:
+        host = account.unit == "step" and spot.kind not in ("rest", "gpu")
+        outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
+        if outside and spot.share >= LEAST:
+            name = spot.under.name if spot.under is not None and spot.kind == "import" else ""
+            what = "" if name.startswith("[") else name
+            yield AccountRow("host", spot.seconds, spot.where, what, estimated=True, does=spot.kind)
+
+
+def _imports(document: RunDocument) -> Iterator[AccountRow]:
+    """Whole packages that were imported: the places are those of the region alone."""
+    profile = next((one for one in document.profiles if one.kind == _IMPORTS), None)
+    packages = [one for one in (profile.hotspots if profile is not None else ()) if "." not in one.function]
+    for one in sorted(packages, key=lambda package: -(package.total or 0.0)):
+        yield AccountRow("host", one.total or 0.0, what=one.function, estimated=True, does="import")
