@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelTime, Place
 from profkit.profiling.summarize import judge_document, targets_for
+from profkit.reporting.views.run_insights import join_insights
+from tests import documents
 from tests import gpu_documents as gpu
 from tests.reporting.shown import run_markdown, run_text
 
@@ -22,6 +24,20 @@ def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> N
     assert text.count("Pad it - at most 50.0 % of the GPU time") == text.count("Pad it") == 1
     assert "also k1 (10.0 %), k2 (10.0 %), k3 (10.0 %) and 1 more kernel " in text
     assert text.index("Pad it") < text.index("Fuse it")
+
+
+def test_the_same_advice_at_several_places_is_one_item_with_the_sum_of_their_bounds() -> None:
+    def insight(line: int, share: float, change: str = "Use processes.") -> Insight:
+        place = Place(function="work", file="/app/t.py", line=line)
+        gain = Gain(share, "the run's time", "of this place")
+        return Insight("threads", "One thread at a time", f"line {line}", change, place, gain)
+
+    found = [insight(7, 0.2), insight(9, 0.1), insight(3, 0.05), insight(4, 0.05, "Use numpy.")]
+    assert [(one.insight.where.line, len(one.others)) for one in join_insights(found)] == [(7, 2), (4, 0)]
+    document = replace(documents.document(), insights=tuple(found), hot_spots=(), account=None)
+    text = " ".join(run_text(document, color=False).split())
+    assert "One thread at a time - at most 35.0 % of the run's time" in text
+    assert "also work t.py:9 (10.0 %), work t.py:3 (5.0 %)" in text.replace("/app/", "")
 
 
 def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judged_by_nothing() -> None:

@@ -51,14 +51,14 @@ _NAMED = 3  # of the kernels that share an insight
 
 @dataclass(frozen=True)
 class JoinedInsight:
-    """What one rule says of one or several kernels: the largest, and what is won with all of them."""
+    """What one rule says of one or several kernels or places: the first, and what is won with all of them."""
 
     insight: Insight
     others: tuple[Insight, ...] = ()
 
     @property
     def gain(self) -> Gain | None:
-        """The most that can be won with all of them: shares of the time of different kernels."""
+        """The most that can be won with all of them: shares of the time of different kernels or places."""
         gain = self.insight.gain
         if gain is None:
             return None
@@ -67,18 +67,31 @@ class JoinedInsight:
 
 
 def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
-    """profkit's insights in their order; what a rule says of several kernels in one, by what is won with all."""
+    """profkit's insights in their order; what a rule says of several kernels in one, by what is won with all.
+
+    So is the same advice at several places, as the first of them.
+    """
     groups: dict[tuple[object, ...], list[Insight]] = {}
     for number, insight in enumerate(insights):
         if insight.source == "profkit":
-            of_kernel = insight.where.kernel is not None
-            unit = insight.gain.of if insight.gain is not None else None
-            key = (insight.rule, insight.title, unit) if of_kernel else (number,)
-            groups.setdefault(key, []).append(insight)
+            groups.setdefault(_same_advice(insight) or (number,), []).append(insight)
     together = [JoinedInsight(same[0], tuple(same[1:])) for same in groups.values()]
     if not any(one.insight.where.kernel for one in together):
         return together
     return sorted(together, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+
+
+def _same_advice(insight: Insight) -> tuple[object, ...] | None:
+    """What insights have in common that are one on the screen; None where it stands alone.
+
+    A place without a bound may be the same as another one, so that what is won with both is not known.
+    """
+    unit = insight.gain.of if insight.gain is not None else None
+    if insight.where.kernel is not None:
+        return insight.rule, insight.title, unit
+    if insight.where.file is None or unit is None:
+        return None
+    return insight.rule, insight.title, insight.change, unit
 
 
 def answer_text(insight: Insight, folder: str) -> str:
@@ -103,7 +116,7 @@ def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
     brief: tuple[Text, ...] = ()
     below: list[Text] = [joined(soft("why    "), f"{evidence_text(insight)}.")]
     if one.others:
-        below.append(joined(soft("also   "), _others_text(one.others)))
+        below.append(joined(soft("also   "), _others_text(one.others, folder)))
     if (place := place_text(insight, folder)) is not None:
         below.append(joined(soft("where  "), place))
         brief = (below[-1],)
@@ -114,18 +127,23 @@ def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
     return Item(text, tuple(below), None if first else brief)
 
 
-def _others_text(others: Sequence[Insight]) -> Text:
+def _others_text(others: Sequence[Insight], folder: str) -> Text:
     """`sgemm_b (3.4 %), sgemm_c (1.2 %) and 2 more kernels`, each with the most that can be won."""
     named = [
         joined(
-            code(_kernel_label(one)),
+            code(_other_label(one, folder)),
             f" ({format_percent(100 * one.gain.at_most)} %)" if one.gain is not None else "",
         )
         for one in others[:_NAMED]
     ]
     left = len(others) - len(named)
-    more = f" and {plural(left, 'more kernel', 'more kernels')}" if left else ""
+    kind = "kernel" if others[0].where.kernel is not None else "place"
+    more = f" and {plural(left, f'more {kind}', f'more {kind}s')}" if left else ""
     return joined(*between(", ", named), more)
+
+
+def _other_label(insight: Insight, folder: str) -> str:
+    return _kernel_label(insight) if insight.where.kernel is not None else where_text(insight.where, folder)
 
 
 def time_split_text(split: TimeSplit | None, *, of_region: bool = False) -> str | None:
