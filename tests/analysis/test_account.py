@@ -266,5 +266,21 @@ def median(seconds: float) -> Reading:
     return Reading("time.median", seconds, "s", "measured", scope, Source("timing"))
 
 
-def document_with(account: Account, document: RunDocument) -> RunDocument:
+def document_with(account: Account | None, document: RunDocument) -> RunDocument:
     return replace(document, account=account)
+
+
+def test_threads_that_wait_for_each_other_are_said_below_the_rows_of_the_main_thread() -> None:
+    def waiting(seconds: float) -> str:
+        libraries = (
+            Hotspot("libtorch_cpu.so", 10 - seconds, library="libtorch_cpu.so"),
+            Hotspot("libgomp.so.1", seconds, library="libgomp.so.1"),
+        )
+        spot = HotSpot(1.0, 3.0, "library", Place(function="step", file="/app/t.py", line=4))
+        document = run(
+            None, hot_spots=(spot,), profiles=(Profile("Libraries", "s", 10.0, libraries, kind="libraries"),)
+        )
+        return repr(account_section(document_with(make_account(document), document)))
+
+    assert "threads that wait for each other (OpenMP, BLAS): 15 % of the processor time" in waiting(1.5)
+    assert "wait for each other" not in waiting(0.4)

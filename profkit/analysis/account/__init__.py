@@ -13,6 +13,7 @@ from profkit.analysis.account.clock import with_clock
 from profkit.analysis.account.device import device_account
 from profkit.analysis.account.host import host_account
 from profkit.analysis.account.start import start_parts
+from profkit.analysis.summaries.host import share_of_waiting_threads
 from profkit.core.types import Account, RunDocument
 
 
@@ -24,5 +25,8 @@ def make_account(document: RunDocument) -> Account | None:
     account = host_account(document) if trace is None else device_account(document, trace)
     if account is None:
         return None
-    account = account if trace is None else with_clock(account, document)
+    if trace is None:
+        account = replace(account, waiting_threads=share_of_waiting_threads(document))
+    else:
+        account = with_clock(account, document)
     return replace(account, start=start_parts(document, account))

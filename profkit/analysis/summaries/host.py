@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from profkit.core.types import (
     Allocations,
     Counter,
     Fact,
+    Hotspot,
     Profile,
     ProfileKind,
     Quality,
@@ -309,6 +311,38 @@ def share_of_others(document: RunDocument) -> float:
 def is_disturbed(document: RunDocument) -> bool:
     """Whether other programs had the processors for so long that its times say little of itself."""
     return share_of_others(document) >= MOST_FOR_OTHERS
+
+
+_WAITING = re.compile(
+    r"gomp_(team_barrier|barrier|mutex|sem|thread)|GOMP_barrier|do_spin|__?kmp|blas_thread_server|sched_yield|"
+    r"mkl_serv_.*(wait|barrier)|exec_blas|rayon_core::(sleep|registry)"
+)
+# What these do for themselves is to start threads and to let them wait; their functions have no names where stripped.
+_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
+
+
+def share_of_functions(document: RunDocument, names: re.Pattern[str]) -> float:
+    """Return the share (0..1) of the processor time in native functions of such a name, by their samples."""
+    return _share_of_profile(document, "functions", lambda one: one.function, names)
+
+
+def share_of_libraries(document: RunDocument, names: re.Pattern[str]) -> float:
+    """Return the same of libraries."""
+    return _share_of_profile(document, "libraries", lambda one: one.library or "", names)
+
+
+def share_of_waiting_threads(document: RunDocument) -> float:
+    """Return the share (0..1) of the processor time in which threads of OpenMP or BLAS wait for each other."""
+    return max(share_of_functions(document, _WAITING), share_of_libraries(document, _OPENMP))
+
+
+def _share_of_profile(
+    document: RunDocument, kind: ProfileKind, name: Callable[[Hotspot], str], names: re.Pattern[str]
+) -> float:
+    profile = next((one for one in document.profiles if one.kind == kind and one.unit == "s"), None)
+    if profile is None or profile.total <= 0:
+        return 0.0
+    return sum(one.own for one in profile.hotspots if names.search(name(one))) / profile.total
 
 
 def scope_of(timing: Timing) -> Scope:

@@ -67,9 +67,10 @@ class Account:
     rows: tuple[AccountRow, ...]
     repeats: int = 1  # steps that were seen
     clock: AccountClock | None = None  # None: nothing was sampled
-    start: tuple[
-        AccountRow, ...
-    ] = ()  # the largest places of what came before it, which `seconds` do not hold
+    # Share (0..1) of the processor time in which threads of OpenMP and BLAS wait for each other.
+    waiting_threads: float = 0.0
+    # The largest places of what came before it, which `seconds` do not hold.
+    start: tuple[AccountRow, ...] = ()
 
     @property
     def known(self) -> float:

@@ -11,6 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from profkit.analysis.summaries.host import (
+    share_of_functions,
+    share_of_libraries,
+    share_of_waiting_threads,
+)
 from profkit.core.types import NOWHERE, Fact, Place, RunDocument, TrialName
 
 LIKELY = 0.05  # of the time
@@ -37,11 +42,6 @@ ALLOCATOR = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 _PRINTS = re.compile(r"\bprint\(|\.write\(|\bflush\b")
-_SPINNING = re.compile(
-    r"gomp_(team_barrier|barrier|mutex|sem|thread)|GOMP_barrier|do_spin|__?kmp|blas_thread_server|sched_yield|"
-    r"mkl_serv_.*(wait|barrier)|exec_blas|rayon_core::(sleep|registry)"
-)
-_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
 _BLAS = re.compile(r"lib(\w*openblas\w*|mkl\w*|blis|cblas|torch_cpu|lapack)\b|accelerate", re.IGNORECASE)
 _ALLOCATION = re.compile(
     r"^_*(int_)?(malloc|free|realloc|calloc|cfree)(_consolidate)?$|^(malloc|free|unlink)_chunk|^sysmalloc|^systrim|"
@@ -86,7 +86,7 @@ def _threads(document: RunDocument) -> Iterator[Experiment]:
     cores = document.machine.cores if document.machine is not None else os.cpu_count() or 1
     if cores < 2:
         return
-    spinning = max(_native_share(document, _SPINNING), _library_share(document, _OPENMP))
+    spinning = share_of_waiting_threads(document)
     if spinning >= LIKELY:
         for count in sorted({1, cores // 2} - {0, cores}):
             because = Fact.of("trial-threads-wait", share=spinning, count=count)
@@ -95,14 +95,14 @@ def _threads(document: RunDocument) -> Iterator[Experiment]:
     split = document.time_split
     alone = split is not None and split.threads is not None and split.threads < ONE_THREAD
     limited = any(os.environ.get(name) == "1" for name in THREAD_VARIABLES)
-    share = _library_share(document, _BLAS)
+    share = share_of_libraries(document, _BLAS)
     if alone and limited and share >= LINEAR_ALGEBRA:
         because = Fact.of("trial-one-thread", share=share)
         yield Experiment("threads", because, share / 2, dict.fromkeys(THREAD_VARIABLES, str(cores)))
 
 
 def _allocator(document: RunDocument) -> Iterator[Experiment]:
-    share = _native_share(document, _ALLOCATION)
+    share = share_of_functions(document, _ALLOCATION)
     if share >= ALLOCATING and document.machine is not None and document.machine.system == "Linux":
         yield Experiment("allocator", Fact.of("trial-allocator", share=share), share, ALLOCATOR)
 
@@ -143,22 +143,6 @@ def _output(document: RunDocument) -> Iterator[Experiment]:
     if split.io_calls >= MANY_WRITES and each <= SHORT_WRITE:
         because = Fact.of("trial-output", count=split.io_calls, each=each)
         yield Experiment("output", because, share, intervention={"output": {}}, where=printing[0].where)
-
-
-def _native_share(document: RunDocument, names: re.Pattern[str]) -> float:
-    """The share of the processor time in functions of such a name, as samples tell it."""
-    profile = next((one for one in document.profiles if one.kind == "functions" and one.unit == "s"), None)
-    if profile is None or profile.total <= 0:
-        return 0.0
-    return sum(one.own for one in profile.hotspots if names.search(one.function)) / profile.total
-
-
-def _library_share(document: RunDocument, names: re.Pattern[str]) -> float:
-    """The same of libraries."""
-    profile = next((one for one in document.profiles if one.kind == "libraries" and one.unit == "s"), None)
-    if profile is None or profile.total <= 0:
-        return 0.0
-    return sum(one.own for one in profile.hotspots if names.search(one.library or "")) / profile.total
 
 
 # ------------------------------------------------------------ on a device

@@ -27,6 +27,7 @@ _NEAR = 0.85  # of the time: what would be left at the limits, where little is t
 _COVERED = 0.8  # of the time: rows whose least is known, for a word on all of it
 _MARGIN = 0.05
 _WORTH = 0.1  # of a step
+_BARRIERS = 0.05  # of the processor time
 _IDLE = 0.3  # of the time, from which on it comes first
 _WHAT = (
     56  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
@@ -91,7 +92,8 @@ def account_section(document: RunDocument) -> Section | None:
         Column("what it is", lambda row: _what_text(document, row)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
-    blocks += [Paragraph(one) for one in (_clock(account), _start_up(document, account)) if one is not None]
+    below = (_clock(account), _waiting_threads(account), _start_up(document, account))
+    blocks += [Paragraph(one) for one in below if one is not None]
     said = _run_headline(account, folder) if account.unit == "run" else _headline(account, document)
     return Section(f"Where {_UNIT[account.unit]} goes", tuple(blocks), said, anchor="account")
 
@@ -248,6 +250,14 @@ def _clock(account: Account) -> str | None:
             at_clock, of_sheet = percent_text(100 * row.busy), percent_text(100 * row.of_sheet)
             said += f"; {_what(row)} has {at_clock} of the {unit}' peak at that clock, {of_sheet} of the data sheet's"
     return said
+
+
+def _waiting_threads(account: Account) -> str | None:
+    """What the rows do not show: they have the time of the thread that the program waits for."""
+    if account.waiting_threads < _BARRIERS:
+        return None
+    share = percent_text(100 * account.waiting_threads)
+    return f"threads that wait for each other (OpenMP, BLAS): {share} of the processor time"
 
 
 def _start_up(document: RunDocument, account: Account) -> str | None:
