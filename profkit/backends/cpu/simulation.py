@@ -231,7 +231,9 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         step.name: callgrind_outputs(context.folder / "artifacts" / f"{step.name}.callgrind")
         for step in plan.steps
     }
-    reports = {name: _read_report(name, paths) for name, paths in files.items()}
+    told = plan.steps[0].directive
+    windowed = told is not None and told.delay is not None
+    reports = {name: _read_report(name, paths, windowed=windowed) for name, paths in files.items()}
     done = read_region_work(context.folder, "simulate-l2")
     count, odd = done.iterations, done.odd
     levels = combine_levels(reports["simulate-l2"], reports.get("simulate-l3"))
@@ -250,7 +252,6 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         notes.append(Fact.of("counts-per-iteration", count=count))
     if odd is not None:
         notes.append(odd)
-    told = plan.steps[0].directive
     if told is not None and told.ends and told.entries is not None and told.entries[0]:
         notes.append(Fact.of("entries-simulated", count=told.entries[1]))
     if not levels.same_work:
@@ -312,15 +313,21 @@ def _of_a_part(reading: Reading, part: Fact, arithmetic: float | None) -> Readin
     return replace(reading, quality="estimated", reason=together(reading.reason, part))
 
 
-def _read_report(name: str, paths: tuple[Path, ...]) -> Report:
+def _read_report(name: str, paths: tuple[Path, ...], *, windowed: bool = False) -> Report:
     if not paths:
         raise UnreadableReport(
             f"{name} left no callgrind file: the workload ended before valgrind could write"
         )
     report = read_callgrind(*paths)
     if not any(c.value for c in report.counters):
+        # A program that runs for a time, not for an amount of work, does next to none of it in a simulation.
+        why = (
+            "the program ended before the simulation began, as one does that looks at the clock"
+            if windowed
+            else "the region was never entered"
+        )
         raise UnreadableReport(
-            f"{name} counted nothing: the region was never entered, or the program ended before the simulation began",
+            f"{name} counted nothing: {why}",
             "mark what counts with profkit.region or profkit.benchmark, or --depth full",
         )
     return report
