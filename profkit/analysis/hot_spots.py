@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from profkit.analysis.function_names import brief_name, function_name, library_name
 from profkit.analysis.stacks.lines import COMPREHENSIONS
 from profkit.analysis.stacks.python_code import is_users_code, module_name
 from profkit.core.types import (
@@ -58,8 +59,6 @@ DOES: Mapping[SpotKind, str] = {
     "sync": "waits for the disk",
     "waiting": "waits",
 }
-_METHOD = re.compile(r"<method '(\w+)' of '([\w.]+)' objects>")
-_BUILT_IN = re.compile(r"<built-in method ([\w.]+)>")
 _OURS = re.compile(r"/profkit/(runtime|kernels|evaluation|sweep)/")
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 
@@ -347,7 +346,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         line.arguments,
         line.variables,
         line.ranks if len(line.ranks) > 1 else {},
-        f"{caller.function}, {_path(caller).rpartition('/')[2]}:{caller.line}"
+        f"{function_name(caller.function)}, {_path(caller).rpartition('/')[2]}:{caller.line}"
         if caller is not None and caller.function != line.function
         else None,
         partial=any(profile.partial for profile in document.profiles),
@@ -397,15 +396,24 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         # Under cProfile each call takes longer: together they take no more than the row does.
         calls, seconds = 0 if shared else edge.calls or 0, min(edge.total or edge.own, row)
         library = edge.callee.library if edge.callee.file else _native_library(document, share)
-        return Beneath(
-            brief_name(edge.callee.function), library, calls or None, seconds / calls if calls else None
+        each = seconds / calls if calls else None
+        # Samples tell the class of a method, which cProfile does not.
+        public = _public_name(
+            called.function if called is not None else edge.callee.function, edge.callee.file
         )
+        return Beneath(brief_name(edge.callee.function), library, calls or None, each, public)
     if called is not None:
         file = called.file
         library = module_name(file).partition(".")[0] if file and file.endswith(".py") else file
-        return Beneath(_last(called.function), library)
+        return Beneath(_last(called.function), library, public=_public_name(called.function, file))
     library = _native_library(document, share)
     return Beneath("", library) if library is not None else None
+
+
+def _public_name(function: str, file: str | None) -> str | None:
+    """The name of a function in a module of Python that a report shows; None where its own is public."""
+    private = _last(function).startswith(("_", "<"))
+    return library_name(function, module_name(file)) if private and file and file.endswith(".py") else None
 
 
 def _native_library(document: RunDocument, share: float) -> str | None:
@@ -423,15 +431,6 @@ def _native_library(document: RunDocument, share: float) -> str | None:
 
 def _last(function: str) -> str:
     return brief_name(function).rpartition(".")[2]
-
-
-def brief_name(function: str) -> str:
-    """A function as its users write it: `list.pop`, `json.loads`, `time.sleep`."""
-    if method := _METHOD.fullmatch(function):
-        return f"{method[2].rpartition('.')[2]}.{method[1]}"
-    if built_in := _BUILT_IN.fullmatch(function):
-        return built_in[1].removeprefix("builtins.")
-    return function
 
 
 def _import_spot(document: RunDocument, share: float, seconds: float) -> HotSpot:

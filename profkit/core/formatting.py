@@ -117,6 +117,11 @@ def shorten(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
+def cut_right(text: str, width: int) -> str:
+    """Return the text in at most `width` characters, its end left out."""
+    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+
+
 def _format_scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str) -> str:
     factor, prefix = next((step for step in steps if abs(value) >= step[0] * 0.9995), steps[-1])
     scaled = value / factor

@@ -10,6 +10,7 @@ from math import gcd
 from profkit.analysis.account.rows import with_rest
 from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.timeline.products import operand_type, tensor_peak
@@ -106,7 +107,9 @@ class _Group:
         `needed`: the share (0..1) of its time that its operations need at the device's peaks.
         """
         assert self.named is not None
-        what = max(self.operations, key=self.operations.__getitem__, default=self.named.brief)
+        what = max(
+            self.operations, key=self.operations.__getitem__, default=bare_name(self.named.scope.name or "?")
+        )
         owner = kernel_owner(self.named.scope.name or "")
         found = self.bound[1].bound if self.bound is not None else None
         covered = 0 < self.counted >= _COVERED * self.total
@@ -186,7 +189,11 @@ def _source_line(document: RunDocument, row: KernelRow) -> Place:
     own = [one for one in document.instructions if one.kernel == row.scope and one.file is not None]
     most = max(own, key=lambda one: one.samples, default=None)
     user = kernel_owner(row.scope.name or "") == "user"
-    return Place(None, None, row.brief, most.file, most.line) if most is not None and user else NOWHERE
+    return (
+        Place(None, None, bare_name(row.scope.name or "?"), most.file, most.line)
+        if most is not None and user
+        else NOWHERE
+    )
 
 
 def _group(row: KernelRow, place: Place) -> tuple[tuple[object, ...], Place]:

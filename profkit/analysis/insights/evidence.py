@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
@@ -62,7 +63,7 @@ class KernelEvidence:
         """The kernel as a place, with the line of the program that launched it where that is known."""
         launched = launch_place(self.row.time) if self.row.time is not None else Place()
         if self.owner == "user" and launched.file is None:
-            launched = replace(launched, function=self.row.brief)
+            launched = replace(launched, function=bare_name(self.row.scope.name or "?"))
         return replace(launched, kernel=self.row.scope.name, label=self.row.brief, share=self.row.share)
 
     @property
@@ -101,7 +102,7 @@ class KernelEvidence:
         if not lines:
             return self.place
         file, line = max(lines, key=lines.count)
-        return replace(self.place, file=file, line=line, function=self.row.brief)
+        return replace(self.place, file=file, line=line, function=bare_name(self.row.scope.name or "?"))
 
     @property
     def bound(self) -> Bound:

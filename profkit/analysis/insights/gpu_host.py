@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from profkit.analysis.function_names import place_name
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     idle_share,
@@ -115,7 +116,7 @@ def host_callbacks(run: RunEvidence) -> Iterator[Insight]:
             continue
         yield insight_at(
             "host-callbacks",
-            f"Write {spot.where.function} in jax.numpy: JAX calls it on the host in each step",
+            f"Write {place_name(spot.where)} in jax.numpy: JAX calls it on the host in each step",
             f"it takes {percent_text(100 * share)} of the time, in which the GPU is idle for "
             f"{percent_text(100 * idle)}; its arguments are copied to the host before, and its result to the device "
             "after it",
@@ -153,7 +154,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
         found = pattern_of(run.document, spot, patterns) or _place_of_host(run, spot)
         text = f"{percent_text(100 * share)} of a step"
         if spot.kind == "python":  # all lines of a function that compute by themselves
-            text += f" is in {spot.where.function}"
+            text += f" is in {place_name(spot.where)}"
         elif spot.code is not None:
             text += f" is in `{spot.code.text}`"
         text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
@@ -163,7 +164,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
         return insight_at(
             "slow-loader",
-            f"Make {spot.where.function} faster, or load in workers: the GPU waits for its data",
+            f"Make {place_name(spot.where)} faster, or load in workers: the GPU waits for its data",
             f"{text}; it runs in the process that trains",
             spot.where,
             gain,
@@ -173,8 +174,8 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
 
 def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:
     """A place of the host without a pattern, for which the device waits."""
-    name = (spot.where.function or "").replace("<locals>.", "")
-    where = f"in {name}" if name not in ("", "<module>") else "at the top level"
+    name = place_name(spot.where)
+    where = f"in {name}" if name not in ("", "top level") else "at the top level"
     title = f"The GPU waits while the host works {where}"
     kind = "call" if _is_framework(spot) else run.framework
     return replace(place_alone(spot), title=title, change=words(f"host-place.{kind}", "program"))

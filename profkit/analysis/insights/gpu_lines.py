@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from profkit.analysis.function_names import function_name
 from profkit.analysis.insights.evidence import (
     KernelEvidence,
     RunEvidence,
@@ -242,7 +243,7 @@ def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
     share = min(1.0, seconds / split.wall)
     yield insight_at(
         "autotuned-again",
-        f"Tune {first.function} once: Triton tunes it for {keys} different keys",
+        f"Tune {function_name(first.function)} once: Triton tunes it for {keys} different keys",
         f"for each, {tried} configurations are tried, about {format_quantity(TUNING, 's')} long: "
         f"{format_quantity(seconds, 's')} more than for one key",
         Place(None, None, first.function, first.file, first.line),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from profkit.analysis.function_names import place_name
 from profkit.analysis.insights.evidence import (
     RunEvidence,
     insight_at,
@@ -303,7 +304,9 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     here = [one for one in by_line if (one.file, one.function) == (place.file, place.function)]
     numbers = sorted(one.line for one in here if one.line is not None)
     part = f"; {part_text(by_line, place)} of that in this line" if by_line else ""
-    lines = f", most in lines {numbers[0]} to {numbers[-1]} of {place.function}" if len(numbers) > 1 else ""
+    lines = (
+        f", most in lines {numbers[0]} to {numbers[-1]} of {place_name(place)}" if len(numbers) > 1 else ""
+    )
     yield Insight(
         "unfused-operations",
         f"Use {known}: these lines write it out"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from profkit.analysis.function_names import function_name
 from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
 from profkit.analysis.insights.host_memory import hottest_place, is_little_simulated
 from profkit.analysis.insights.spots import Find, say
@@ -47,7 +48,7 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
         spot,
         "allocation",
         "Memory is taken or given back here piece by piece",
-        f"a good part of its time is in {called[0].function}",
+        f"a good part of its time is in {function_name(called[0].function)}",
     )
 
 
@@ -66,7 +67,7 @@ def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
         spot,
         "tree-compare",
         "Keys are looked up in a tree, and compared at each step down",
-        f"{100 * share:.0f} % of the samples are in the tree and in {first.function[:60]}",
+        f"{100 * share:.0f} % of the samples are in the tree and in {function_name(first.function)[:60]}",
     )
 
 
@@ -162,8 +163,8 @@ def native_locks(run: RunEvidence) -> Iterator[Insight]:
     yield insight_at(
         "lock-contention",
         "Take locks less often",
-        f"{percent_text(100 * share)} of the samples are in taking and giving up locks ({locking[0].function}), by "
-        f"{split.thread_count} threads",
+        f"{percent_text(100 * share)} of the samples are in taking and giving up locks "
+        f"({function_name(locking[0].function)}), by {split.thread_count} threads",
         hottest_place(run),
         Gain(share, "the CPU time", "as if locks took none"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from profkit.analysis.function_names import function_name, place_name
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.analysis.insights.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.stacks.python_code import is_users_code
@@ -46,7 +47,7 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
     return say(
         spot,
         "polling",
-        f"{spot.where.function} sleeps and looks again, until something has happened",
+        f"{place_name(spot.where)} sleeps and looks again, until something has happened",
         f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
     )
 
@@ -83,7 +84,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
         return say(
             spot,
             "sequential-waits",
-            f"{spot.where.function} waits for the network {count_text(calls)} times, once after the other",
+            f"{place_name(spot.where)} waits for the network {count_text(calls)} times, once after the other",
             f"{calls_text(spot)}" + (f"; called from {spot.caller}" if spot.caller else ""),
             spot.share * (1 - 1 / calls),
         )
@@ -100,7 +101,7 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return say(
         spot,
         "repeated-sync",
-        f"{spot.where.function} waits for the disk {count_text(calls)} times, after each piece",
+        f"{place_name(spot.where)} waits for the disk {count_text(calls)} times, after each piece",
         calls_text(spot),
         spot.share * (1 - 1 / calls),
         change=words(f"repeated-sync.{'commit' if commit else 'fsync'}", "host"),
@@ -127,7 +128,7 @@ def process_per_item(document: RunDocument, spot: HotSpot) -> Insight | None:
     return say(
         spot,
         "process-per-item",
-        f"{spot.where.function} starts a process {count_text(count)} times and waits for each",
+        f"{place_name(spot.where)} starts a process {count_text(count)} times and waits for each",
         f"{each} for each process",
         spot.share * (1 - 1 / count),
     )
@@ -246,7 +247,7 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return say(
         spot,
         "calls-in-loop",
-        f"{spot.where.function} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+        f"{place_name(spot.where)} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
         f"{calls_text(spot)}{loop}",
         spot.share * (1 - 1 / calls),
         change=words(
@@ -308,14 +309,14 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     line, more = line_ahead(sampled, slow)
     share = min(1.0, more / sampled.wall) if sampled.wall > 0 else 0.0
     waited = any(waits.rank_waits.get(rank, 0.0) for rank in others)
-    where = f", while the others wait in line {waits.line}, {waits.function}" if waited else ""
+    where = f", while the others wait in line {waits.line}, {function_name(waits.function)}" if waited else ""
     spot = HotSpot(
         share, more, "python", Place(None, None, line.function, line.file, line.line), code=line.code
     )
     yield say(
         spot,
         "rank-behind",
-        f"Rank {slow} works in {line.function}, and the other ranks wait for it",
+        f"Rank {slow} works in {function_name(line.function)}, and the other ranks wait for it",
         f"rank {slow} computes {format_quantity(work[slow], 's')}, the others "
         f"{format_quantity(mean, 's')} on average{where}",
     )

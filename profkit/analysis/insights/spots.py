@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from profkit.analysis.function_names import called_name, place_name
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.core.formatting import format_quantity
@@ -96,19 +97,17 @@ def calls_text(spot: HotSpot) -> str:
         library = f"the work is in {under.library}" if under is not None and under.library else ""
         own = f"called {least}{count_text(spot.calls, 'time')}" if spot.calls and spot.calls > 1 else ""
         return "; ".join(part for part in (own, library) if part)
-    of = (
-        f" of {under.library}"
-        if under.library and under.library not in ("built-in", "standard library")
-        else ""
-    )
+    name = called_name(under)
+    named = under.library and under.library not in ("built-in", "standard library", name.partition(".")[0])
+    of = f" of {under.library}" if named else ""
     if under.calls is None:
-        return f"it calls {under.name}{of}"
+        return f"it calls {name}{of}"
     each = (
         f", {format_quantity(under.seconds_per_call, 's')} each"
         if under.seconds_per_call and under.calls > 1
         else ""
     )
-    return f"{least}{count_text(under.calls, 'call')} of {under.name}{of}{each}"
+    return f"{least}{count_text(under.calls, 'call')} of {name}{of}{each}"
 
 
 # ------------------------------------------------------------ what the line works on
@@ -269,12 +268,12 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         return say(
             spot,
             "repeated-work",
-            f"{spot.where.function} is called with the same arguments again and again",
+            f"{place_name(spot.where)} is called with the same arguments again and again",
             f"{of_itself} of itself; {count_text(spot.arguments, 'different argument')} in {spot.looks} looks, and "
             "nothing else than they decides what it gives",
             where=replace(spot.where, line=int(recursion.how)),
-            change=f"@functools.cache above def {spot.where.function}, or a loop that keeps the results that the next "
-            "step needs",
+            change=f"@functools.cache above def {place_name(spot.where)}, or a loop that keeps the results that the "
+            "next step needs",
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
@@ -285,7 +284,7 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 f"{one.name} does the same {count_text(calls)} times",
                 f"its arguments are the same each time; {calls_text(spot)}",
                 spot.share * (1 - 1 / calls),
-                change=f"call {one.name} once, outside of {spot.where.function}, and keep what it gives",
+                change=f"call {one.name} once, outside of {place_name(spot.where)}, and keep what it gives",
             )
     return None
 
@@ -381,14 +380,15 @@ def collecting(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 def place_alone(spot: HotSpot) -> Insight:
     """The spot as the answer: where, how much, what is under it."""
-    name = spot.where.function if spot.where.function not in (None, "<module>") else "the top level"
+    name = place_name(spot.where)
+    name = "the top level" if name in ("", "top level") else name
     does = DOES.get(spot.kind, "waits")
     left = max(0.0, 1 - spot.share)
     called = f"; called from {spot.caller}" if spot.caller else ""
     return say(
         spot,
         "hot-spot",
-        f"{name.replace('<locals>.', '')} {does}",
+        f"{name} {does}",
         f"{calls_text(spot)}{called}".lstrip("; "),
         change=f"begin here: all other places together are {percent_text(100 * left)} of the time"
         if spot.share >= 0.5
@@ -434,7 +434,7 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
     return say(
         spot,
         "exceptions",
-        f"{spot.where.function} raises {kind} about {count_text(int(count))} times",
+        f"{place_name(spot.where)} raises {kind} about {count_text(int(count))} times",
         f"{100 * rate:.0f} exceptions in 100 calls, of the first {count_text(first.calls or 0, 'call')}; to raise "
         "one and to catch it costs about as much as ten tests",
         share,

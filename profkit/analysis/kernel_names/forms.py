@@ -60,6 +60,36 @@ def name_forms(name: str) -> Iterator[str]:
         yield plain or "?"
 
 
+# Behind a function: qualifiers, what a compiler did with it, and the hash of Rust.
+_BEHIND = re.compile(
+    r"(?:\s+(?:const|volatile|noexcept)|\s*&{1,2}|\s*\[(?:clone|abi)\b[^\]]*\]|::h[0-9a-f]{16}|\.(?:constprop|isra|part|cold)(?:\.\d+)?)+$"
+)
+_IMPLEMENTED = re.compile(r"^<.*>::(?=\w)")  # of Rust: `<Type as Trait>::`
+
+
+@lru_cache(maxsize=32768)
+def bare_name(name: str) -> str:
+    """Return the name of a C++ function alone: no return type, namespaces, template arguments, parameters, qualifiers.
+
+    Of a kernel of a library that applies a functor it is the functor's: all of them have the name of their launcher.
+
+    >>> bare_name("bool grid::Field<int>::has(std::pair<int, int>) const")
+    'has'
+    """
+    plain = _IMPLEMENTED.sub("", _BEHIND.sub("", plain_name(name)))
+    if plain.startswith("operator "):
+        return plain.partition("(")[0]
+    parts = _parts(plain) if re.match(r"[A-Za-z_]", plain) else None
+    if parts is None:
+        return plain or "?"
+    core = _core(parts)
+    worth = [argument for argument in core.args or [] if not (_plumbing(argument) or _plain_number(argument))]
+    if worth and _LAUNCHER.search(core.text):
+        return _type(worth[0], 0).removesuffix("<…>")
+    name, lambda_, _ = _named(parts).partition("(")
+    return f"{name}()" if lambda_ else name
+
+
 def _by_detail(parts: list[NamePart]) -> Iterator[str]:
     """What is worth most stands first: names before numbers, what is launched before what launches it."""
     for depth in (DETAIL, DETAIL - 1):

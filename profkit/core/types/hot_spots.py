@@ -158,6 +158,7 @@ class Beneath:
     library: str | None = None
     calls: int | None = None
     seconds_per_call: float | None = None
+    public: str | None = None  # of a function that is private to a library what is shown: its class or module
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.analysis.hot_spots import brief_name
+from profkit.analysis.function_names import brief_name
 from profkit.core.files.regular import read_bounded
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Fact, Profile, RunDocument

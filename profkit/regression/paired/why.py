@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from profkit.analysis.hot_spots import brief_name
+from profkit.analysis.function_names import brief_name
 from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
 from profkit.core.errors import Progress, UnreadableReport

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from profkit.analysis.function_names import library_name, public_module
 from profkit.analysis.stacks.files import NATIVE_CODE, flame_of
 from profkit.analysis.stacks.merge import is_python
 from profkit.analysis.stacks.python_code import is_users_code, module_name
@@ -73,4 +74,6 @@ def _of_library(frame: Frame) -> Frame:
     """`json.loads` in place of `loads (__init__.py)`."""
     if not is_python(frame) or not frame.file or not frame.file.endswith(".py"):
         return frame
-    return Frame(f"{module_name(frame.file)}.{frame.function.rpartition('.')[2]}")
+    return Frame(
+        ".".join(filter(None, (public_module(module_name(frame.file)), library_name(frame.function))))
+    )

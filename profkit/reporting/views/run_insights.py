@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from profkit.analysis.function_names import called_name, place_name
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.insights.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
+from profkit.analysis.stacks.python_code import MODULE
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, format_quantity, plural
+from profkit.core.formatting import cut_right, format_percent, format_quantity, plural
 from profkit.core.types import Fact, Gain, HotSpot, Insight, Place, RunDocument, TimeSplit, Verdict
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import note_text
@@ -194,8 +195,8 @@ def place_text(insight: Insight, folder: str = "") -> Text | None:
     if place.file is not None:
         file = relative_path(place.file, folder)
         parts.append(joined("at ", code(file if place.line is None else f"{file}:{place.line}")))
-    if place.function is not None:
-        parts.append(joined("in ", code(place.function)))
+    if place.function not in (None, MODULE):
+        parts.append(joined("in ", code(place_name(place))))
     if place.operation is not None:
         operation = code(place.operation)
         parts[-1:] = [joined(parts[-1], ", ", operation) if parts else operation]
@@ -341,7 +342,7 @@ def _profile_line(document: RunDocument, options: str) -> Text:
 _BRIEF_SPOTS = 8  # rows on a short screen
 BAR = 8  # characters
 LEAST = 0.01  # of the wall time: smaller places are added up in the last row
-_ARGUMENTS = re.compile(r"\(.*\)$")
+_FUNCTION, _CALLED = 28, 32  # characters of a function, and of what it calls
 
 
 def spots_section(document: RunDocument) -> Section | None:
@@ -375,8 +376,7 @@ def _share(spot: HotSpot) -> str:
 
 def where_text(where: Place, folder: str) -> str:
     """`Net.forward train.py:14`, with the file as seen from `folder`; empty where nothing is known."""
-    name = (where.function or "").replace("<locals>.", "")
-    name = "top level" if name == "<module>" else _ARGUMENTS.sub("", name)[-28:]
+    name = cut_right(place_name(where), _FUNCTION)
     if where.file is None:
         return name
     file = relative_path(where.file, folder)
@@ -398,7 +398,8 @@ def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] 
             if under.calls and under.seconds_per_call
             else ""
         )
-        text += f": {calls}{_ARGUMENTS.sub('', under.name)[-32:]}{each}"
+        name = cut_right(called_name(under), _CALLED)
+        text += f": {calls}{name}{each}" if name else ""
     elif spot.calls and spot.calls > 1:
         text += f", called {least}{spot.calls:,} times"
     if spot.processes:

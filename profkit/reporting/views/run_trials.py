@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profkit.analysis.function_names import place_name
 from profkit.core.formatting import format_percent
 from profkit.core.types import RunDocument, TrialName, TrialState, TriedChange
 from profkit.reporting.columns import Column, data_table
@@ -73,7 +74,7 @@ def trial_title(trial: TriedChange) -> str:
     name = CHANGES.get(trial.name, trial.name)
     if trial.name == "threads":
         return f"{name} ({trial.settings.get('OMP_NUM_THREADS', '?')})"
-    return f"{name} ({trial.where.function})" if trial.name == "memoise" and trial.where.function else name
+    return f"{name} ({place_name(trial.where)})" if trial.name == "memoise" and trial.where.function else name
 
 
 def _ratio(trial: TriedChange) -> str:

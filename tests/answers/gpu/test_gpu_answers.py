@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests import kernel_documents
 from tests.answers.gpu.recordings import RECORDINGS
 from tests.answers.trial import functions_of, judge, marked_lines, recorded_document, truth_set
 from tests.kernel_documents import SAMPLES
+from tests.reporting.shown import run_markdown, run_text
 
 NAMES = sorted(path.name for path in RECORDINGS.iterdir())
 # Some were on no machine with a GPU yet; the others were judged as they ran.
@@ -47,6 +49,32 @@ def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_u
     assert document.account is not None
     check_account(document.account)
     assert is_marked(truths.source_of(name), document.account.rows[0].where) != (name in ELSEWHERE)
+    shown = run_text(document, color=False, width=240) + run_markdown(document)
+    assert private_names(shown, truths.source_of(name).name) == []
+
+
+# Names in the middle of Python's calls, and what is left of a signature of C++ that was cut on its left.
+_NEVER = re.compile(
+    r"by_profkit|\w*_call_impl|_delegate_method|__next__|_run_python_pjit|_unique_impl|<locals>|\) const\b"
+)
+_CALLS = re.compile(r"(?:computes|waits[\w ]*): (?:[\d,]+ x )?([^\s|]+)")
+_PLACED = re.compile(r"(\S+) (\w+\.py):\d+")
+
+
+def private_names(text: str, program: str) -> list[str]:
+    """The names in a screen that no user of a library knows: in the middle of a call, or private to a library."""
+    called = (one[1].rpartition(".")[2] for one in _CALLS.finditer(text))
+    placed = (one[1].rpartition(".")[2] for one in _PLACED.finditer(text) if one[2] != program)
+    return [*_NEVER.findall(text), *(one for one in (*called, *placed) if one.startswith(("_", "<", "\\_")))]
+
+
+def test_a_screen_with_a_private_name_of_a_library_is_found() -> None:
+    program = "█ 4 %  166 ms  main train.py:24  computes: Module"
+    assert private_names(f"{program}\n_own train.py:3", "train.py") == []
+    assert private_names("main train.py:24  computes: __next__", "train.py") == ["__next__", "__next__"]
+    assert private_names("main train.py:24  computes: 3 x _lazy_init", "train.py") == ["_lazy_init"]
+    assert private_names("_raw_device_count_nvml __init__.py:900", "train.py") == ["_raw_device_count_nvml"]
+    assert private_names("t<int, int>) const", "train.py") == [") const"]
 
 
 def check_account(account: Account) -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from math import prod
 from pathlib import Path, PurePath
 
+from profkit.analysis.function_names import name_in_file
 from profkit.analysis.metrics.catalogue import metric
 from profkit.analysis.summaries.gpu import lacks_timeline
 from profkit.analysis.summaries.kernels import (
@@ -24,7 +25,7 @@ from profkit.analysis.summaries.roofline import (
     tensor_rate,
 )
 from profkit.backends import backend_named
-from profkit.core.formatting import format_percent, plural, shorten
+from profkit.core.formatting import cut_right, format_percent, plural, shorten
 from profkit.core.tables import load_yaml
 from profkit.core.types import (
     Fact,
@@ -127,7 +128,9 @@ def _line(row: KernelRow) -> str | None:
     time = row.time
     if time is None or time.file is None:
         return None
-    function = f" {shorten(time.function, 24)}" if time.function is not None else ""
+    function = (
+        f" {cut_right(name_in_file(time.function, time.file), 24)}" if time.function is not None else ""
+    )
     return f"{PurePath(time.file).name}:{time.line}{function}"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from profkit.analysis.function_names import name_in_file
 from profkit.analysis.metrics.catalogue import title_of
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.core.formatting import format_percent, format_quantity, joined, shorten
+from profkit.core.formatting import cut_right, format_percent, format_quantity, joined
 from profkit.core.types import Hotspot, Reading, RunDocument
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import reading_span
@@ -161,6 +162,7 @@ def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:
         place = f" {base}:{spot.line}" if spot.line else f" {base}"
     else:
         place = f" [{spot.library}]" if spot.library and spot.library != spot.function else ""
+    name = name_in_file(spot.function, spot.file, spot.library)
     if len(place) > width - 16:  # the name is worth more than the place
-        return shorten(spot.function, width)
-    return shorten(spot.function, width - len(place)) + place
+        return cut_right(name, width)
+    return cut_right(name, width - len(place)) + place

@@ -1,0 +1,89 @@
+"""Functions as people call them: none that is private to a library, and C++ by its bare name."""
+
+from __future__ import annotations
+
+import re
+
+from profkit.analysis.kernel_names.forms import bare_name
+from profkit.analysis.stacks.python_code import MODULE, is_users_code, module_name
+from profkit.core.types import Beneath, Place
+
+_METHOD = re.compile(r"<method '(\w+)' of '([\w.]+)' objects>")
+_BUILT_IN = re.compile(r"<built-in method ([\w.]+)>")
+_CPP = re.compile(r"::|[(<{]|\[clone")
+_PYTHON = re.compile(r"<(?:locals|module|lambda|listcomp|genexpr|dictcomp|setcomp)>")
+_PRIVATE = re.compile(r"_.*|<.*>")  # also `__next__`, which an operator or a statement calls
+
+
+def brief_name(function: str) -> str:
+    """Return a function as its users write it: `list.pop`, `json.loads`, `time.sleep`."""
+    if method := _METHOD.fullmatch(function):
+        return f"{method[2].rpartition('.')[2]}.{method[1]}"
+    if built_in := _BUILT_IN.fullmatch(function):
+        return built_in[1].removeprefix("builtins.")
+    return function
+
+
+def function_name(name: str) -> str:
+    """Return the name of the program's own function, without what surrounds it in C++.
+
+    >>> function_name("bool grid::Field<int>::has(std::pair<int, int>) const")
+    'has'
+    >>> function_name("train.<locals>.step")
+    'train.step'
+    """
+    plain = brief_name(name).replace("<locals>.", "")
+    return bare_name(plain) if _CPP.search(_PYTHON.sub("", plain)) else plain
+
+
+def library_name(name: str, owner: str = "") -> str:
+    """Return the last public name of a function in a library of Python; `owner`, its module, where it has none.
+
+    >>> library_name("Module._call_impl", "torch"), library_name("_wrapped_call_impl", "torch.nn.modules.module")
+    ('Module', 'torch.nn.modules.module')
+    >>> library_name("<lambda>", "jax._src.lax")
+    'jax'
+    """
+    parts = function_name(name).split(".")
+    while parts and _PRIVATE.fullmatch(parts[-1]):
+        parts.pop()
+    private = [at for at, part in enumerate(parts) if _PRIVATE.fullmatch(part)]
+    if parts:
+        return ".".join(parts[private[-1] + 1 if private else 0 :])
+    return public_module(owner)
+
+
+def public_module(module: str) -> str:
+    """Return a module up to its first step that is private: `jax` of `jax._src.lax`."""
+    steps = module.split(".")
+    return ".".join(
+        steps[: next((at for at, step in enumerate(steps) if _PRIVATE.fullmatch(step)), len(steps))]
+    )
+
+
+def name_in_file(name: str, file: str | None, library: str | None = None) -> str:
+    """Return the name of a function by whose it is: as it is where no file or library of Python says that it is one's.
+
+    A symbol of machine code has no other name than its own.
+    """
+    if file is not None and file.endswith(".py") and not is_users_code(file, name):
+        return library_name(name, module_name(file))
+    if file is None and library is not None and not _is_machine_code(library):
+        return library_name(name, library) or function_name(name)
+    return function_name(name)
+
+
+def _is_machine_code(library: str) -> bool:
+    """Whether it is a file that a linker made, or the kernel: `libc.so.6`, `[kernel.kallsyms]`."""
+    return re.search(r"\.so\b|\.dylib\b|\.dll\b|^\[|/", library) is not None
+
+
+def place_name(where: Place) -> str:
+    """Return the function of a place, `top level` outside of any; empty where none is known."""
+    name = where.function or ""
+    return "top level" if name == MODULE else name_in_file(name, where.file)
+
+
+def called_name(under: Beneath) -> str:
+    """Return what a place calls: of a library its last public name, else the library; empty where nothing is known."""
+    return under.public or (name_in_file(under.name, None, under.library) if under.name else "")

@@ -1,0 +1,69 @@
+"""Functions as reports call them: none that is private to a library, and C++ by its bare name."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.analysis.function_names import called_name, function_name, library_name, name_in_file, place_name
+from profkit.core.types import Beneath, Place
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("bool is_dominated(std::pair<int, int>) const", "is_dominated"),
+        ("d(std::pair<int, int>) const", "d"),
+        ("grid::Field::update(std::vector<double, std::allocator<double> >&)", "update"),
+        ("std::unordered_map<int, std::string>::find(int const&) const", "find"),
+        ("(anonymous namespace)::relax(int)", "relax"),
+        ("void sort<int*>(int*, int*) [clone .isra.0]", "sort"),
+        ("less::operator()(int, int) const", "less"),
+        ("bool operator<(A const&, A const&)", "operator<"),
+        ("operator new(unsigned long)", "operator new"),
+        ("std::string name[abi:cxx11](int)", "name"),
+        ("main::{lambda(int)#1}::operator()(int) const", "main()"),
+        ("<alloc::vec::Vec<T> as core::Drop>::drop", "drop"),
+        ("work::step::h0123456789abcdef", "step"),
+        ("Foo::run(int)", "Foo::run"),  # `run` alone says nothing
+        ("train.<locals>.step", "train.step"),
+        ("train_step.<locals>.<lambda>", "train_step.<lambda>"),
+        ("Net.__init__", "Net.__init__"),  # the program's own
+        ("_helper", "_helper"),
+        ("<method 'append' of 'list' objects>", "list.append"),
+    ],
+)
+def test_a_function_of_the_program_has_its_bare_name(name: str, shown: str) -> None:
+    assert function_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "shown"),
+    [
+        ("Module._call_impl", "torch.nn.modules.module", "Module"),
+        ("_wrapped_call_impl", "torch.nn.modules.module", "torch.nn.modules.module"),
+        ("_BaseDataLoaderIter.__next__", "torch.utils.data.dataloader", "torch.utils.data.dataloader"),
+        ("Index._delegate_method", "pandas.core.indexes.base", "Index"),
+        ("_run_python_pjit", "jax._src.pjit", "jax"),
+        ("wraps.<locals>.<lambda>", "jax._src.util", "wraps"),
+        ("<lambda>", "jax._src.util", "jax"),
+        ("ufunc.__call__", "numpy", "ufunc"),
+        ("Tensor.item", "torch", "Tensor.item"),
+        ("_io.TextIOWrapper.read", "", "TextIOWrapper.read"),
+    ],
+)
+def test_a_private_function_of_a_library_has_the_last_public_name_above_it(
+    name: str, module: str, shown: str
+) -> None:
+    assert library_name(name, module) == shown
+
+
+def test_a_private_name_is_the_program_s_own_in_its_own_files_and_in_machine_code() -> None:
+    installed = "/usr/lib/python3.12/site-packages/torch/cuda/__init__.py"
+    assert name_in_file("_lazy_init", installed) == "torch.cuda"
+    assert name_in_file("_lazy_init", "/home/me/train.py") == "_lazy_init"
+    assert name_in_file("_int_malloc", None, "libc.so.6") == "_int_malloc"
+    assert name_in_file("_operator_mul", None, "jax") == "jax"
+    assert place_name(Place(None, None, "_fn", installed, 3)) == "torch.cuda"
+    assert place_name(Place(None, None, "<module>", "/home/me/train.py", 3)) == "top level"
+    assert called_name(Beneath("__init__", "torch", public="Linear")) == "Linear"
+    assert called_name(Beneath("__init__", "torch")) == "torch"
