@@ -74,6 +74,5 @@ def _of_library(frame: Frame) -> Frame:
     """`json.loads` in place of `loads (__init__.py)`."""
     if not is_python(frame) or not frame.file or not frame.file.endswith(".py"):
         return frame
-    return Frame(
-        ".".join(filter(None, (public_module(module_name(frame.file)), library_name(frame.function))))
-    )
+    module, name = public_module(module_name(frame.file)), library_name(frame.function).rpartition(".")[2]
+    return Frame(f"{module}.{name}" if name else module)
