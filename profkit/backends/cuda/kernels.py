@@ -22,6 +22,7 @@ from profkit.analysis.kernel_names.owner import tuning_kernels
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings, RunContext
+from profkit.backends.cuda.program_source import line_table_definitions
 from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import (
@@ -291,6 +292,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
         gpus=report.gpus,
         trace=report.trace if plan.name == "counters" else None,
         instructions=report.instructions,
+        kernel_lines=line_table_definitions(report.instructions),
         rules=report.rules,
         facts=facts,
         notes=tuple(dict.fromkeys(notes)),

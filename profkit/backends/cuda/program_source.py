@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import GpuLine, GpuTrace, KernelTime, Workload
+from profkit.core.types import GpuLine, GpuTrace, KernelInstruction, KernelTime, Workload
 from profkit.profilers.ncu.command import function_name
 
 SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp")
@@ -22,7 +22,7 @@ _KERNELS = re.compile(r"__global__|\bjit\b|RawKernel")
 _HEAD = r"(?:[^\n#]{{0,300}}?__global__[^\n;]{{0,300}}\s|\w[\w\s]{{0,100}}\s)\*?"
 _DEFINED = rf"^[^\S\n]*(?=\S)(?:def\s+|{_HEAD}){{name}}\s*\("
 _BY_NUMBA, _JIT = "[abi:", r"@(?:\w+\.)*jit\b"
-_OF_NUMBA = rf"{_JIT}(?:(?!\n[^\S\n]*def\b|{_JIT})[\s\S])*\n[^\S\n]*def\s+{{name}}\s*\("
+_OF_JIT = rf"{_JIT}(?:(?!\n[^\S\n]*def\b|{_JIT})[\s\S])*\n[^\S\n]*def\s+{{name}}\s*\("
 
 
 def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | None:
@@ -33,14 +33,14 @@ def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | N
     if trace is None or all(kernel_owner(one.kernel.name) != "user" for one in trace.kernels):
         return trace
     python = workload.python is not None or any(word.endswith(".py") for word in workload.command)
-    texts = list(_texts(workload, python))
-    trace = replace(trace, kernels=tuple(_defined(one, texts) for one in trace.kernels))
+    sources = list(_texts(workload, python))
+    trace = replace(trace, kernels=tuple(_defined(one, sources) for one in trace.kernels))
     if python or trace.lines:
         return trace
     own = {
         Path(one.file or "").name for one in trace.kernels
     }  # what defines none that ran may only lie beside it
-    codes = {str(path): _code(text) for path, text in texts if path.name in own}
+    codes = {str(one.path): _code(one.text) for one in sources if one.path.name in own}
     found = (
         *_calling_lines(trace, codes),
         *_launching_lines(trace.kernels, codes),
@@ -49,13 +49,22 @@ def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | N
     return replace(trace, lines=found)
 
 
-def _texts(workload: Workload, python: bool) -> Iterator[tuple[Path, str]]:
+@dataclass(frozen=True)
+class _Source:
+    """A file that may define kernels. `named`: the command, or the program's name, says that it is the program's."""
+
+    path: Path
+    text: str
+    named: bool
+
+
+def _texts(workload: Workload, python: bool) -> Iterator[_Source]:
     """The files that may define kernels, those of the program itself first; of Python the sources that it names."""
     folder = Path(workload.folder)
     named = [folder / word for word in workload.command if Path(word).suffix in SUFFIXES]
-    folders = dict.fromkeys([*(path.parent for path in named), folder])
+    programs = [folder / word for word in workload.command if "/" in word and not python]
     beside: list[Path] = []
-    for one in folders:
+    for one in dict.fromkeys([*(path.parent for path in (*named, *programs)), folder]):
         with suppress(OSError):  # a script of a shell is no path, and too long for one
             beside += (path for path in one.glob("*.*") if path.suffix in SUFFIXES)
     beside.sort(key=lambda path: (path.stem != workload.name, path))
@@ -67,22 +76,68 @@ def _texts(workload: Workload, python: bool) -> Iterator[tuple[Path, str]]:
     for path, text in texts.items():
         built = not python or path.suffix == ".py" or path.name in scripts or f"*{path.suffix}" in scripts
         if built and _KERNELS.search(text):
-            yield path, text
+            yield _Source(path, text, path in named or path.stem == workload.name)
 
 
-def _defined(time: KernelTime, texts: list[tuple[Path, str]]) -> KernelTime:
-    whole, by_numba, _ = time.kernel.name.partition(_BY_NUMBA)
+def _defined(time: KernelTime, sources: Sequence[_Source]) -> KernelTime:
+    found = _definition(time.kernel.name, sources) if time.file is None else None
+    return replace(time, file=found.file, line=found.line, function=found.function) if found else time
+
+
+def line_table_definitions(instructions: Iterable[KernelInstruction]) -> tuple[tuple[str, str, GpuLine], ...]:
+    """Return where the line tables of the program's own kernels lead: by the name before the parameters."""
+    files: dict[str, set[str]] = {}
+    for one in instructions:
+        if one.file is not None and one.kernel.name is not None:
+            files.setdefault(one.kernel.name, set()).add(one.file)
+    lines = []
+    for name, own in files.items():
+        sources = []
+        for file in sorted(own):
+            with suppress(OSError, ValueError):
+                sources.append(_Source(Path(file), read_bounded(Path(file), LONGEST).decode(), True))
+        found = _definition(name, sources)
+        lines += [(name.partition("(")[0], "", found)] if found is not None else []
+    return tuple(lines)
+
+
+def _definition(kernel: str, sources: Sequence[_Source]) -> GpuLine | None:
+    """The line that defines a kernel of the program's own; None where none does, or more than one.
+
+    What another file beside the program defines counts only where the program's own does not.
+    """
+    whole, by_numba, _ = kernel.partition(_BY_NUMBA)
     name = function_name(f"{whole}(" if by_numba else whole).partition("[")[0]
-    if time.file is not None or kernel_owner(time.kernel.name) != "user" or not name.isidentifier():
-        return time
-    pattern = re.compile((_OF_NUMBA if by_numba else _DEFINED).format(name=re.escape(name)), re.MULTILINE)
-    found = (
-        (path, text, one.end()) for path, text in texts if name in text for one in pattern.finditer(text)
-    )
-    path, text, end = next(found, (None, "", 0))
-    if path is None or (by_numba and next(found, None) is not None):
-        return time
-    return replace(time, file=str(path), line=text.count("\n", 0, end) + 1, function=name)
+    if kernel_owner(kernel) != "user" or not name.isidentifier():
+        return None
+    for named in (True, False):
+        own = [one for one in sources if one.named == named and name in one.text]
+        places = [(one, line) for one in own for line in _lines_defining(name, one, numba=bool(by_numba))]
+        if places:
+            source, line = places[0]
+            return GpuLine(str(source.path), line, name) if len(places) == 1 else None
+    return None
+
+
+def _lines_defining(name: str, source: _Source, *, numba: bool) -> Iterator[int]:
+    """The lines at which a file defines a kernel: of Python those that a compiler decorates, if there are such."""
+    python = source.path.suffix == ".py"
+    # What RawKernel compiles stands in a string.
+    code = source.text if python else _code(source.text)
+    patterns = [_OF_JIT] if numba else [_OF_JIT, _DEFINED] if python else [_DEFINED]
+    behind = _pairs(code) if not python else {}
+    for pattern in patterns:
+        compiled = re.compile(pattern.format(name=re.escape(name)), re.MULTILINE)
+        ends = [
+            one.end()
+            for one in compiled.finditer(code)
+            if not code[behind.get(one.end() - 1, len(code)) :]
+            .lstrip()
+            .startswith(";")  # it is only declared
+        ]
+        yield from (code.count("\n", 0, end) + 1 for end in ends)
+        if ends:
+            return
 
 
 # ------------------------------------------------------------ lines that call the API

@@ -7,8 +7,18 @@ from time import perf_counter
 
 import pytest
 
-from profkit.backends.cuda.program_source import with_definitions
-from profkit.core.types import ApiCall, GpuLine, GpuTrace, Kernel, KernelTime, Transfer, Workload
+from profkit.backends.cuda.program_source import line_table_definitions, with_definitions
+from profkit.core.types import (
+    ApiCall,
+    GpuLine,
+    GpuTrace,
+    Kernel,
+    KernelInstruction,
+    KernelTime,
+    Scope,
+    Transfer,
+    Workload,
+)
 
 HEAD = "__global__ void work(float* x) { x[threadIdx.x] += 1; }\n"
 TO, BACK = "host to device", "device to host"
@@ -112,6 +122,52 @@ def test_only_sources_of_the_program_itself_are_read(
     (tmp_path / "a.py").write_text(script)
     found = read_as(program, tmp_path, "work(float *)" if program != "./b" else "other(float *)")
     assert (found[0], [one.line for one in found[1]]) == (line, lines)
+
+
+STENCIL = "__global__ void work(float* x) {\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        ({"b.cu": STENCIL}, ("b.cu", 1)),
+        ({"b.cu": f"__global__ void work(float*);\n{STENCIL}"}, ("b.cu", 2)),  # declared before
+        ({"b.cu": f"// __global__ void work(float*) {{}}\n{STENCIL}"}, ("b.cu", 2)),
+        ({"b.cu": f"{STENCIL}__global__ void work(int* x) {{\n}}\n"}, None),  # an overload
+        ({"b.cu": STENCIL, "c.cu": STENCIL}, None),
+        ({"a.cu": STENCIL, "c.cu": f"\n{STENCIL}"}, ("a.cu", 1)),  # the program is `a`
+        ({"a.cu": STENCIL * 2, "c.cu": STENCIL}, None),
+    ],
+)
+def test_a_kernel_of_cuda_is_where_the_only_definition_beside_the_program_is(
+    files: dict[str, str], place: tuple[str, int] | None, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, text in files.items():
+        (tmp_path / "bin" / name).write_text(text)
+    kernel = KernelTime(Kernel("work(float *)", (1, 1, 1), (32, 1, 1)), 5, 1.0)
+    read = with_definitions(GpuTrace("nsys", (kernel,)), Workload(("bin/a",), "a", str(tmp_path)))
+    assert read is not None
+    found = read.kernels[0]
+    assert ((Path(found.file).name, found.line) if found.file else None) == place
+
+
+def test_a_line_table_leads_to_the_file_that_defines_the_kernel(tmp_path: Path) -> None:
+    source = tmp_path / "elsewhere.cu"
+    source.write_text(f"\n{STENCIL}")
+    scope = Scope("kernel", "work(float *)", "1x1x1 of 32x1x1")
+    lines = line_table_definitions([KernelInstruction(scope, 16, None, str(source), 3, 1.0, 0.0, 0.0)])
+    assert lines == (("work", "", GpuLine(str(source), 2, "work")),)
+    gone = line_table_definitions(
+        [KernelInstruction(scope, 16, None, str(tmp_path / "gone.cu"), 3, 1.0, 0.0, 0.0)]
+    )
+    assert gone == ()
+
+
+def test_a_triton_kernel_is_the_function_that_is_compiled_and_not_its_namesake(tmp_path: Path) -> None:
+    text = "import triton\ndef work(x):\n    pass\n@triton.jit\ndef work(x):\n    pass\n"
+    (tmp_path / "a.py").write_text(text)
+    assert read_as("python a.py", tmp_path, "work")[0] == 5
 
 
 @pytest.mark.parametrize(("before", "line"), [("", 5), ("@cuda.jit\ndef work(b):\n    pass\n", None)])
