@@ -148,9 +148,9 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
             group.add(row, part, time.launches * part / time.total if time.total else 0.0)
     total = sum(group.total for group in groups.values())
     factor = min(1.0, seconds / total) if total else 0.0
-    needs = _needs(document)
+    needs, types = _needs(document), _types(document.trace)
     for key, group in groups.items():
-        yield group.row(factor, needs.get(key[:4]))
+        yield replace(group.row(factor, needs.get(key[:4])), type=types.get(key[:4]))
 
 
 def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
@@ -165,6 +165,26 @@ def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
         known[1] += one.seconds if least is not None else 0.0
         known[2] += min(one.seconds, one.calls * least) if least is not None else 0.0
     return {key: least / own for key, (total, own, least) in sums.items() if 0 < own >= _COVERED * total}
+
+
+def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
+    """By file, line, name and direction of operations the type of their operands, where they have one alone.
+
+    nsys records no types: those of products are in the names of their kernels, those of others may be any.
+    """
+    types: dict[tuple[object, ...], set[str | None]] = {}
+    for one in trace.work if trace is not None else ():
+        told = one.unit == "tensor" or (trace is not None and trace.tool != "nsys")
+        type_ = (
+            "tf32" if one.type == "fp32" and one.unit == "tensor" and _TF32.search(one.kernel) else one.type
+        )
+        key = (one.file, one.line, one.operation.partition(" ")[0], one.backward_of is not None)
+        types.setdefault(key, set()).add(type_ if told else None)
+    return {
+        key: type_
+        for key, own in types.items()
+        if len(own) == 1 and (type_ := next(iter(own))) is not None and not type_.startswith("bits")
+    }
 
 
 # Of its name: a product in FP32 whose operands were rounded for the tensor cores.

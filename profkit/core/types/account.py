@@ -47,6 +47,7 @@ class AccountRow:
     )
     estimated: bool = False
     does: SpotKind | None = None  # of a place of the host
+    type: str | None = None  # of an operation's operands: "bf16", "tf32"; None: not told, or of several types
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
-from profkit.core.formatting import format_quantity, joined, plural
+from profkit.core.formatting import cut_right, format_quantity, joined, plural
 from profkit.core.types import Account, AccountRow, Bound, RunDocument, SpotKind
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section
@@ -184,7 +184,7 @@ def _place(row: AccountRow, folder: str) -> str:
 
 
 def _what(row: AccountRow) -> str:
-    """`3 x mm [4096,768] x [768,50257], cuBLAS`; `GPU idle: the host launches 189 kernels`."""
+    """`3 x mm [4096,768] x [768,50257] bf16, cuBLAS`; `GPU idle: the host launches 189 kernels`."""
     if row.kind == "rest":
         return ""
     if row.kind == "copy":
@@ -206,8 +206,9 @@ def _what(row: AccountRow) -> str:
     library = (row.library or "").rpartition("(")[2].rstrip(")")  # `ATen` of `PyTorch (ATen)`
     owner = f", {library}" if library else ""
     times = f"{count:,} x " if count > 1 else ""
-    room = _WHAT - len(owner) - len(times)
-    return f"{times}{name if len(name) <= room else name[: room - 1] + '…'}{owner}"
+    type_ = f" {row.type}" if row.type else ""
+    room = _WHAT - len(owner) - len(times) - len(type_)
+    return f"{times}{cut_right(name, room)}{type_}{owner}"
 
 
 def _what_text(document: RunDocument, row: AccountRow) -> str:
