@@ -83,17 +83,25 @@ class LaunchOrigins:
         import numpy as np
 
         times, numbers, calls = [-(1 << 62)], [0], [0]
+        seen: dict[
+            int, tuple[int, LaunchOrigin]
+        ] = {}  # by identity: a hash goes through all arguments of a call
         for time, origin, call, _ in _changes(entries, self._forward):
             times.append(time)
             calls.append(self._calls + call)
-            number = self._numbers.get(origin)
-            if number is None:
-                number = self._numbers[origin] = len(self.origins)
-                self.origins.append(origin)
-            numbers.append(number)
+            if id(origin) not in seen:
+                seen[id(origin)] = self._number(origin), origin
+            numbers.append(seen[id(origin)][0])
         self._calls += len(entries)
         self._entered[key] = np.array(calls, dtype=np.int64)
         return np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
+
+    def _number(self, origin: LaunchOrigin) -> int:
+        number = self._numbers.get(origin)
+        if number is None:
+            number = self._numbers[origin] = len(self.origins)
+            self.origins.append(origin)
+        return number
 
 
 # by process and sequence number
@@ -107,15 +115,23 @@ def _changes(entries: Sequence[Range], forward: _Forward) -> Iterator[_Change]:
     """Each time at which the innermost origin of a thread changes, the origin from then on, the number of the call of
     an operation that is open, from 1, and what begins there."""
     open_now: list[tuple[int, LaunchOrigin, int]] = []  # until when, which, and its call
+    # by name and what is around, which is kept: what is written alike has one origin
+    made: dict[tuple[str, str | None, int], tuple[LaunchOrigin, LaunchOrigin]] = {}
     for number, entry in enumerate(entries, 1):
         while open_now and open_now[-1][0] < entry.start:
             yield _close(open_now)
         around = open_now[-1][1] if open_now else UNKNOWN
         until = min(_end(entry), open_now[-1][0]) if open_now else _end(entry)
-        origin = _origin(entry, around, forward)
+        meaning, key = range_meaning(entry.name, entry.domain), (entry.name, entry.domain, id(around))
+        if meaning.backward or entry.call is not None:
+            origin = _origin(entry, meaning, around, forward)
+        elif key in made:
+            origin = made[key][0]
+        else:
+            origin = _origin(entry, meaning, around, forward)
+            made[key] = origin, around
         # a line inside of an operation is a part of its call
-        is_line = range_meaning(entry.name, entry.domain).line is not None
-        inside = number if not is_line else open_now[-1][2] if open_now else 0
+        inside = number if meaning.line is None else open_now[-1][2] if open_now else 0
         open_now.append((until, origin, inside))
         yield entry.start, origin, inside, entry
     while open_now:
@@ -128,8 +144,8 @@ def _close(open_now: list[tuple[int, LaunchOrigin, int]]) -> _Change:
     return end + 1, origin, call, None
 
 
-def _origin(entry: Range, around: LaunchOrigin, forward: _Forward) -> LaunchOrigin:
-    _, operation, backward, line = range_meaning(entry.name, entry.domain)
+def _origin(entry: Range, meaning: RangeMeaning, around: LaunchOrigin, forward: _Forward) -> LaunchOrigin:
+    _, operation, backward, line = meaning
     if line is not None:
         return around._replace(line=line)
     call = entry.call or _written_call(entry.name)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from profkit.analysis.necessary_work.calls import OperationCall
 from profkit.core.types import Kernel, MemoryKind
@@ -55,8 +55,7 @@ class TransferKind:
     memory: MemoryKind | None = None
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """One entry of a marked range, in ns. `end` None: it was still open. `thread` None: it is of the whole process.
 
     `sequence`: the number that PyTorch's autograd gave an operation, and gives again to its backward pass. `call`: its
@@ -102,6 +101,16 @@ class Recording:
     profiler: tuple[tuple[int, int | None], ...] = ()
     captured: bool = False
     operations: tuple[Range, ...] = ()
+
+
+def distinct_pairs(first: Any, second: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the pairs of two columns of small whole numbers (-1 to 2^31), each once and in order: both columns, of
+    each row which pair it is, and how often each comes."""
+    import numpy as np
+
+    keys = (first.astype(np.int64) << 32) | (second.astype(np.int64) + 1)
+    distinct, where, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return distinct >> 32, (distinct & 0xFFFFFFFF) - 1, where.reshape(-1), counts
 
 
 IN_MEMORY = 8 << 20  # bytes; more goes to the folder for temporary files

@@ -97,8 +97,7 @@ def candidate_periods(sequence: Any) -> list[int]:
     periods: Counter[int] = Counter()
     for part in _sample_parts(sequence):
         for gram in _grams(part):
-            distances = _distances(gram)
-            for distance, count in Counter(distances.tolist()).most_common(_OF_EACH):
+            for distance, count in _commonest(_distances(gram)):
                 periods[distance] += count
     return [period for period, _ in periods.most_common() if 2 * period <= len(sequence)]
 
@@ -132,6 +131,15 @@ def _distances(gram: Any) -> Any:
     order = np.argsort(gram, kind="stable")
     same = gram[order][1:] == gram[order][:-1]
     return (order[1:] - order[:-1])[same]
+
+
+def _commonest(distances: Any) -> list[tuple[int, int]]:
+    """The distances that come most often, and how often; of equally many the one that comes first."""
+    import numpy as np
+
+    distinct, first, counts = np.unique(distances, return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))[:_OF_EACH]
+    return list(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))
 
 
 def _repetitions_with(sequence: Any, period: int) -> list[Repetition]:

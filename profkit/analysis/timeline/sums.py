@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
 from profkit.analysis.timeline.origins import RangePaths, SourceLine, TimeWindows, range_meaning
-from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
+from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording, distinct_pairs
 from profkit.analysis.timeline.work_sums import WorkSums, multiplies
 from profkit.core.types import ApiCall, GpuLine, GpuOperation, GpuRange, GpuTrace, Kernel, KernelTime
 
@@ -75,12 +75,11 @@ class RangeSums:
 
     def add(self, rows: Columns, when: Any) -> None:
         """Kernels (columns ACTIVITY), each with the time at which it was launched."""
-        import numpy as np
-
         if self._paths:
             path = self._paths.find(when, rows["process"], rows["thread"])
-            pairs = np.unique(np.stack([path, rows["what"]]), axis=1)
-            self._inside.update(dict.fromkeys(zip(*pairs.tolist(), strict=True)))
+            paths, configurations, _, _ = distinct_pairs(path, rows["what"])
+            pairs = zip(paths.tolist(), configurations.tolist(), strict=True)
+            self._inside.update(dict.fromkeys(pairs))
             self._in_paths.add(path, rows["end"] - rows["start"])
         found = self._origins.find_calls(when, rows["process"], rows["thread"])
         if found is None:
@@ -88,8 +87,10 @@ class RangeSums:
         origin, call = found
         self._lines.add_kernels(rows, origin)
         self._work.add(rows, origin, call)
-        pairs, counts = np.unique(np.stack([rows["what"], origin]), axis=1, return_counts=True)
-        for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+        configurations, numbers, _, counts = distinct_pairs(rows["what"], origin)
+        for what, number, count in zip(
+            configurations.tolist(), numbers.tolist(), counts.tolist(), strict=True
+        ):
             self._launched_by.setdefault(what, Counter())[number] += count
 
     def operations(self) -> dict[int, KernelTime]:

@@ -13,7 +13,7 @@ from profkit.analysis.necessary_work.calls import type_of_kernel
 from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.analysis.necessary_work.work import NecessaryWork
 from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine
-from profkit.analysis.timeline.records import Columns
+from profkit.analysis.timeline.records import Columns, distinct_pairs
 from profkit.core.types import GpuOperation, Kernel
 
 MOST_OPERATIONS = 512
@@ -54,17 +54,22 @@ class WorkSums:
         """Kernels (columns ACTIVITY)."""
         import numpy as np
 
-        keys = np.stack([origin, rows["what"], call])
-        distinct, where, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-        spent = np.bincount(where.reshape(-1), weights=rows["end"] - rows["start"])
-        for number, what, entered, count, ns in zip(
-            *distinct.tolist(), counts.tolist(), spent.tolist(), strict=True
+        known = origin > 0
+        if not known.any():
+            return
+        rows, origin, call = rows[known], origin[known], call[known]
+        first, second, where, counts = distinct_pairs(origin, rows["what"])
+        spent = np.bincount(where, weights=rows["end"] - rows["start"])
+        for number, what, count, ns in zip(
+            first.tolist(), second.tolist(), counts.tolist(), spent.tolist(), strict=True
         ):
-            if number > 0:
-                one = self._sums.setdefault(number, _Sum())
-                one.launches[what] += count
-                one.spent[what] += int(ns)
-                one.calls.add(entered)
+            one = self._sums.setdefault(number, _Sum())
+            one.launches[what] += count
+            one.spent[what] += int(ns)
+        numbers, calls, _, _ = distinct_pairs(origin, call)
+        starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
+        for number, entered in zip(numbers[starts].tolist(), np.split(calls, starts[1:]), strict=True):
+            self._sums[number].calls.update(entered.tolist())
 
     def summed(self) -> tuple[GpuOperation, ...]:
         """The operations, most time first. Calls that need the same work and differ in a value alone are one row."""

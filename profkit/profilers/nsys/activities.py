@@ -380,6 +380,8 @@ def _renumber(values: Any, numbers: dict[int, int]) -> Any:
     """Small numbers for large ones, given out in the order in which they come."""
     import numpy as np
 
+    if len(values) and (values == values[0]).all():  # of one process, or one thread: nothing has to be sorted
+        return np.full(len(values), numbers.setdefault(int(values[0]), len(numbers)), dtype=np.int64)
     distinct, where = np.unique(values, return_inverse=True)
     small = [numbers.setdefault(value, len(numbers)) for value in distinct.tolist()]
     return np.array(small, dtype=np.int64)[where.reshape(-1)]

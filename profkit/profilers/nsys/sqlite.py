@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from profkit.analysis.timeline.origins import region_name
@@ -145,9 +147,21 @@ def read_sqlite(path: Path) -> Report:
 
     Raises UnreadableReport where the file is damaged, or not nsys'.
     """
-    with open_database(path) as database:
+    with open_database(path) as database, _without_collecting():
         check_export(path, database)
         return _read_report(database)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Leave out the search for cycles: it goes through a million ranges again and again, and finds none."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def check_export(path: Path, database: Database) -> None:
@@ -197,7 +211,7 @@ def _read_trace(
         import numpy as np
 
         for block in activities.blocks():
-            used.update(np.unique(block["device"]).tolist())
+            used.update(np.flatnonzero(np.bincount(np.maximum(block["device"], 0))).tolist())
             yield block
 
     trace, notes = build_trace(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from profkit.analysis.timeline.origins import operation_text
@@ -100,12 +98,12 @@ def test_a_number_that_no_document_holds_is_not_taken_from_a_range(name: str) ->
 
 def test_a_launch_of_a_backward_pass_has_the_forward_operation_and_its_line() -> None:
     """Of nested operations with one number the innermost has the node: it was the last to take the number."""
-    forward = (replace(OUTER, sequence=7), LINE, replace(INNER, sequence=7))
+    forward = (OUTER._replace(sequence=7), LINE, INNER._replace(sequence=7))
     node = Range("MmBackward0, sizes = [[4, 9]]", None, 5000, 6000, 0, 1, 7)
     inner = Range("aten::mm, sizes = [[9, 4], [4, 8]]", None, 5100, 5900, 0, 1)
     expected = ("aten::mm [9,4] x [4,8]", "aten::mm [4,8] x [8,9]", "src/train.py:12 Model.forward")
     assert origin(5200, *forward, node, inner, thread=1) == expected
-    again = replace(INNER, start=7000, end=7100, sequence=7)  # of the next step, in another thread's count
+    again = INNER._replace(start=7000, end=7100, sequence=7)  # of the next step, in another thread's count
     assert origin(5200, *forward, node, inner, again, thread=1) == expected
 
 
@@ -125,7 +123,7 @@ def test_code_that_is_loaded_after_the_lines_ended_moves_no_begin_behind_them() 
     launched = in_turn(["set-up", *["gemm", "relu"] * 40])
     begins = [launch for _, _, _, launch in launched if launch is not None]
     lines = tuple(
-        replace(one, start=begin - 1, end=begin + 1) for begin in begins[1:17] for one in (LINE, INNER)
+        one._replace(start=begin - 1, end=begin + 1) for begin in begins[1:17] for one in (LINE, INNER)
     )
     load = [("cuLibraryLoadData", begins[30] + 1, begins[30] + 2)]
     trace, _ = build_trace(recording(launched, ranges=lines, calls=load))

@@ -46,7 +46,7 @@ def test_a_region_counts_what_was_launched_in_it_and_all_its_time() -> None:
 
 
 def test_the_wait_after_the_last_kernel_of_a_region_is_want_of_work() -> None:
-    trace, _ = build_trace(recording([("a", 1000, 1400, 990)], ranges=[replace(REGION, start=980)]))
+    trace, _ = build_trace(recording([("a", 1000, 1400, 990)], ranges=[REGION._replace(start=980)]))
     assert trace.span == pytest.approx(1020 * NS)
     assert trace.starved == pytest.approx((10 + 2 + 600) / 620)
 
@@ -73,7 +73,7 @@ def test_a_call_that_loads_its_code_first_has_queued_nothing_meanwhile() -> None
 
 
 def test_a_region_entered_often_is_the_sum_of_its_entries() -> None:
-    entries = [replace(REGION, start=1000, end=1200), replace(REGION, start=5000, end=5200)]
+    entries = [REGION._replace(start=1000, end=1200), REGION._replace(start=5000, end=5200)]
     kernels = [("a", 1100, 1200, 1010), ("x", 3000, 3900, 2900), ("a", 5100, 5200, 5010)]
     trace, _ = build_trace(recording(kernels, ranges=entries))
     assert trace.span == pytest.approx(400 * NS)
@@ -239,7 +239,7 @@ def test_code_that_is_loaded_in_the_region_is_told() -> None:
     region = Range("r", "profkit", 199_000_000, 201_000_000, 0, None)
     _, notes = build_trace(recording(kernels, calls=calls, ranges=[region]))
     assert notes == ()
-    _, notes = build_trace(recording(kernels, calls=calls, ranges=[replace(region, start=10)]))
+    _, notes = build_trace(recording(kernels, calls=calls, ranges=[region._replace(start=10)]))
     assert "2 times (600 µs)" in spoken(notes[0])
 
 
