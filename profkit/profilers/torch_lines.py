@@ -149,7 +149,7 @@ def _line(text: str) -> tuple[str, int, str] | None:
     """`profkit-at FILE:LINE:NAME`."""
     if not text.startswith(_LINE):
         return None
-    parts = text[len(_LINE) :].rsplit(":", 2)
+    parts = text.partition("\t")[0][len(_LINE) :].rsplit(":", 2)
     return (parts[0], int(parts[1]), parts[2]) if len(parts) == 3 and parts[1].isdigit() else None
 
 

@@ -28,11 +28,12 @@ from profkit.core.types import (
     SampleSet,
     Scope,
     Source,
+    SourcePlace,
     TimeSplit,
     Timing,
     Transfer,
 )
-from profkit.reporting.view import Paragraph
+from profkit.reporting.view import DataTable, Paragraph, plain_text
 from profkit.reporting.views.run_account import account_section
 from tests import documents
 
@@ -195,6 +196,29 @@ def test_a_row_has_the_type_of_its_operands_where_that_is_told(
     assert account.rows[1].type == shown
     section = account_section(replace(document, account=account))
     assert (f"mm [4,4] x [4,4] {shown}" in str(section)) == (shown is not None)
+
+
+def test_the_line_of_a_library_stands_behind_the_operation_where_most_of_it_comes_from_there() -> None:
+    here, there = SourcePlace("/lib/net.py", 70, "f"), SourcePlace("/lib/net.py", 90, "g")
+
+    def work(seconds: float, below: SourcePlace | None) -> GpuOperation:
+        return GpuOperation("aten::mm [4,4] x [4,4]", 9, 9, seconds, "gemm", file="t.py", line=3, below=below)
+
+    for parts, shown in (
+        ((work(0.4, here), work(0.1, there)), "/lib/net.py:70"),
+        ((work(0.1, here), work(0.1, there)), None),
+        ((work(0.1, here), work(0.2, None)), None),
+    ):
+        document = run(replace(TRACE, work=parts))
+        account = make_account(document)
+        assert account is not None
+        below = account.rows[1].below
+        assert (f"{below.file}:{below.line}" if below.file else None) == shown
+        section = account_section(replace(document, account=account))
+        assert section is not None
+        (table,) = (one for one in section.blocks if isinstance(one, DataTable))
+        cells = [plain_text(row[-1]) for row in table.rows]
+        assert ("2 x mm [4,4] x [4,4] in /lib/net.py:70" in cells) == (shown is not None)
 
 
 def test_equal_calls_in_a_region_that_was_entered_once_are_the_unit() -> None:

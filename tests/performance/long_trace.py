@@ -3,8 +3,8 @@
     python tests/performance/long_trace.py [LAUNCHES] [--profile]
 
 The trace is made here, in the form of nsys' SQLite export: a training loop of 250 kernels a step, each launch with its
-call, and of the first 36,000 launches the line and the operation, as many ranges as a GPT-2 has. Exit code 1 where it is
-5 s or more. Where other programs share the core, the processor's own time grows as well: a loop that takes 0.3 s
+call, and of the first 36,000 launches the line and the operation, as many ranges as a GPT-2 has. Exit code 1 where it
+is 5 s or more. Where other programs share the core, the processor's own time grows as well: a loop that takes 0.3 s
 on an idle one says by how much, and the limit is held against what would be left. `--profile` prints where time goes.
 """
 

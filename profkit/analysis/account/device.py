@@ -148,9 +148,11 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
             group.add(row, part, time.launches * part / time.total if time.total else 0.0)
     total = sum(group.total for group in groups.values())
     factor = min(1.0, seconds / total) if total else 0.0
-    needs, types = _needs(document), _types(document.trace)
+    needs, types, below = _needs(document), _types(document.trace), _lines_below(document.trace)
     for key, group in groups.items():
-        yield replace(group.row(factor, needs.get(key[:4])), type=types.get(key[:4]))
+        operation = key[:4]
+        row = group.row(factor, needs.get(operation))
+        yield replace(row, type=types.get(operation), below=below.get(operation, NOWHERE))
 
 
 def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
@@ -165,6 +167,21 @@ def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
         known[1] += one.seconds if least is not None else 0.0
         known[2] += min(one.seconds, one.calls * least) if least is not None else 0.0
     return {key: least / own for key, (total, own, least) in sums.items() if 0 < own >= _COVERED * total}
+
+
+def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
+    """By file, line, name and direction of operations the line of a library that more than half of their time is of."""
+    seconds: dict[tuple[object, ...], dict[Place, float]] = {}
+    for one in trace.work if trace is not None else ():
+        below = one.below
+        place = Place(None, None, below.function, below.file, below.line) if below is not None else NOWHERE
+        key = (one.file, one.line, one.operation.partition(" ")[0], one.backward_of is not None)
+        own = seconds.setdefault(key, {})
+        own[place] = own.get(place, 0.0) + one.seconds
+    largest = {key: max(own, key=own.__getitem__) for key, own in seconds.items()}
+    return {
+        key: place for key, place in largest.items() if 2 * seconds[key][place] > sum(seconds[key].values())
+    }
 
 
 def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:

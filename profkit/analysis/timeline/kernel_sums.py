@@ -233,7 +233,7 @@ class HostOperations:
             spent = np.diff(moments)
             counts = (spent >= SHORTEST) & (self._windows.number(moments[:-1]) >= 0)
             for step in np.flatnonzero(counts).tolist():
-                operation, backward_of, line, _ = self._origins.origins[numbers[step]]
+                operation, backward_of, line, *_ = self._origins.origins[numbers[step]]
                 if operation is None or line is None or backward_of or step in asked:
                     continue
                 known = sums.get((line, operation), ApiCall(operation, 0, 0.0))

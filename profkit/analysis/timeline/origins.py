@@ -29,6 +29,7 @@ class LaunchOrigin(NamedTuple):
     backward_of: str | None = None
     line: SourceLine | None = None
     call: OperationCall | None = None
+    below: SourceLine | None = None  # of a library, to which that line leads
 
 
 UNKNOWN = LaunchOrigin()
@@ -145,14 +146,15 @@ def _close(open_now: list[tuple[int, LaunchOrigin, int]]) -> _Change:
 
 
 def _origin(entry: Range, meaning: RangeMeaning, around: LaunchOrigin, forward: _Forward) -> LaunchOrigin:
-    _, operation, backward, line = meaning
-    if line is not None:
-        return around._replace(line=line)
+    if meaning.line is not None:
+        return around._replace(line=meaning.line, below=meaning.below)
     call = entry.call or _written_call(entry.name)
-    of = _forward_of(entry, forward) if backward else None
+    operation = meaning.operation
+    of = _forward_of(entry, forward) if meaning.backward else None
     if of is None:
-        return LaunchOrigin(operation, around.backward_of, around.line, call)
-    return LaunchOrigin(operation, of.operation, of.line or around.line, call)
+        return LaunchOrigin(operation, around.backward_of, around.line, call, around.below)
+    placed = of if of.line is not None else around
+    return LaunchOrigin(operation, of.operation, placed.line, call, placed.below)
 
 
 _written_call = lru_cache(maxsize=1 << 14)(written_call)
@@ -194,6 +196,7 @@ _PRODUCT = re.compile(r"::_?(?:scaled_)?(?:(add|badd)?b?(?:mm|mv)|matmul)(?:_out
 _BACKWARD = re.compile(r"\w+Backward\w*")  # `MmBackward0`, and what users call a class of theirs
 # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
 LINE_PREFIX = "profkit-at "
+_BELOW = "\t"
 SourceLine: TypeAlias = tuple[str, int, "str | None"]  # file, line, function
 MOST_SHAPES = 6  # of one operation that takes a list of tensors
 
@@ -224,9 +227,18 @@ def operation_text(name: str, domain: str | None) -> str | None:
 
 def source_line(name: str) -> SourceLine | None:
     """`train.py`, 12, `step` of `profkit-at train.py:12:step`; None of any other range."""
-    if not name.startswith(LINE_PREFIX):
-        return None
-    place, _, function = name.removeprefix(LINE_PREFIX).rpartition(":")
+    return (
+        _placed(name.partition(_BELOW)[0].removeprefix(LINE_PREFIX)) if name.startswith(LINE_PREFIX) else None
+    )
+
+
+def _line_below(name: str) -> SourceLine | None:
+    """The line of a library behind that of the program; None where there is none."""
+    return _placed(name.partition(_BELOW)[2])
+
+
+def _placed(text: str) -> SourceLine | None:
+    place, _, function = text.rpartition(":")
     file, _, line = place.rpartition(":")
     return (file, int(line), function or None) if file and line.isdecimal() and len(line) < 10 else None
 
@@ -238,6 +250,7 @@ class RangeMeaning(NamedTuple):
     operation: str | None = None  # with shapes
     backward: bool = False  # it is a node of a backward pass
     line: SourceLine | None = None
+    below: SourceLine | None = None
 
 
 @lru_cache(maxsize=1 << 14)
@@ -245,7 +258,7 @@ def range_meaning(name: str, domain: str | None) -> RangeMeaning:
     """What a range of this name is."""
     line = source_line(name) if domain is None else None
     if line is not None:
-        return RangeMeaning((name, None), line=line)
+        return RangeMeaning((name, None), line=line, below=_line_below(name))
     operation = operation_text(name, domain)
     if operation is None:
         return RangeMeaning((name, domain))

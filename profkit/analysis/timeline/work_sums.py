@@ -14,7 +14,7 @@ from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.analysis.necessary_work.work import NecessaryWork
 from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins, SourceLine
 from profkit.analysis.timeline.records import Columns, distinct_pairs
-from profkit.core.types import GpuOperation, Kernel
+from profkit.core.types import GpuOperation, Kernel, SourcePlace
 
 MOST_OPERATIONS = 512
 _CONVOLUTION = re.compile(
@@ -41,6 +41,7 @@ class _Row(NamedTuple):
     backward_of: str | None
     line: SourceLine | None
     work: NecessaryWork | None
+    below: SourceLine | None
 
 
 class WorkSums:
@@ -79,7 +80,8 @@ class WorkSums:
             if origin.operation is None:
                 continue
             row = rows.setdefault(
-                _Row(origin.operation, origin.backward_of, origin.line, self._work(number)), _Sum()
+                _Row(origin.operation, origin.backward_of, origin.line, self._work(number), origin.below),
+                _Sum(),
             )
             row.launches.update(one.launches)
             row.spent.update(one.spent)
@@ -129,4 +131,5 @@ class WorkSums:
             file,
             line,
             function,
+            SourcePlace(*row.below) if row.below is not None else None,
         )

@@ -47,6 +47,7 @@ class AccountRow:
     )
     estimated: bool = False
     does: SpotKind | None = None  # of a place of the host
+    below: Place = NOWHERE  # the line of a library, to which most of it leads from the line of the program
     type: str | None = None  # of an operation's operands: "bf16", "tf32"; None: not told, or of several types
 
 

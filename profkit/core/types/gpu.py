@@ -88,6 +88,15 @@ WorkUnit = Literal["tensor", "fma", "memory"]
 
 
 @dataclass(frozen=True)
+class SourcePlace:
+    """A line of source, in a function where that is known."""
+
+    file: str
+    line: int
+    function: str | None = None
+
+
+@dataclass(frozen=True)
 class GpuOperation:
     """One operation of a framework with its shapes, as one line calls it, in what counts. Times in seconds.
 
@@ -108,6 +117,7 @@ class GpuOperation:
     file: str | None = None  # of the line; in a backward pass, of its forward operation
     line: int | None = None
     function: str | None = None
+    below: SourcePlace | None = None  # the line of a library to which that one leads
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]

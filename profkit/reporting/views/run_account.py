@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text
@@ -12,7 +13,8 @@ from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import cut_right, format_quantity, joined, plural
 from profkit.core.types import Account, AccountRow, Bound, RunDocument, SpotKind
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.view import Block, Paragraph, Section
+from profkit.reporting.view import Block, Paragraph, Section, Text, soft
+from profkit.reporting.view import joined as joined_spans
 from profkit.reporting.views.run_insights import does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
@@ -32,6 +34,7 @@ _IDLE = 0.3  # of the time, from which on it comes first
 _WHAT = (
     56  # characters of an operation with its shapes, or of a kernel's name, with how often and whose it is
 )
+_WITH_BELOW = 62  # of both an operation and the line of a library that calls it
 _LINE = 46  # characters of a line of source
 _PLACE = 31  # characters of a place
 _BAR = 4  # characters for all of a step
@@ -89,7 +92,7 @@ def account_section(document: RunDocument) -> Section | None:
             _at_limit,
             meaning="what its shapes need at the peaks, else the counted work at that unit's peak",
         ),
-        Column("what it is", lambda row: _what_text(document, row)),
+        Column("what it is", lambda row: _what_text(document, row, folder)),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
     below = (_clock(account), _waiting_threads(account), _start_up(document, account))
@@ -183,7 +186,7 @@ def _place(row: AccountRow, folder: str) -> str:
     return f"{name[: max(0, _PLACE - len(line) - 2)]}… {line}"
 
 
-def _what(row: AccountRow) -> str:
+def _what(row: AccountRow, width: int = _WHAT) -> str:
     """`3 x mm [4096,768] x [768,50257] bf16, cuBLAS`; `GPU idle: the host launches 189 kernels`."""
     if row.kind == "rest":
         return ""
@@ -207,14 +210,20 @@ def _what(row: AccountRow) -> str:
     owner = f", {library}" if library else ""
     times = f"{count:,} x " if count > 1 else ""
     type_ = f" {row.type}" if row.type else ""
-    room = _WHAT - len(owner) - len(times) - len(type_)
+    room = width - len(owner) - len(times) - len(type_)
     return f"{times}{cut_right(name, room)}{type_}{owner}"
 
 
-def _what_text(document: RunDocument, row: AccountRow) -> str:
-    """What a row is: an operation, or what the place does, as the list of places says it."""
+def _what_text(document: RunDocument, row: AccountRow, folder: str) -> Text:
+    """What a row is: an operation, or what the place does, as the list of places says it.
+
+    Behind an operation the line of a library that calls it, to which that of the program leads.
+    """
     if row.kind != "host" or row.library is not None:
-        return _what(row)
+        below = where_text(replace(row.below, function=None), folder)
+        if not below:
+            return _what(row)
+        return joined_spans(_what(row, _WITH_BELOW - len(below)), soft(f" in {below}"))
     spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
     spot = next(spots, None)
     if spot is None:

@@ -7,6 +7,7 @@ import pytest
 from profkit.analysis.timeline.origins import operation_text
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
+from profkit.core.types import SourcePlace
 from profkit.profilers.redact import Redactor
 from tests.analysis.timeline.recordings import in_turn, recording
 
@@ -88,6 +89,17 @@ def test_a_launch_has_the_line_whose_call_it_is_a_part_of() -> None:
     at = "src/train.py:12 Model.forward"
     assert origin(1200, OUTER, LINE, INNER) == ("aten::mm [4,8] x [8,9]", None, at)
     assert origin(1850, OUTER, LINE, INNER) == ("aten::linear [4,8], [9,8]", None, None)
+
+
+def test_a_launch_has_the_line_of_a_library_to_which_that_of_the_program_leads() -> None:
+    line = LINE._replace(name=f"{LINE.name}\t/lib/net.py:70:Net.forward")
+    trace, _ = build_trace(recording([("mm", 10300, 10400, 1200)], ranges=[line, INNER]))
+    (work,) = trace.work
+    assert (work.file, work.line, work.below) == (
+        "src/train.py",
+        12,
+        SourcePlace("/lib/net.py", 70, "Net.forward"),
+    )
 
 
 @pytest.mark.parametrize("name", ["profkit-at a.py:{}:f", "aten::mm, sizes = [[{}, 1], [1, {}]]"])

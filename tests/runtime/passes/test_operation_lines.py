@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.timeline.origins import source_line
+from profkit.analysis.timeline.origins import range_meaning, source_line
 from profkit.runtime.passes.host import operation_lines
 from profkit.runtime.passes.host.operation_lines import OperationLines
 
@@ -100,6 +100,23 @@ def test_a_call_of_torch_has_the_line_of_the_program_that_made_it(
     ]
     assert {function for _, function in found} <= {name, "step"}
     assert (traced.open, traced.emitting, lines._reason) == ([], [True], None)
+
+
+def test_the_line_of_a_package_stands_behind_that_of_the_program(
+    lines: OperationLines, traced: Traced, tmp_path: Path
+) -> None:
+    package = tmp_path / "site-packages" / "nets.py"
+    package.parent.mkdir()
+    package.write_text("def forward(x):\n    return x + 1\n")
+    inside: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
+    exec(compile(package.read_text(), str(package), "exec"), inside)
+    traced.written.clear()
+    inside["forward"](torch.ones(2))  # package
+    (text,) = [one for one in traced.written if "nets.py" in one]
+    meaning = range_meaning(text, None)
+    assert meaning.line is not None
+    assert meaning.line[:2] == (__file__, line_of("package"))
+    assert meaning.below == (str(package), 2, "forward")
 
 
 def test_an_error_of_ours_switches_us_off_and_is_in_the_file(

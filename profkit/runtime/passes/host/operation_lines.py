@@ -27,6 +27,7 @@ from .torch_state import DeviceMemory
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
+BELOW = "\t"  # between the line of the program and that of a package
 MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
 MOST_CALLS = 100_000
 CHECK_EACH = 7  # calls: no multiple of those in a step
@@ -54,7 +55,7 @@ class OperationLines:
         self._on = self._ended = False
         self._depth = 0  # calls that the main thread is in
         self._calls = self._last_news = 0
-        self._texts: dict[tuple[CodeType, int], str] = {}
+        self._texts: dict[tuple[CodeType, int, CodeType | None, int], str] = {}
         self._foreign: dict[CodeType, bool] = {}
         self._torch_folder = ""
         self._reason: str | None = None
@@ -239,34 +240,51 @@ class OperationLines:
                     self._stop(None)
 
     def _line_text(self, frame: FrameType | None) -> str:
-        """The innermost line that is neither torch's, nor of a package; of packages alone the innermost."""
+        """The innermost line that is neither torch's, nor of a package; of packages alone the innermost.
+
+        Behind a tab the innermost line of a package that it leads to, if there is one.
+        """
         self._calls += 1
         own: FrameType | None = None
+        inner: FrameType | None = None
         while frame is not None:
             foreign = self._foreign.get(frame.f_code)
             if foreign is None:
                 file = frame.f_code.co_filename
                 foreign = self._foreign[frame.f_code] = is_foreign(file) or self._is_hidden(file)
             if not foreign:
-                own = frame
+                own, inner = frame, own
                 break
             if own is None and not self._is_hidden(frame.f_code.co_filename):
                 own = frame
             frame = frame.f_back
         if own is None:
             return f"{PREFIX}?:0:"
-        key = (own.f_code, own.f_lineno or 0)
+        key = (
+            own.f_code,
+            own.f_lineno or 0,
+            inner.f_code if inner else None,
+            inner.f_lineno or 0 if inner else 0,
+        )
         text = self._texts.get(key)
         if text is None:
-            code = own.f_code
-            name = getattr(code, "co_qualname", code.co_name)  # 3.11
-            file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
-            text = self._texts[key] = f"{PREFIX}{file}:{key[1]}:{name}"
+            text = f"{PREFIX}{_place_text(own)}"
+            if inner is not None:
+                text += f"{BELOW}{_place_text(inner)}"
+            self._texts[key] = text
             self._last_news = self._calls
         return text
 
     def _is_hidden(self, file: str) -> bool:
         return file.startswith((self._torch_folder, "<frozen")) or is_own(file)
+
+
+def _place_text(frame: FrameType) -> str:
+    """`train.py:12:step`, with the whole path."""
+    code = frame.f_code
+    name = getattr(code, "co_qualname", code.co_name)  # 3.11
+    file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+    return f"{file}:{frame.f_lineno or 0}:{name}"
 
 
 def _line_mode(torch: Any, lines: OperationLines) -> Any:
