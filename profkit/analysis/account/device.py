@@ -151,8 +151,8 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
     needs, types, below = _needs(document), _types(document.trace), _lines_below(document.trace)
     for key, group in groups.items():
         operation = key[:4]
-        row = group.row(factor, needs.get(operation))
-        yield replace(row, type=types.get(operation), below=below.get(operation, NOWHERE))
+        made = group.row(factor, needs.get(operation))
+        yield replace(made, type=types.get(operation), below=below.get(operation, NOWHERE))
 
 
 def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:

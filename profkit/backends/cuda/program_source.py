@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +22,7 @@ _KERNELS = re.compile(r"__global__|\bjit\b|RawKernel")
 # What can begin anywhere is bounded, or ends where the next one begins: no text may take the square of its length.
 _HEAD = r"(?:[^\n#]{{0,300}}?__global__[^\n;]{{0,300}}\s|\w[\w\s]{{0,100}}\s)\*?"
 _DEFINED = rf"^[^\S\n]*(?=\S)(?:def\s+|{_HEAD}){{name}}\s*\("
+_DECLARED = re.compile(r"\s*;")  # behind the parameters: it is defined elsewhere
 _BY_NUMBA, _JIT = "[abi:", r"@(?:\w+\.)*jit\b"
 _OF_JIT = rf"{_JIT}(?:(?!\n[^\S\n]*def\b|{_JIT})[\s\S])*\n[^\S\n]*def\s+{{name}}\s*\("
 
@@ -40,7 +42,7 @@ def with_definitions(trace: GpuTrace | None, workload: Workload) -> GpuTrace | N
     own = {
         Path(one.file or "").name for one in trace.kernels
     }  # what defines none that ran may only lie beside it
-    codes = {str(one.path): _code(one.text) for one in sources if one.path.name in own}
+    codes = {str(one.path): one.code for one in sources if one.path.name in own}
     found = (
         *_calling_lines(trace, codes),
         *_launching_lines(trace.kernels, codes),
@@ -56,6 +58,16 @@ class _Source:
     path: Path
     text: str
     named: bool
+
+    @cached_property
+    def code(self) -> str:
+        """The text without comments and strings; of Python with them: what RawKernel compiles stands in a string."""
+        return self.text if self.path.suffix == ".py" else _code(self.text)
+
+    @cached_property
+    def behind(self) -> Mapping[int, int]:
+        """Of each sign in the code that opens something the place behind the one that closes it; none of Python."""
+        return {} if self.path.suffix == ".py" else _pairs(self.code)
 
 
 def _texts(workload: Workload, python: bool) -> Iterator[_Source]:
@@ -121,20 +133,16 @@ def _definition(kernel: str, sources: Sequence[_Source]) -> GpuLine | None:
 
 def _lines_defining(name: str, source: _Source, *, numba: bool) -> Iterator[int]:
     """The lines at which a file defines a kernel: of Python those that a compiler decorates, if there are such."""
-    python = source.path.suffix == ".py"
-    # What RawKernel compiles stands in a string.
-    code = source.text if python else _code(source.text)
-    patterns = [_OF_JIT] if numba else [_OF_JIT, _DEFINED] if python else [_DEFINED]
-    behind = _pairs(code) if not python else {}
+    code, behind = source.code, source.behind
+    patterns = [_OF_JIT] if numba else [_OF_JIT, _DEFINED] if source.path.suffix == ".py" else [_DEFINED]
     for pattern in patterns:
         compiled = re.compile(pattern.format(name=re.escape(name)), re.MULTILINE)
-        ends = [
+        defined = (
             one.end()
             for one in compiled.finditer(code)
-            if not code[behind.get(one.end() - 1, len(code)) :]
-            .lstrip()
-            .startswith(";")  # it is only declared
-        ]
+            if not _DECLARED.match(code, behind.get(one.end() - 1, len(code)))
+        )
+        ends = list(islice(defined, 2))  # with two it is ambiguous
         yield from (code.count("\n", 0, end) + 1 for end in ends)
         if ends:
             return
