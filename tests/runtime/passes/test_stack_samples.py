@@ -86,6 +86,23 @@ threads = [threading.Thread(target=burn, args=(0.3,), name="works"), threading.T
     assert spot(threads, "waits").own < 0.02
 
 
+def test_a_main_thread_that_a_sample_finds_without_a_frame_stays_the_main_thread(tmp_path: Path) -> None:
+    """Between the start of the interpreter and the first line of a program no frame is there."""
+    code = f"""{BURN}
+import sys
+from _thread import get_ident
+def without_main(main=get_ident(), seen=sys._current_frames):
+    sys._current_frames = seen
+    return {{ident: frame for ident, frame in seen().items() if ident != main}}
+sys._current_frames = without_main
+burn(0.5)
+"""
+    report = sampled(tmp_path, code)
+    assert [one.function for one in of(report, "sampled-threads").hotspots] == ["main"]
+    assert report.sampled is not None
+    assert report.sampled.wall > 0.3
+
+
 @pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.uname().machine not in ("x86_64", "aarch64"),
     reason="system calls by number",

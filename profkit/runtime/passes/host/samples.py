@@ -246,7 +246,9 @@ class StackSampler:
         own = get_ident()
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
-        seen: dict[int, _ThreadState] = {}
+        # The main thread has no frame between the interpreter's start and the first line of the program.
+        main = self._threads.get(self._main_native)
+        seen: dict[int, _ThreadState] = {self._main_native: main} if main is not None else {}
         most = ran = 0.0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         moved: list[int] = []
