@@ -36,6 +36,7 @@ MOSTLY = 0.5
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
 TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
+UNHURRIED = 20e-6  # seconds of a call: cProfile adds about one microsecond
 SURE = 0.3  # of the time: two shares that overlap at least by this much belong together
 _WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
@@ -350,7 +351,16 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         if caller is not None and caller.function != line.function
         else None,
         partial=any(profile.partial for profile in document.profiles),
+        below=_below(line),
+        callers=line.callers,
+        caller_code=line.caller_code,
     )
+
+
+def _below(line: LineSamples) -> tuple[CodeLine, ...]:
+    """The functions anywhere below a line, with their shares (0..1) of its time."""
+    whole = line.main_wall + line.other_wall
+    return tuple(replace(one, value=min(1.0, one.value / whole)) for one in line.below) if whole > 0 else ()
 
 
 def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
@@ -397,6 +407,10 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         calls, seconds = 0 if shared else edge.calls or 0, min(edge.total or edge.own, row)
         library = edge.callee.library if edge.callee.file else _native_library(document, share)
         each = seconds / calls if calls else None
+        if calls and profile is not None and profile.partial:
+            # The row has the time of all calls, of which a part was counted. Built-in ones take as long under cProfile.
+            mean = edge.own / calls
+            each = mean if edge.callee.file is None and mean >= UNHURRIED else None
         # Samples tell the class of a method, which cProfile does not.
         public = _public_name(
             called.function if called is not None else edge.callee.function, edge.callee.file

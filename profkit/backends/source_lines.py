@@ -55,7 +55,9 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
                     line = replace(line, function=caller.function, line=caller.line)
                     code = outer
                     break
-        lines.append(replace(line, code=code))
+        above = line.callers[0] if line.callers and number < MOST_SOURCES else None
+        caller_code = code_of(above.file, above.line) if above is not None else None
+        lines.append(replace(line, code=code, caller_code=caller_code))
     imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
     callers = [
         caller
@@ -120,7 +122,17 @@ def _added(one: LineSamples, other: LineSamples) -> LineSamples:
         processes=max(one.processes, other.processes),
         callees=largest((*one.callees, *other.callees)),
         callers=largest((*one.callers, *other.callers)),
+        below=_joined((*one.below, *other.below)),
     )
+
+
+def _joined(places: Sequence[CodeLine]) -> tuple[CodeLine, ...]:
+    """The functions, each once, with the sum of its seconds."""
+    sums: dict[CodeLine, float] = {}
+    for one in places:
+        key = replace(one, value=0.0)
+        sums[key] = sums.get(key, 0.0) + one.value
+    return tuple(replace(one, value=value) for one, value in sums.items())
 
 
 def _text_of(path: Path) -> str:

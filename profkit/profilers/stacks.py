@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.stacks.lines import LineTally, Role, SeenValues
+from profkit.analysis.stacks.lines import LineTally, Role
 from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
-from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
+from profkit.analysis.stacks.python_code import PythonSample, PythonTally, SeenValues, drawn_stack
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
@@ -113,7 +113,7 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
         "stacks",
         "python-stacks",
         facts={name: value for name, value in facts.items() if value},
-        profiles=(*tally.profiles(), _threads(processes, first)),
+        profiles=(*tally.profiles(seen), _threads(processes, first)),
         stacks=tuple(stacks),
         warnings=tuple(_warnings(processes, first, torn)),
         sampled=lines.sampled(seen, collecting, children),
@@ -133,14 +133,15 @@ def _add_lines(
     others = [process for process in processes if process is not first]
     mean = math.fsum(process.seconds for process in others) / max(1, len(others))
     children = len(others) if len(others) >= MANY_CHILDREN and mean < SHORT else 0
-    for process in [first] if children else processes:
+    for number, process in enumerate([first] if children else processes):
         main = min(process.threads, default=0)
         for (node, thread, inside), (wall, cpu) in process.sums.items():
             if marked and not inside:
                 continue
             bare, role = _bare_sample(process, first, node, thread)
             if bare.frames:
-                source = process.key if role == "process" else str(thread)
+                # Of further runs of the program the third process is that of the first run again.
+                source = str(number if role == "process" else thread)
                 lines.add(replace(bare, cpu=cpu, wall=wall), role, source, process.rank)
                 if node in process.longest:
                     lines.note_longest(replace(bare, cpu=cpu), role, process.longest[node])

@@ -21,6 +21,7 @@ from profkit.analysis.insights import (
     gpu_units,
     host_memory,
     host_native,
+    spot_chains,
     spot_waits,
     spots,
 )
@@ -114,7 +115,13 @@ _WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rul
 _OF_THE_PROGRAM = ("unoptimised-build", "lock-contention")
 # What is told by the program's own stacks and its compilers: that needs no timeline of the device.
 _WITHOUT_TRACE = ("recompilations", "autotuned-again", "growing-memory")
-_PATTERNS = (*spot_waits.WAITS, *spots.PATTERNS, *spot_waits.TRANSFERS, *host_native.PATTERNS)
+_PATTERNS = (
+    *spot_waits.WAITS,
+    *spot_chains.PATTERNS,
+    *spots.PATTERNS,
+    *spot_waits.TRANSFERS,
+    *host_native.PATTERNS,
+)
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:

@@ -33,6 +33,9 @@ _OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
 _QUERIES = re.compile(
     r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
 )
+# A database within the process: what a statement costs besides its own work is some 20 µs; one that takes much more
+# looks through rows, and is no faster with many others in one.
+_EMBEDDED, LONG_STATEMENT = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*"), 0.3e-3
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
@@ -234,7 +237,17 @@ def _tasks_of(document: RunDocument) -> int:
     return max(calls, default=0)
 
 
-def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
+    """Whether the function of a place asks a database that is part of the process, as cProfile saw it."""
+    profile = next((one for one in document.profiles if one.kind == "program-calls"), None)
+    return any(
+        one.file == spot.where.file and one.callee is not None and _EMBEDDED.fullmatch(one.callee.function)
+        for one in (profile.hotspots if profile is not None else ())
+        if one.function == (spot.where.function or "").rpartition(".")[2]
+    )
+
+
+def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A query, a request or a file for each item: many calls, each short."""
     under = spot.under
     calls = (under.calls if under is not None else None) or spot.calls or 0
@@ -244,6 +257,15 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     if asked is None or calls < MANY:
         return None
     loop = f"; called from {spot.caller}" if spot.caller else ""
+    each = under.seconds_per_call if under is not None else None
+    computes = spot.kind in ("python", "library")
+    if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
+        return say(
+            spot,
+            "slow-statements",
+            f"Each of {count_text(calls)} statements looks through many rows: {format_quantity(each, 's')}",
+            f"{calls_text(spot)}; found by an index, a row takes some 20 µs{loop}",
+        )
     return say(
         spot,
         "calls-in-loop",

@@ -322,23 +322,39 @@ def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return say(spot, "costly-helper", title, calls_text(spot), change=words(f"costly-helper.{known}", "host"))
 
 
-def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """The import that takes most of the time, where nothing of it is used, or where it is nearly all."""
-    if spot.kind != "import" or spot.under is None:
+def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """The import that takes most of the time, where nothing that ran uses it."""
+    if spot.kind != "import" or spot.under is None or spot.share < IMPORTS:
         return None
     unused = _is_unused(spot)
-    if spot.share < IMPORTS:
+    needing = [] if unused else _functions_that_need(document, spot)
+    if not unused and not needing:
         return None
     seconds = (
         format_quantity(spot.under.seconds_per_call, "s") if spot.under.seconds_per_call else "most of it"
     )
-    used = "nothing else in the file names it" if unused else "no other place takes a tenth of the time"
+    used = (
+        "nothing else in the file names it"
+        if unused
+        else f"{', '.join(needing[:3])} alone names it, and was not called"
+    )
     return say(
         spot,
         "heavy-imports",
         f"Importing {spot.under.name} takes {percent_text(100 * spot.share)} of the time",
         f"{seconds} in {spot.under.name}; {used}",
     )
+
+
+def _functions_that_need(document: RunDocument, spot: HotSpot) -> list[str]:
+    """The functions that alone use what is imported, where cProfile saw the whole run and none of them in it."""
+    how = next((one.how for one in spot.code.find("import")), "") if spot.code is not None else ""
+    counted = next((one for one in document.profiles if one.kind == "own-time"), None)
+    if not how.startswith("in ") or counted is None or counted.partial:
+        return []
+    names = how.split()[1:]
+    ran = {one.function for one in counted.hotspots if one.file == spot.where.file}
+    return [] if ran & set(names) else names
 
 
 def _is_unused(spot: HotSpot) -> bool:
@@ -461,8 +477,9 @@ PATTERNS: tuple[Find, ...] = (
 
 
 def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...]) -> Insight | None:
-    """The first pattern that is proved at a spot."""
-    return next((found for find in patterns if (found := find(document, spot)) is not None), None)
+    """The pattern that is proved at a spot and explains most of its time; of equals the first."""
+    proved = [found for find in patterns if (found := find(document, spot)) is not None]
+    return max(proved, key=lambda one: one.gain.at_most if one.gain is not None else 0.0, default=None)
 
 
 def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator[Insight]:

@@ -12,26 +12,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
-from profkit.analysis.stacks.python_code import LOCAL, PythonSample, is_users_frame, largest
-from profkit.core.types import Frame, LineSamples, SampledTime, Variable
+from profkit.analysis.stacks.python_code import LOCAL, PythonSample, SeenValues, is_users_frame, largest
+from profkit.core.types import CodeLine, Frame, LineSamples, SampledTime
 
 MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
+BELOW, MOST_BELOW = 0.1, 12  # of a line's time: a function anywhere below it with less is left out
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _WORKERS = "/multiprocessing/process.py"
 # What a worker of a pool runs before the work itself.
 _POOLS = ("/joblib/", "/loky/", "/multiprocessing/", "/concurrent/futures/")
 Role: TypeAlias = Literal["main", "thread", "process"]
 Place: TypeAlias = tuple[Frame, int]
-
-
-@dataclass(frozen=True)
-class SeenValues:
-    """What was seen of a function's variables: see `LineSamples`."""
-
-    looks: int
-    arguments: int | None
-    variables: Mapping[str, Variable]
 
 
 @dataclass
@@ -46,6 +38,7 @@ class _Line:
     other_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
     callees: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     callers: dict[Place, float] = field(default_factory=partial(defaultdict, float))
+    below: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     threads: set[str] = field(default_factory=set)
     processes: set[str] = field(default_factory=set)
     ranks: dict[str, float] = field(default_factory=partial(defaultdict, float))
@@ -94,6 +87,8 @@ class LineTally:
                 (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
             )
             line.callees[places[inner]] += sample.wall
+            for frame in {frame for frame, _ in places[at + 1 :]}:
+                line.below[frame, frame.line or 0] += sample.wall
         if outer > 0:
             line.callers[places[outer - 1]] += sample.wall
         if rank:
@@ -191,6 +186,7 @@ class LineTally:
                 **vars(line),
                 "callees": largest(line.callees),
                 "callers": largest(line.callers),
+                "below": _good_part(line),
                 "longest": line.longest or None,
                 "collecting": self._collecting.get((frame.file, number), 0.0),
                 "threads": len(line.threads),
@@ -198,6 +194,13 @@ class LineTally:
                 **(vars(seen) if seen is not None else {}),
             },
         )
+
+
+def _good_part(line: _Line) -> tuple[CodeLine, ...]:
+    """The functions anywhere below a line with a good part of its time, by their first lines."""
+    least = BELOW * (line.main_wall + line.other_wall)
+    large = {place: seconds for place, seconds in line.below.items() if seconds >= least}
+    return largest(large, MOST_BELOW)
 
 
 def _in_pool(frame: Frame) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from profkit.analysis.stacks.merge import PYTHON
-from profkit.core.types import CodeLine, Frame, Hotspot, Profile
+from profkit.core.types import CodeLine, Frame, Hotspot, Profile, Variable
 
 MOST_FUNCTIONS, MOST_IMPORTS = 300, 60
 LEAST = 0.0005  # of the whole: a function with less is left out
@@ -72,6 +72,15 @@ class PythonSample:
         return [
             (frame, line) for frame, line in zip(self.frames, self.lines, strict=True) if frame is not None
         ]
+
+
+@dataclass(frozen=True)
+class SeenValues:
+    """What was seen of a function's variables: see `LineSamples`."""
+
+    looks: int
+    arguments: int | None
+    variables: Mapping[str, Variable]
 
 
 @dataclass
@@ -134,10 +143,14 @@ class PythonTally:
             if caller is not None:
                 entry.callers[caller] += sample.wall
 
-    def profiles(self) -> tuple[Profile, ...]:
-        """Functions and the user's lines by processor time, of all of it; imports by wall time."""
+    def profiles(self, seen: Mapping[Frame, SeenValues]) -> tuple[Profile, ...]:
+        """Functions and the user's lines by processor time, of all of it; imports by wall time.
+
+        A function of a library of which arguments were `seen` has among its counters `looks`, how many were
+        `different`, and how many were met `[once]` and `[twice]`.
+        """
         functions = [
-            _hotspot(frame, entry)
+            _hotspot(frame, entry, seen.get(frame))
             for frame, entry in self._functions.items()
             if max(entry.own, entry.total) >= LEAST * max(self.cpu, self.wall)
         ]
@@ -180,7 +193,11 @@ def is_users_frame(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     )
 
 
-def _hotspot(frame: Frame, entry: _Function) -> Hotspot:
+def _hotspot(frame: Frame, entry: _Function, seen: SeenValues | None) -> Hotspot:
+    looks = {}
+    if seen is not None and seen.arguments is not None and not is_users_code(frame.file, frame.function):
+        met = {name: float(one.length or 0) for name, one in seen.variables.items()}
+        looks = {"looks": float(seen.looks), "different": float(seen.arguments), **met}
     return Hotspot(
         frame.function,
         entry.own,
@@ -188,14 +205,15 @@ def _hotspot(frame: Frame, entry: _Function) -> Hotspot:
         file=frame.file,
         line=frame.line,
         library=frame.library if frame.library != PYTHON else None,
+        counters=looks,
         lines=largest(entry.lines),
         callers=largest(entry.callers),
     )
 
 
-def largest(sums: Mapping[tuple[Frame, int], float]) -> tuple[CodeLine, ...]:
+def largest(sums: Mapping[tuple[Frame, int], float], most: int = TOP) -> tuple[CodeLine, ...]:
     """The lines of most of something, the most first."""
-    ordered = sorted(sums.items(), key=lambda item: -item[1])[:TOP]
+    ordered = sorted(sums.items(), key=lambda item: -item[1])[:most]
     return tuple(
         CodeLine(frame.function, frame.file, line or None, value) for (frame, line), value in ordered
     )

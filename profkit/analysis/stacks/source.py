@@ -36,6 +36,10 @@ _PURE = frozenset(
         "zip", "enumerate", "reversed", "any", "all", "pow", "ord", "chr",
     }
 )  # fmt: skip
+# What asks whether something has happened, and what waits for it or takes it.
+_ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
+_LOGS = frozenset({"debug", "info", "warning", "error"})
+_FEW = 3  # labels
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -147,6 +151,7 @@ class _Source:
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         if loops and isinstance(loops[-1], ast.While):
             yield Construct("while")
+            yield from self._spin(loops[-1])
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
             yield Construct("nested-loop", "", str(depth[0].lineno))
@@ -199,6 +204,12 @@ class _Source:
             yield Construct("grow", _dotted(node.target), "+=")
         elif isinstance(node, ast.Assign):
             yield from self._growth(node)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            yield from _power(node.left, node.right)
+        elif isinstance(node, ast.Subscript) and _labels(node) is not None:
+            yield Construct("lookup", _dotted(node.value.value), _labels(node) or "")  # type: ignore[attr-defined]
+            if in_loop:
+                yield Construct("element", _dotted(node.value.value), "loc")  # type: ignore[attr-defined]
         elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
             base = node.value
             key = "['']" if isinstance(node.slice, ast.Constant) else "[]"
@@ -209,11 +220,31 @@ class _Source:
         elif isinstance(node, ast.Call):
             yield from self._call(node, function)
 
+    def _spin(self, loop: ast.While) -> Iterator[Construct]:
+        """A loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""
+        asked = [one for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
+        names = [self._last_name(one) for one in asked]
+        if asked and not any(name in _ASKS for name in names):
+            return
+        if not asked and (isinstance(loop.test, ast.Constant) or not _does_nothing(loop.body)):
+            return
+        if all(_only_looks(one) for one in loop.body):
+            yield Construct(
+                "spin", next((name for name in names if name in _ASKS), ""), ast.unparse(loop.test)[:60]
+            )
+
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Construct]:
         names = [one.asname or one.name.partition(".")[0] for one in node.names]
-        used = {one.id for one in ast.walk(self.tree) if isinstance(one, ast.Name)}
         module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
-        yield Construct("import", module, "" if used & set(names) or "*" in names else "unused")
+        used = [one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and one.id in names]
+        if "*" in names or not used:
+            yield Construct("import", module, "" if used or "*" in names else "unused")
+            return
+        functions = [one for one in ast.walk(self.tree) if isinstance(one, _FUNCTIONS)]
+        inside = {id(one): each.name for each in functions for part in each.body for one in ast.walk(part)}
+        alone = all(id(one) in inside for one in used)
+        within = sorted({inside[id(one)] for one in used}) if alone else []
+        yield Construct("import", module, f"in {' '.join(within)}" if within else "")
 
     def _growth(self, node: ast.Assign) -> Iterator[Construct]:
         target, value = _dotted(node.targets[0]), node.value
@@ -252,12 +283,44 @@ class _Source:
         )
         if method == "apply" and rows:
             yield Construct("element", base, "apply")
+        if name == "numpy.power" and len(node.args) == 2:
+            yield from _power(*node.args)
+        if method in _LOGS and base and any(_is_made(one) for one in node.args):
+            yield Construct("log", method)
         if name in ("time.sleep", "asyncio.sleep"):
             yield Construct("sleep", name, ast.unparse(first) if isinstance(first, ast.Constant) else "")
         if method in _MATCHES and (base in self.patterns or name.startswith("re.")):
             yield Construct("pattern", self.patterns.get(base) or _first_text(node) or "", method)
         if name:
             yield Construct("call", name, "constant" if _is_constant(node, function) else "")
+
+
+def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
+    """An operand to the power of a number that is written there."""
+    sign = "-" if isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub) else ""
+    number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
+    if isinstance(number, ast.Constant) and isinstance(number.value, (int, float)):
+        names = [name for one in ast.walk(base) if (name := _dotted(one))]
+        yield from (Construct("power", name, f"{sign}{number.value}") for name in dict.fromkeys(names))
+
+
+def _labels(node: ast.Subscript) -> str | None:
+    """The name that `name.loc[...]` looks up, empty for labels that are written there; None of anything else."""
+    base, key = node.value, node.slice
+    if not (isinstance(base, ast.Attribute) and base.attr == "loc" and _dotted(base.value)):
+        return None
+    if isinstance(node.ctx, ast.Store):
+        return None
+    key = key.elts[0] if isinstance(key, ast.Tuple) and key.elts else key
+    if isinstance(key, ast.List):
+        few = len(key.elts) <= _FEW and not any(isinstance(one, ast.Starred) for one in key.elts)
+        return "" if few else None
+    return "" if isinstance(key, ast.Constant) else _dotted(key) or None
+
+
+def _is_made(argument: ast.AST) -> bool:
+    """Whether an argument of a message costs something to make: a call, a text put together."""
+    return any(isinstance(one, (ast.Call, ast.FormattedValue, ast.BinOp)) for one in ast.walk(argument))
 
 
 def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
@@ -267,6 +330,17 @@ def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
             yield node
         if not isinstance(node, (*_FUNCTIONS, ast.Lambda)):
             yield from _calls_in(node)
+
+
+def _does_nothing(body: list[ast.stmt]) -> bool:
+    return all(isinstance(one, (ast.Pass, ast.Continue)) for one in body)
+
+
+def _only_looks(statement: ast.stmt) -> bool:
+    """Whether a statement of a loop keeps nothing but local names, and does anything else only where a test says so."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(one, ast.Name) for one in statement.targets)
+    return isinstance(statement, (ast.Pass, ast.Continue, ast.If))
 
 
 def _first_line(node: ast.AST) -> int:

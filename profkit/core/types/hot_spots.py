@@ -38,13 +38,17 @@ ConstructKind = Literal[
     "pattern",  # a regular expression is matched; `name` is its text, where that is known
     "call",  # of a function; `how` "constant": its arguments are the same each time
     "called-elsewhere",  # of that name in another line of the function, too: calls of both are counted together
+    "power",  # name ** number, numpy.power(name, number); `how` is the number
+    "lookup",  # name.loc[label]: few labels; `how` is the name of what is looked up
+    "log",  # a message whose arguments are made before its level is looked at; `name` is the method
+    "spin",  # a `while` that only asks until something has happened; `name` is the method, `how` the test
     "with",
     "within",  # the body of a `with`; `how` is its line
     "await",
     "pure-recursion",  # the function calls itself, and nothing with an effect
     "nested-loop",
     "while",  # the innermost loop around the line is a `while`
-    "import",  # `how` "unused": nothing else in the file names what it binds
+    "import",  # `how` "unused": nothing else in the file names what it binds; "in f g": only these functions do
     "coroutine",  # the line is in an `async def`
 ]
 
@@ -121,6 +125,9 @@ class LineSamples:
     other_waits: Mapping[str, float] = field(default_factory=dict)
     callees: tuple[CodeLine, ...] = ()  # the functions that it called
     callers: tuple[CodeLine, ...] = ()
+    below: tuple[
+        CodeLine, ...
+    ] = ()  # functions of libraries anywhere below it that take a good part of its time
     longest: float | None = None
     threads: int = 0
     processes: int = 0
@@ -132,6 +139,7 @@ class LineSamples:
     rank_waits: Mapping[str, float] = field(default_factory=dict)
     collecting: float = 0.0  # the garbage collector's time in the first process, while this line ran
     code: LineCode | None = None
+    caller_code: LineCode | None = None  # of the first of its callers
 
 
 @dataclass(frozen=True)
@@ -180,5 +188,10 @@ class HotSpot:
     variables: Mapping[str, Variable] = field(default_factory=dict)  # that it works on
     ranks: Mapping[str, float] = field(default_factory=dict)  # seconds by rank of a distributed program
     caller: str | None = None  # `main, app.py:40`
+    callers: tuple[CodeLine, ...] = ()  # the lines that call its function, in seconds of their own
+    caller_code: LineCode | None = None  # of the first of them
     insight: int | None = None  # the number of the insight about it
     partial: bool = False  # calls were counted in the first part of the run alone: there are at least so many
+    below: tuple[
+        CodeLine, ...
+    ] = ()  # functions of libraries anywhere below it; `value`: their share (0..1) of its time

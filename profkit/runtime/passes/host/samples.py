@@ -20,7 +20,7 @@ from time import perf_counter, sleep, thread_time
 
 from .own_library import is_own
 from .shared_file import append, json_text
-from .values import FunctionValues, awaited_frames, cache_uses, line_of_jump
+from .values import FunctionValues, awaited_frames, cache_uses, is_keepable, line_of_jump
 from .waits import CollectedLines, block_signals, follow_collector, name_thread, thread_clock, waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
@@ -86,7 +86,7 @@ class _Function:
         )
         self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
         self.users = not self.hidden and self.fixed is None and not _is_installed(code.co_filename)
-        self.values = FunctionValues() if self.users else None
+        self.values = FunctionValues() if self.users or is_keepable(code) else None
 
 
 class _ThreadState:
@@ -302,10 +302,15 @@ class StackSampler:
                 finalize(None, self.finish, exitpriority=-100)
 
     def _look_at(self, frame: FrameType | None) -> None:
-        """Note the variables of the innermost function of the program."""
+        """Note the variables of the innermost function of the program, and the arguments of the library's below it."""
+        innermost = frame
         while frame is not None:
             function = self._functions.get(id(frame.f_code))
-            if function is not None and function.values is not None:
+            if function is not None and function.values is not None and not function.users:
+                # re._compile mostly finds what it compiled before, and calls nothing then.
+                if frame is not innermost or function.code.co_name != "_compile":
+                    function.values.look_at_arguments(frame)
+            elif function is not None and function.values is not None:
                 function.values.look(frame)
                 outer = frame.f_back
                 for _ in range(MOST_CALLS):  # of itself: a recursion has its arguments on the stack

@@ -18,11 +18,20 @@ MOST_LOOKS = 400  # at the arguments of a function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
 MOST_NAMES = 24
 MOST_TASKS = 64
+ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how many arguments were met so often
 CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variables of a function with a cache
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections")  # modules whose types say something
 ARRAY, OBJECTS = "numpy.ndarray", "numpy.ndarray of objects"
+# Functions of the standard library that give the same for the same arguments, and take long: name, and how the path of
+# their file ends.
+_KEEPABLE = {
+    "_compile": ("/re/__init__.py", "/re.py"), "realpath": ("/posixpath.py", "<frozen posixpath>"),
+    "_strptime": ("/_strptime.py",), "urlparse": ("/urllib/parse.py",),
+    "ip_address": ("/ipaddress.py",), "ip_network": ("/ipaddress.py",),
+    "split": ("/shlex.py",), "translate": ("/fnmatch.py",), "dedent": ("/textwrap.py",),
+}  # fmt: skip
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _LONGEST = 1000  # signs of a text that is told apart by its content
 _TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
@@ -32,10 +41,12 @@ _RELATIVE = sys.version_info >= (3, 11)  # their targets
 class FunctionValues:
     """What was seen of one function."""
 
-    __slots__ = ("arguments", "looks", "types")
+    __slots__ = ("arguments", "last", "looks", "times", "types")
 
     def __init__(self) -> None:
         self.looks = 0
+        self.last: tuple[int, int] | None = None  # frame and arguments of the call before
+        self.times: dict[int, int] = {}  # how often each of its arguments was met, of a library's function
         self.arguments: set[int] | None = set()  # None: some cannot be told apart
         self.types: dict[str, list[object]] = {}  # name -> type, most elements
 
@@ -51,11 +62,30 @@ class FunctionValues:
             if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
                 known.clear()  # a copy that the frame keeps, and with it what the variables held now
 
+    def look_at_arguments(self, frame: FrameType) -> None:
+        """Look at the arguments of one more call, whose frame is `frame`; a call that takes long counts once."""
+        if self.looks >= MOST_LOOKS or self.arguments is None:
+            return
+        code, known = frame.f_code, frame.f_locals
+        try:
+            given = _arguments(code, known)
+        finally:
+            if sys.version_info < (3, 13):
+                known.clear()
+        if given is None or (id(frame), given) == self.last:
+            return
+        self.last = (id(frame), given)
+        self.looks += 1
+        self.arguments.add(given)
+        self.times[given] = self.times.get(given, 0) + 1
+        counts = list(self.times.values())
+        self.types = {ONCE: ["int", counts.count(1)], TWICE: ["int", counts.count(2)]}
+
     def _look(self, frame: FrameType, code: CodeType, known: dict[str, object]) -> None:
         if self.arguments is not None:
-            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            if names and all(name in known and _is_plain(known[name]) for name in names):
-                self.arguments.add(hash(tuple([known[name] for name in names])))
+            given = _arguments(code, known)
+            if given is not None:
+                self.arguments.add(given)
             else:
                 self.arguments = None
         if self.looks <= TYPE_LOOKS or self.looks % 10 == 0:
@@ -91,6 +121,19 @@ def _variables(code: CodeType, frame: FrameType, known: dict[str, object]) -> li
             held = {}
         found += [(f"self.{name}", held[name]) for name in code.co_names if name in held]
     return found
+
+
+def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
+    """One number for the arguments of a call; None where they cannot be told apart."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if not names or not all(name in known and _is_plain(known[name]) for name in names):
+        return None
+    return hash(tuple([known[name] for name in names]))
+
+
+def is_keepable(code: CodeType) -> bool:
+    """Whether a function of the standard library gives the same for the same arguments, and takes long."""
+    return code.co_filename.endswith(_KEEPABLE.get(code.co_name, ())) and code.co_name in _KEEPABLE
 
 
 def _is_plain(value: object) -> bool:

@@ -1,0 +1,348 @@
+"""Insights on what a library does below a place: its functions in the samples there, and how often cProfile saw them.
+
+The chain of calls says which function of the library takes the time, a count how often it ran, looks at its arguments
+whether they were the same. Each finding needs at least two of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from profkit.analysis.insights.evidence import percent_text, words
+from profkit.analysis.insights.spots import LOOKS, MANY, Find, count_text, say
+from profkit.core.formatting import format_quantity
+from profkit.core.types import HotSpot, Hotspot, Insight, Profile, ProfileKind, RunDocument
+
+CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
+AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the share of calls with such
+LOOKED_UP = 0.5e-3  # seconds: a look-up by hash or in sorted order takes microseconds
+WAITED, OF_TASKS = 20, 5.0  # calls of asyncio.wait; callbacks for each task that was made
+DROPPED = 0.1  # of the messages: fewer were written
+SPINS, EACH_SPIN = 10_000, 20e-6  # questions, and seconds for each under cProfile
+ASKING = 0.1  # of the time of the function under cProfile
+BUSY = 0.1  # of the processor time: a thread with less does not compete
+LEAST_POWER = 0.1  # of the processor time
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A function whose results can be kept: whose calls count, in which files, and how its work is called."""
+
+    counted: str
+    module: str
+    says: str
+    files: tuple[str, ...]
+
+
+_KEPT: Mapping[str, _Kept] = {
+    "_compile": _Kept(
+        "compile", "re", "Regular expressions are compiled", ("/re/_compiler.py", "/sre_compile.py")
+    ),
+    "realpath": _Kept("realpath", "posixpath", "Paths are resolved", ("/posixpath.py", "<frozen posixpath>")),
+    "_strptime": _Kept("_strptime", "_strptime", "Dates are parsed", ("/_strptime.py",)),
+    "urlparse": _Kept("urlparse", "urllib.parse", "Addresses are parsed", ("/urllib/parse.py",)),
+    "ip_address": _Kept("ip_address", "ipaddress", "Addresses are parsed", ("/ipaddress.py",)),
+    "ip_network": _Kept("ip_network", "ipaddress", "Networks are parsed", ("/ipaddress.py",)),
+    "split": _Kept("split", "shlex", "Lines are split", ("/shlex.py",)),
+    "translate": _Kept("translate", "fnmatch", "Patterns are translated", ("/fnmatch.py",)),
+    "dedent": _Kept("dedent", "textwrap", "Texts are dedented", ("/textwrap.py",)),
+}
+
+
+def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:
+    return next((one for one in document.profiles if one.kind == kind), None)
+
+
+def _path(file: str | None) -> str:
+    return (file or "").replace("\\", "/")
+
+
+def _last(function: str) -> str:
+    return function.rpartition(".")[2]
+
+
+def share_below(spot: HotSpot, function: str, files: tuple[str, ...]) -> float:
+    """The share (0..1) of a place's time in a library's function anywhere below it."""
+    return max(
+        (
+            one.value
+            for one in spot.below
+            if _last(one.function) == function and _path(one.file).endswith(files)
+        ),
+        default=0.0,
+    )
+
+
+def _counted(document: RunDocument, function: str, files: tuple[str, ...]) -> Hotspot | None:
+    """A library's function as cProfile counted it in the whole run."""
+    profile = _profile(document, "own-time")
+    same = (
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if one.function == function and _path(one.file).endswith(files)
+    )
+    return max(same, key=lambda one: one.calls or 0, default=None)
+
+
+def _edges(document: RunDocument, spot: HotSpot, caller: str | None = None) -> Iterator[Hotspot]:
+    """What the function of a place calls by cProfile's counts, or what another function of its file does."""
+    profile = _profile(document, "program-calls")
+    name = _last(caller if caller is not None else spot.where.function or "")
+    for one in profile.hotspots if profile is not None else ():
+        if one.callee is not None and (one.function, one.file) == (name, spot.where.file):
+            yield one
+
+
+# ------------------------------------------------------------ the same again
+
+
+def same_again(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A function of the standard library that gets the same arguments again, and is computed anew."""
+    sampled = _profile(document, "sampled-functions")
+    for one in sampled.hotspots if sampled is not None else ():
+        kept, looks = _KEPT.get(_last(one.function)), int(one.counters.get("looks", 0))
+        again = looks - int(one.counters.get("different", 0))
+        if kept is None or looks < LOOKS or again < AGAIN:
+            continue
+        below = share_below(spot, _last(one.function), (_path(one.file),))
+        counted = _counted(document, kept.counted, kept.files)
+        calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(one.counters)
+        # At least what was met again in looks at random; likely all calls but one for each argument.
+        spared = max(again / looks, 1 - different / max(1, calls))
+        if below < CHAIN or calls < MANY or spared < SPARED:
+            continue
+        least = "at least " if spot.partial else ""
+        return say(
+            spot,
+            "repeated-work",
+            f"{kept.says} again and again from the same text: {least}{count_text(calls, 'time')}",
+            f"{percent_text(100 * below)} of this is in {kept.counted} of {kept.module}; {again} of "
+            f"{count_text(looks)} looks saw arguments that were there before",
+            spot.share * below * spared,
+            change=words(f"repeated-work.{kept.counted}", "host"),
+        )
+    return None
+
+
+def likely_different(counters: Mapping[str, float]) -> int:
+    """How many different arguments there are, at least: those that were met, and as many more as chance hides.
+
+    By the numbers that were met once and twice: Chao, Scand. J. Statist. 11 (1984) 265, without its bias.
+    """
+    once, twice = counters.get("[once]", 0.0), counters.get("[twice]", 0.0)
+    return round(counters.get("different", 0.0) + once * (once - 1) / (2 * (twice + 1)))
+
+
+# ------------------------------------------------------------ a known cost below the place
+
+
+def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A look-up by label that goes through the whole index of a frame of pandas."""
+    for one in spot.code.find("lookup") if spot.code is not None else ():
+        held, label = spot.variables.get(one.name), spot.variables.get(one.how)
+        if held is None or not held.type.startswith("pandas.") or (label is not None and label.type != "str"):
+            continue  # a list or a mask of many labels
+        for function in ("get_indexer_non_unique", "get_loc"):
+            below = share_below(spot, function, _INDEXES)
+            counted = _counted(document, function, _INDEXES)
+            if below < CHAIN or counted is None or (counted.calls or 0) < MANY:
+                continue
+            each = (counted.total or counted.own) / (counted.calls or 1)
+            if each < LOOKED_UP:
+                continue
+            return say(
+                spot,
+                "unsorted-labels",
+                f"{one.name}.loc goes through the whole index each time: it is not sorted",
+                f"{percent_text(100 * below)} of this is in {function} of pandas, called "
+                f"{count_text(counted.calls or 0)} times, {format_quantity(each, 's')} each; a hash or sorted labels "
+                "need microseconds",
+                spot.share * below,
+                change=words("unsorted-labels", "host").format(name=one.name),
+            )
+    return None
+
+
+_INDEXES = ("/pandas/core/indexes/base.py", "/pandas/core/indexes/multi.py")
+_ASYNCIO = ("/asyncio/tasks.py",)
+
+
+def waits_for_all(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """asyncio.wait in a loop over all tasks that are left: each call adds a callback to each, and removes it."""
+    waits = _counted(document, "wait", _ASYNCIO)
+    made = _counted(document, "create_task", ("/asyncio/base_events.py",))
+    added = _calls_of(document, re.compile(r"<method 'add_done_callback' of '_asyncio\.\w+' objects>"))
+    below = max(share_below(spot, name, _ASYNCIO) for name in ("wait", "_wait"))
+    if waits is None or made is None or below < CHAIN or (waits.calls or 0) < WAITED:
+        return None
+    if added < OF_TASKS * max(1, made.calls or 0):
+        return None
+    least = "at least " if spot.partial else ""
+    return say(
+        spot,
+        "waits-for-all",
+        "asyncio.wait goes through all tasks that are left each time: the time grows with their square",
+        f"{least}{count_text(waits.calls or 0)} calls added {count_text(added)} callbacks, "
+        f"{added // (waits.calls or 1):,} at a time, for {count_text(made.calls or 0, 'task')}",
+        spot.share * below,
+    )
+
+
+def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
+    """How often cProfile counted the built-in functions of a name."""
+    profile = _profile(document, "own-time")
+    return sum(
+        one.calls or 0
+        for one in (profile.hotspots if profile is not None else ())
+        if name.fullmatch(one.function)
+    )
+
+
+# ------------------------------------------------------------ made for nothing
+
+
+def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """What is made for messages of a log whose level is off: at the line of the message, or in a function for it."""
+    logging = ("/logging/__init__.py",)
+    written = _counted(document, "_log", logging)
+    here = spot.code.find("log") if spot.code is not None else ()
+    above = spot.caller_code.find("log") if spot.caller_code is not None else ()
+    first = spot.callers[0] if spot.callers else None
+    caller = spot.where.function if here else first.function if first is not None else None
+    for one in here or above:
+        edges = list(_edges(document, spot, caller))
+        asked = sum(each.calls or 0 for each in edges if each.callee and each.callee.function == one.name)
+        if asked < MANY or (written.calls or 0 if written is not None else 0) > DROPPED * asked:
+            continue
+        if not here and not _made_only_there(document, spot, edges):
+            continue
+        taken = share_below(spot, one.name, logging) if here else 0.0
+        if taken > 1 - CHAIN:
+            continue  # most of it is the question itself
+        line = f"line {first.line}" if not here and first is not None else "this line"
+        return say(
+            spot,
+            "dropped-messages",
+            f"What this makes is for a message of the log that nobody writes: {count_text(asked)} times",
+            f"{line} calls {one.name} {count_text(asked)} times with what is made for it, and "
+            f"{count_text(written.calls or 0 if written is not None else 0)} messages were written",
+            spot.share * (1 - taken),
+            change=words("dropped-messages", "host").format(level=one.name.upper()),
+        )
+    return None
+
+
+def _made_only_there(document: RunDocument, spot: HotSpot, edges: list[Hotspot]) -> bool:
+    """Whether the function that calls for the log is the only one that calls the function of the place."""
+    name = _last((spot.where.function or "").partition(".<locals>")[0])
+    there = sum(
+        one.calls or 0
+        for one in edges
+        if one.callee and (one.callee.function, one.callee.file) == (name, spot.where.file)
+    )
+    counted = _counted(document, name, (_path(spot.where.file),))
+    return counted is not None and 0 < (counted.calls or 0) <= there
+
+
+# ------------------------------------------------------------ asking without a pause
+
+
+def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A loop that asks without a pause whether another thread is done, and takes the interpreter's lock for it."""
+    spins = spot.code.find("spin") if spot.code is not None else ()
+    threads = _profile(document, "sampled-threads")
+    sampled = next((one for one in document.sampled if not one.native), None)
+    if not spins or sampled is None or threads is None:
+        return None
+    if len([one for one in threads.hotspots if one.own >= BUSY * threads.total]) < 2:
+        return None  # nobody works meanwhile
+    asked = sum(
+        one.calls or 0
+        for one in _edges(document, spot)
+        if one.callee and one.callee.function == spins[0].name
+    )
+    if spins[0].name and not _mostly_asks(document, spot, spins[0].name):
+        return None
+    lines = [
+        one for one in sampled.lines if (one.file, one.function) == (spot.where.file, spot.where.function)
+    ]
+    taken = sum(one.main_cpu + one.other_cpu for one in lines) / sampled.wall
+    return say(
+        spot,
+        "spinning",
+        f"{spot.where.function} asks again and again without a pause, and keeps other threads from running",
+        f"`while {spins[0].how}`"
+        + (f" asked {count_text(asked)} times" if asked else " does nothing else")
+        + f" and took {percent_text(100 * taken)} of the run's time on a processor, while another thread worked",
+        min(spot.share, taken),
+    )
+
+
+def _mostly_asks(document: RunDocument, spot: HotSpot, name: str) -> bool:
+    """Whether the loop turns so fast that it can do nothing else but ask."""
+    own = _counted(document, _last(spot.where.function or ""), (_path(spot.where.file),))
+    edges = [one for one in _edges(document, spot) if one.callee and one.callee.function == name]
+    asked, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
+    whole = (own.total or own.own) if own is not None else 0.0
+    return asked >= SPINS and whole < EACH_SPIN * asked and seconds >= ASKING * whole
+
+
+# ------------------------------------------------------------ the general power of numpy
+
+_POWERS = re.compile(
+    r"(__ieee754_|__)?powf?(_fma\w*|_sse\w*|_avx\w*|_finite)?(@+\w[\w.]*)?|\w+_power(_\w+)?|npy_powf?"
+)
+
+
+def general_power(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """An array to the power of a small number, which is a few multiplications, by the function for any power."""
+    functions = _profile(document, "functions")
+    if functions is None or functions.total <= 0 or spot.code is None:
+        return None
+    powers = sum(one.own for one in functions.hotspots if _POWERS.fullmatch(one.function)) / functions.total
+    several = [one for one in document.hot_spots if one.code is not None and one.code.find("power")]
+    for one in spot.code.find("power"):
+        held, instead = spot.variables.get(one.name), _product(one.name, one.how)
+        if powers < LEAST_POWER or held is None or held.type != "numpy.ndarray" or not instead:
+            continue
+        return say(
+            spot,
+            "general-power",
+            f"{one.name} ** {one.how} is computed by the function for any power: multiply instead",
+            f"{percent_text(100 * powers)} of the processor time is in {_first_power(functions)}"
+            + (f", which {len(several)} places use" if len(several) > 1 else ""),
+            min(spot.share, powers),
+            change=f"{instead} in its place; numpy itself does so for 2, 0.5 and -1 alone",
+        )
+    return None
+
+
+def _first_power(functions: Profile) -> str:
+    return next(one.function for one in functions.hotspots if _POWERS.fullmatch(one.function))
+
+
+def _product(name: str, exponent: str) -> str:
+    """`x * x * x` for a power that few multiplications, divisions and square roots give; empty for others."""
+    number = float(exponent)
+    size = abs(number)
+    if not 1 < size <= 8 or number == 2 or size % 0.5:
+        return ""
+    parts = [name] * int(size) + ([f"np.sqrt({name})"] if size % 1 else [])
+    if len(parts) > 4:
+        parts = [
+            f"square = {name} * {name}; {' * '.join(['square'] * (int(size) // 2) + parts[2 * (int(size) // 2) :])}"
+        ]
+    product = " * ".join(parts)
+    return f"1 / ({product})" if number < 0 else product
+
+
+PATTERNS: tuple[Find, ...] = (
+    same_again,
+    unsorted_labels,
+    waits_for_all,
+    dropped_messages,
+    spinning,
+    general_power,
+)
