@@ -8,6 +8,7 @@ import pytest
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
+from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     RUN,
     CodeLine,
@@ -488,3 +489,35 @@ def test_a_garbage_collection_is_told_once_though_its_function_has_several_rows(
     lines = (line(3, 0.5, collecting=0.4), line(4, 0.3), line(5, 0.2))
     found = find_insights(run(*lines, collecting=0.4))
     assert [one.where.line for one in found if one.rule == "garbage-collection"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "ran", "partial", "said"),
+    [
+        ("import torch\ndef main():\n    print(1)\n", ("main",), False, True),
+        ("import torch\ndef train():\n    torch.ones(1)\n", ("main",), False, True),
+        ("import torch\ndef train():\n    torch.ones(1)\n", ("main",), True, False),
+        ("import torch\ndef train():\n    torch.ones(1)\n", ("main", "train"), False, False),
+        ("import torch\nclass Model(torch.nn.Module):\n    pass\n", ("main",), False, False),
+    ],
+)
+def test_an_import_is_said_only_where_nothing_that_ran_uses_it(
+    text: str, ran: tuple[str, ...], partial: bool, said: bool
+) -> None:
+    """A program that trains with torch cannot import it later."""
+    module = Hotspot(
+        "torch",
+        0.9,
+        0.9,
+        counters={"outermost": 0.9},
+        callers=(CodeLine("<module>", "/app/work.py", 1, 0.9),),
+    )
+    counted = tuple(Hotspot(one, 0.1, 0.1, 1, "/app/work.py", 3) for one in ran)
+    profiles = (
+        Profile("", "s", 0.9, (module,), "sampled-imports"),
+        Profile("", "s", 0.9, counted, "own-time", partial=partial),
+    )
+    sampled = SampledTime(1.0, 1.0, rest_wall=0.05, import_code=line_code(text, 1), lines=(line(3, 0.05),))
+    document = replace(documents.empty(), sampled=(sampled,), profiles=profiles)
+    document = replace(document, hot_spots=hot_spots(document))
+    assert ("heavy-imports" in {one.rule for one in find_insights(document)}) == said

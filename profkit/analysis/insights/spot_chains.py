@@ -20,7 +20,7 @@ AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the sha
 LOOKED_UP = 0.5e-3  # seconds: a look-up by hash or in sorted order takes microseconds
 WAITED, OF_TASKS = 20, 5.0  # calls of asyncio.wait; callbacks for each task that was made
 DROPPED = 0.1  # of the messages: fewer were written
-SPINS, EACH_SPIN = 10_000, 20e-6  # questions, and seconds for each under cProfile
+SPINS, EACH_SPIN = 10_000, 1e-4  # questions, and seconds for each under cProfile
 ASKING = 0.1  # of the time of the function under cProfile
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 LEAST_POWER = 0.1  # of the processor time
@@ -216,7 +216,7 @@ def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
         asked = sum(each.calls or 0 for each in edges if each.callee and each.callee.function == one.name)
         if asked < MANY or (written.calls or 0 if written is not None else 0) > DROPPED * asked:
             continue
-        if not here and not _made_only_there(document, spot, edges):
+        if not here and not _made_only_there(document, spot, edges, asked):
             continue
         taken = share_below(spot, one.name, logging) if here else 0.0
         if taken > 1 - CHAIN:
@@ -234,8 +234,8 @@ def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
-def _made_only_there(document: RunDocument, spot: HotSpot, edges: list[Hotspot]) -> bool:
-    """Whether the function that calls for the log is the only one that calls the function of the place."""
+def _made_only_there(document: RunDocument, spot: HotSpot, edges: list[Hotspot], asked: int) -> bool:
+    """Whether the function of a place is called for messages alone, of which there were so many."""
     name = _last((spot.where.function or "").partition(".<locals>")[0])
     there = sum(
         one.calls or 0
@@ -243,7 +243,10 @@ def _made_only_there(document: RunDocument, spot: HotSpot, edges: list[Hotspot])
         if one.callee and (one.callee.function, one.callee.file) == (name, spot.where.file)
     )
     counted = _counted(document, name, (_path(spot.where.file),))
-    return counted is not None and 0 < (counted.calls or 0) <= there
+    code = spot.caller_code
+    if code is None or name in {one.name for one in code.find("called-elsewhere")}:
+        return False
+    return counted is not None and 0 < (counted.calls or 0) <= there <= asked
 
 
 # ------------------------------------------------------------ asking without a pause

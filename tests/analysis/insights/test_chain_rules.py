@@ -1,4 +1,4 @@
-"""What a library does below a place: small programs that are sampled and counted, with the finding of each and without."""
+"""What a library does below a place: small programs that are sampled and counted, with each finding and without it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ import pytest
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
+from profkit.analysis.stacks.source import line_code
 from profkit.backends.source_lines import with_source
-from profkit.core.types import Hotspot, Insight, Profile, RunDocument
+from profkit.core.types import (
+    CodeLine,
+    Hotspot,
+    Insight,
+    LineSamples,
+    Profile,
+    RunDocument,
+    SampledTime,
+    Variable,
+)
 from profkit.profilers.cprofile import read_cprofile
 from profkit.profilers.stacks import read_stacks
 from profkit.runtime.passes.command import START_FOLDER
@@ -23,11 +33,12 @@ from tests import documents
 
 def ran(folder: Path, code: str) -> RunDocument:
     """The document of a program: its stacks, then its calls, each of one run."""
-    (folder / "work.py").write_text(textwrap.dedent(code))
+    program = folder / "work.py"
+    program.write_text(textwrap.dedent(code))
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROFKIT"))}
     sampled = env | {"PYTHONPATH": str(START_FOLDER), "PROFKIT_STACKS": str(folder / "stacks.jsonl")}
-    counted = [sys.executable, "-m", "cProfile", "-o", "calls.prof", "work.py"]
-    for words, more in (([sys.executable, "work.py"], sampled), (counted, env)):
+    counted = [sys.executable, "-m", "cProfile", "-o", "calls.prof", str(program)]
+    for words, more in (([sys.executable, str(program)], sampled), (counted, env)):
         subprocess.run(words, cwd=folder, env=more, check=True, capture_output=True, timeout=60)
     stacks, calls = read_stacks(folder / "stacks.jsonl"), read_cprofile(folder / "calls.prof")
     document = documents.empty()
@@ -71,9 +82,9 @@ with tempfile.TemporaryDirectory() as root:
     ("code", "line", "said"),
     [
         (
-            ROUTES % (40, 60, "", 1),
+            ROUTES % (160, 35, "", 1),
             7,
-            "Regular expressions are compiled again and again from the same text: 2,4",
+            "Regular expressions are compiled again and again from the same text: 5,6",
         ),
         (NETWORKS % (30, 2000), 5, "Networks are parsed again and again from the same text: 60,000 times"),
         (FOLDERS % 40, 7, "Paths are resolved again and again from the same text: 9,0"),
@@ -102,3 +113,217 @@ def test_what_is_computed_once_for_each_argument_is_not_said_to_be_repeated(
     tmp_path: Path, code: str
 ) -> None:
     assert "repeated-work" not in findings(tmp_path, code)
+
+
+# ---------------------------------------------------------------- all tasks that are left
+
+BY_HAND = """
+import asyncio
+async def work(gate):
+    async with gate:
+        await asyncio.sleep(0)
+async def main():
+    gate = asyncio.Semaphore(2)
+    left = {asyncio.create_task(work(gate)) for n in range(800)}
+    while left:
+        done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+asyncio.run(main())
+"""
+LOOKED_AT = """
+import asyncio
+async def main():
+    end = asyncio.Event()
+    left = {asyncio.create_task(end.wait()) for n in range(500)}
+    for round in range(120):
+        done, left = await asyncio.wait(left, timeout=0)
+    end.set()
+asyncio.run(main())
+"""
+BATCHES = """
+import asyncio
+async def work():
+    await asyncio.sleep(0)
+async def main():
+    for batch in range(100):
+        await asyncio.wait([asyncio.create_task(work()) for n in range(100)])
+asyncio.run(main())
+"""
+COMPLETED = """
+import asyncio
+async def work(gate):
+    async with gate:
+        await asyncio.sleep(0)
+async def main():
+    gate = asyncio.Semaphore(2)
+    for task in asyncio.as_completed([asyncio.create_task(work(gate)) for n in range(3000)]):
+        await task
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line"), [(BY_HAND, 10), (LOOKED_AT, 7), (BATCHES, None), (COMPLETED, None)]
+)
+def test_asyncio_wait_over_tasks_that_are_left_each_time_is_said_and_over_new_ones_is_not(
+    tmp_path: Path, code: str, line: int | None
+) -> None:
+    found = findings(tmp_path, code).get("waits-for-all")
+    assert (found.where.line if found is not None else None) == line
+
+
+# ---------------------------------------------------------------- made for nothing
+
+LEVELS = """
+import json, logging
+logging.basicConfig(level=logging.%s)
+log = logging.getLogger("shop")
+def shown(orders):
+    return ", ".join(f"{key}={value}" for key, value in sorted(orders.items()))
+orders = {f"order{n}": n for n in range(300)}
+for n in range(2000):
+    %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "line", "said"),
+    [
+        ("WARNING", 'log.debug("%s", shown(orders))', 6),  # the function that it calls
+        ("WARNING", 'log.info(f"now {json.dumps(orders)}")', 9),
+        ("WARNING", 'log.info("%s", orders)', None),  # made where it is written
+        ("WARNING", 'log.isEnabledFor(10) and log.debug("%s", shown(orders)) or orders.copy()', None),
+        ("DEBUG", 'log.debug("%s", shown(orders))', None),
+        ("WARNING", 'log.debug("%s", shown(orders) if n % 4 == 0 else n); shown(orders)', None),
+    ],
+)
+def test_what_is_made_for_a_message_that_nobody_writes_is_said(
+    tmp_path: Path, level: str, line: str, said: int | None
+) -> None:
+    found = findings(tmp_path, LEVELS % (level, line)).get("dropped-messages")
+    assert (found.where.line if found is not None else None) == said
+
+
+# ---------------------------------------------------------------- asking without a pause
+
+WORKER = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+stop, told = threading.Event(), {"done": False}
+def work():
+    total = 0
+    for n in range(%s):
+        total += n * n
+    told["done"] = True
+    stop.set()
+    return total
+%s
+"""
+ASKS = """
+def follow():
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        pass
+follow()
+"""
+READS = """
+def follow():
+    threading.Thread(target=work).start()
+    while not told["done"]:
+        pass
+follow()
+"""
+SLEEPS = """
+def follow():
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.001)
+follow()
+"""
+COUNTS = """
+def follow():
+    threading.Thread(target=work).start()
+    rounds = 0
+    while not stop.is_set():
+        rounds += len(str(rounds))
+follow()
+"""
+
+
+@pytest.mark.parametrize(("code", "said"), [(ASKS, True), (READS, True), (SLEEPS, False), (COUNTS, False)])
+def test_a_loop_that_only_asks_another_thread_is_said_and_one_that_works_or_sleeps_is_not(
+    tmp_path: Path, code: str, said: bool
+) -> None:
+    assert ("spinning" in findings(tmp_path, WORKER % (3_000_000, code))) == said
+
+
+# ---------------------------------------------------------------- libraries that are not installed with profkit
+
+PANDAS = "/venv/lib/python3.11/site-packages/pandas/core/indexes/base.py"
+
+
+def placed(
+    text: str, number: int, variables: dict[str, Variable], profile: Profile, *below: CodeLine
+) -> set[str]:
+    """The rules that are said of a line with nine tenths of a second of one."""
+    code = line_code(textwrap.dedent(text), number)
+    line = LineSamples("work", "/app/work.py", number, 0.9, 0.9, below=below, variables=variables, code=code)
+    sampled = SampledTime(1.0, 1.0, rest_wall=0.1, lines=(line,))
+    document = replace(documents.empty(), sampled=(sampled,), profiles=(profile,))
+    document = replace(document, hot_spots=hot_spots(document))
+    return {one.rule for one in find_insights(document)} - {"hot-spot"}
+
+
+FRAME, SERIES, MANY = Variable("pandas.DataFrame"), Variable("pandas.Series"), Variable("list", 900)
+
+
+@pytest.mark.parametrize(
+    ("text", "held", "function", "calls", "seconds", "said"),
+    [
+        ("rows = book.loc[[client]]", {"book": FRAME}, "get_indexer_non_unique", 900, 4.0, True),
+        ("price = prices.loc[name]", {"prices": SERIES, "name": Variable("str", 4)}, "get_loc", 5000, 6.0, True),
+        ("row = table.loc[day, 'open']", {"table": FRAME}, "get_loc", 400, 0.8, True),
+        # sorted labels
+        ("rows = book.loc[[client]]", {"book": FRAME}, "get_indexer_non_unique", 900, 0.18, False),
+        ("rows = book.loc[names]", {"book": FRAME, "names": MANY}, "get_indexer_non_unique", 200, 4.0, False),
+        ("rows = book.loc[[*clients]]", {"book": FRAME}, "get_indexer_non_unique", 200, 4.0, False),
+        ("rows = book.loc[[client]]", {"book": FRAME}, "get_indexer_non_unique", 3, 4.0, False),
+        ("rows = book.loc[[client]]", {}, "get_indexer_non_unique", 900, 4.0, False),
+    ],
+)  # fmt: skip
+def test_labels_of_an_unsorted_index_are_said_where_each_look_up_takes_long(
+    text: str, held: dict[str, Variable], function: str, calls: int, seconds: float, said: bool
+) -> None:
+    counted = Hotspot(function, seconds, seconds, calls, PANDAS, 6386, "pandas")
+    profile = Profile("", "s", 10.0, (counted,), "own-time")
+    below = CodeLine(f"Index.{function}", PANDAS, 6386, 0.5)
+    assert ("unsorted-labels" in placed(text, 1, held, profile, below)) == said
+    few = replace(below, value=0.1)  # of 0.9 s
+    assert "unsorted-labels" not in placed(text, 1, held, profile, few)
+
+
+ARRAYS = {name: Variable("numpy.ndarray") for name in ("dist", "gap", "x")}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("strength = qq / dist ** 3", True),
+        ("fall = np.power(gap, -1.5)", True),
+        ("wave = (gap - 0.5) ** 4", True),
+        ("area = dist ** 2", False),  # numpy multiplies
+        ("root = dist ** 0.5", False),
+        ("bright = x ** 2.2", False),  # nothing is faster
+        ("size = edge ** 3", False),  # no array
+    ],
+)
+def test_a_power_of_an_array_that_is_few_multiplications_is_said_where_the_samples_are_in_it(
+    text: str, said: bool
+) -> None:
+    text = f"import numpy as np\n{text}\n"
+    functions = (Hotspot("__ieee754_pow_fma", 0.4, 0.4), Hotspot("DOUBLE_multiply", 0.6, 0.6))
+    profile = Profile("", "s", 1.0, functions, "functions")
+    assert ("general-power" in placed(text, 2, ARRAYS, profile)) == said
+    elsewhere = replace(profile, hotspots=functions[1:])
+    assert "general-power" not in placed(text, 2, ARRAYS, elsewhere)

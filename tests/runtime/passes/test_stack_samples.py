@@ -70,6 +70,21 @@ if __name__ == "__main__":
     assert functions.hotspots[0].callers[0].function == "mapstar"
 
 
+def test_workers_of_two_runs_of_a_program_are_not_twice_as_many(tmp_path: Path) -> None:
+    code = f"""{BURN}
+import multiprocessing
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(burn, [0.3, 0.3], chunksize=1)
+"""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        sampled(tmp_path / name, code)
+    report = read_stacks(tmp_path / "one" / "stacks.jsonl", [tmp_path / "two" / "stacks.jsonl"])
+    assert report.sampled is not None
+    assert max(line.processes for line in report.sampled.lines) == 2
+
+
 def test_a_thread_that_computes_and_one_that_waits_are_told_apart(tmp_path: Path) -> None:
     code = f"""{BURN}
 import threading
