@@ -268,17 +268,22 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
     if spins[0].name and not _mostly_asks(document, spot, spins[0].name):
         return None
+    here = (spot.where.file, spot.where.function)
     lines = [
-        one for one in sampled.lines if (one.file, one.function) == (spot.where.file, spot.where.function)
+        one
+        for one in sampled.lines
+        if here == (one.file, one.function)
+        or any(here == (each.file, each.function) for each in one.callers[:1])
     ]
-    taken = sum(one.main_cpu + one.other_cpu for one in lines) / sampled.wall
+    # The interpreter runs one thread at a time: what the loop takes, another thread could have.
+    taken = sum(one.main_cpu + one.other_cpu for one in lines) / sampled.cpu
     return say(
         spot,
         "spinning",
         f"{spot.where.function} asks again and again without a pause, and keeps other threads from running",
         f"`while {spins[0].how}`"
         + (f" asked {count_text(asked)} times" if asked else " does nothing else")
-        + f" and took {percent_text(100 * taken)} of the run's time on a processor, while another thread worked",
+        + f" and took {percent_text(100 * taken)} of the program's processor time, while another thread worked",
         min(spot.share, taken),
     )
 
@@ -316,7 +321,6 @@ def general_power(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"{one.name} ** {one.how} is computed by the function for any power: multiply instead",
             f"{percent_text(100 * powers)} of the processor time is in {_first_power(functions)}"
             + (f", which {len(several)} places use" if len(several) > 1 else ""),
-            min(spot.share, powers),
             change=f"{instead} in its place; numpy itself does so for 2, 0.5 and -1 alone",
         )
     return None
