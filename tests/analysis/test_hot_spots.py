@@ -521,3 +521,30 @@ def test_an_import_is_said_only_where_nothing_that_ran_uses_it(
     document = replace(documents.empty(), sampled=(sampled,), profiles=profiles)
     document = replace(document, hot_spots=hot_spots(document))
     assert ("heavy-imports" in {one.rule for one in find_insights(document)}) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "read", "calls", "said"),
+    [
+        ("for raw in proc.stdout:", {}, 1.3e6, 1_300_000, True),  # bufsize=0
+        ("for line in port:", {}, 2e5, 100_000, True),  # open(..., buffering=0)
+        ("for raw in proc.stdout:", {}, 1.3e6, 170, False),
+        ("for row in rows:", {"rows": Variable("list", 9)}, 1.3e6, 1_300_000, False),
+        (
+            "for row in rows_of(port):",
+            {},
+            1.3e6,
+            1_300_000,
+            False,
+        ),  # what the function does is a place of its own
+        ("for raw in proc.stdout:", {}, 6.5e7, 1_300_000, False),
+    ],
+)
+def test_lines_that_are_read_byte_by_byte_are_said_where_most_of_the_time_is_in_going_through_them(
+    text: str, variables: dict[str, Variable], read: float, calls: int, said: bool
+) -> None:
+    one = line(1, 0.9, variables=variables)
+    one = replace(one, code=line_code(f"{text}\n    pass\n", 1))
+    split = TimeSplit(1.0, read=read, written=0.0, io_calls=calls)
+    document = run(one, time_split=split)
+    assert ("small-transfers" in {each.rule for each in find_insights(document)}) == said

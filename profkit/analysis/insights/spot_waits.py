@@ -16,6 +16,10 @@ OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
+MOST, FEW_BYTES = (
+    0.5,
+    16,
+)  # of the time in one line; bytes of a read: what has no buffer reads lines one by one
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
 MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
@@ -278,13 +282,21 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
+def _reads_lines(spot: HotSpot) -> bool:
+    """Whether most of the time is in going through something that is no container: `for line in process.stdout`."""
+    names = [one.name for one in spot.code.find("iterates")] if spot.code is not None else []
+    return spot.share >= MOST and any(name not in spot.variables for name in names)
+
+
 def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Reads and writes of a few bytes: the kernel is entered for each."""
     split = document.time_split
     names = {name.rpartition(".")[2] for name in called_names(spot)}
-    if split is None or not split.io_calls or names.isdisjoint(_TRANSFERS):
+    if split is None or not split.io_calls:
         return None
     each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
+    if names.isdisjoint(_TRANSFERS) and not (_reads_lines(spot) and each <= FEW_BYTES):
+        return None
     if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
         return None
     return say(

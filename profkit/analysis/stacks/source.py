@@ -144,6 +144,9 @@ class _Source:
             if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno != line:
                 name = _dotted(node.items[0].context_expr) or self.name_of(node.items[0].context_expr)
                 yield Construct("within", name, str(node.lineno))
+        for node in around:
+            if isinstance(node, ast.For) and node.lineno == line and (name := _dotted(node.iter)):
+                yield Construct("iterates", name)
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
         if function is not None and (at := _pure_recursion(function, self)) is not None:

@@ -44,6 +44,7 @@ ConstructKind = Literal[
     "spin",  # a `while` that only asks until something has happened; `name` is the method, `how` the test
     "with",
     "within",  # the body of a `with`; `how` is its line
+    "iterates",  # `for x in name`
     "await",
     "pure-recursion",  # the function calls itself, and nothing with an effect
     "nested-loop",
