@@ -203,6 +203,44 @@ def test_what_is_made_for_a_message_that_nobody_writes_is_said(
     assert (found.where.line if found is not None else None) == said
 
 
+# ---------------------------------------------------------------- statements of a database within the process
+
+DATABASE = """
+import sqlite3
+db = sqlite3.connect(":memory:")
+db.executescript('''
+    CREATE TABLE parcel (id INTEGER PRIMARY KEY, street TEXT, weight INTEGER);
+    CREATE TABLE scan (parcel INTEGER REFERENCES parcel(id) ON DELETE CASCADE);
+    PRAGMA foreign_keys = ON;
+''')
+db.executemany("INSERT INTO parcel VALUES (?, ?, 1)", [(n, f"street {n %% 500}") for n in range(12000)])
+db.executemany("INSERT INTO scan VALUES (?)", [(n,) for n in range(12000)])
+%s
+for n in range(%s):
+    db.execute(%s)
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "count", "statement", "said"),
+    [
+        ("", 300, '"SELECT sum(weight) FROM parcel WHERE street = ?", (f"street {n}",)', True),
+        ("", 300, '"DELETE FROM parcel WHERE id = ?", (n,)', True),
+        (
+            "db.execute('CREATE INDEX i ON scan(parcel)')",
+            9000,
+            '"DELETE FROM parcel WHERE id = ?", (n,)',
+            False,
+        ),
+        ("", 60_000, '"SELECT weight FROM parcel WHERE id = ?", (n % 12000,)', False),
+    ],
+)
+def test_statements_that_look_through_rows_are_told_from_those_that_find_one(
+    tmp_path: Path, index: str, count: int, statement: str, said: bool
+) -> None:
+    assert ("slow-statements" in findings(tmp_path, DATABASE % (index, count, statement))) == said
+
+
 # ---------------------------------------------------------------- asking without a pause
 
 WORKER = """
