@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,7 @@ class TruthSet:
         return next(self.programs.glob(f"{name}.*"))
 
 
+@lru_cache
 def truth_set(gpu: bool = False) -> TruthSet:
     """The programs of CPUs, or those of GPUs."""
     folder = HERE / "gpu" if gpu else HERE

@@ -338,9 +338,7 @@ def fills_memory_soon(run: RunEvidence) -> bool:
 
 def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
     """A product, a softmax over its rows, and a product with them: attention whose scores go through memory."""
-    for scores in dict.fromkeys(_scores(one) for one in run.times):
-        if scores is None or not _is_attention(run.times, *scores):
-            continue
+    for scores in attention_scores(run):
         own = [one for one in run.times if _works_on(one, *scores)]
         complete = functools.partial(_has_attention, scores=scores)
         if not is_written_out(run, own, _FUSED_ATTENTION, ("softmax(", "exp("), complete):
@@ -433,12 +431,15 @@ def _works_on(kernel: KernelTime, rows: int, columns: int) -> bool:
     return any((int(a), int(b)) in ((rows, columns), (columns, rows)) for a, b in _SHAPE.findall(text))
 
 
-def works_on_attention(run: RunEvidence, kernel: KernelTime) -> bool:
-    """Whether a kernel belongs to attention that is written out: other rules leave it alone."""
-    return any(
-        scores is not None and _is_attention(run.times, *scores) and _works_on(kernel, *scores)
-        for scores in dict.fromkeys(_scores(one) for one in run.times)
-    )
+def attention_scores(run: RunEvidence) -> list[tuple[int, int]]:
+    """Return rows and columns of the scores of each attention that is written out."""
+    found = dict.fromkeys(_scores(one) for one in run.times)
+    return [scores for scores in found if scores is not None and _is_attention(run.times, *scores)]
+
+
+def works_on_attention(kernel: KernelTime, attention: Sequence[tuple[int, int]]) -> bool:
+    """Whether a kernel belongs to attention with such scores: other rules leave it alone."""
+    return any(_works_on(kernel, *scores) for scores in attention)
 
 
 ELEMENTWISE = re.compile(

@@ -25,6 +25,7 @@ from profkit.analysis.insights.gpu_calls import SMALL, is_copy
 from profkit.analysis.insights.gpu_host import calls_framework, preparing_line
 from profkit.analysis.insights.gpu_lines import (
     LARGE,
+    attention_scores,
     device_sync,
     is_elementwise,
     is_written_out,
@@ -278,12 +279,13 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
+    attention = attention_scores(run)
     own = [
         one
         for one in trace.kernels
         if is_elementwise(one)
         and not is_copy(one)
-        and not works_on_attention(run, one)
+        and not works_on_attention(one, attention)
         and not _CONVERTING.search(one.kernel.name)
         and "c10::complex" not in one.kernel.name  # which torch.compile leaves as they are
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import prod
 from typing import Literal
 
@@ -63,6 +64,7 @@ _OWNERS = tuple((owner, re.compile(pattern)) for owner, _, pattern in _PATTERNS)
 OWN_CODE: tuple[KernelOwner, ...] = ("user", "inductor", "cutlass")  # made from the user's own source
 
 
+@lru_cache(maxsize=1 << 12)  # a trace has few names and many launches
 def kernel_owner(name: str) -> KernelOwner:
     """Whose kernel this is; `user` where the name is that of no library known here."""
     plain = name.strip()
