@@ -20,6 +20,7 @@ from profkit.core.errors import UsageError
 from profkit.fronts.gate import own_source, plan_gate, write_gate
 from profkit.regression.nightly.config import read_config
 from profkit.reporting.report_files import COMPARISON
+from tests.cli_runner import call_in_process
 from tests.conftest import ROOT
 from tests.git_repository import git
 from tests.regression.paired.suite_repository import repository
@@ -45,14 +46,21 @@ FOUND = {
 
 
 def run(folder: Path, *line: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        line, cwd=folder, env={**around(folder), **env}, capture_output=True, text=True, timeout=300
+    )
+
+
+def around(folder: Path) -> dict[str, str]:
+    """The environment in which a project's own `.venv` comes first, on no forge."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
     path = f"{folder}/.venv/bin:{os.environ['PATH']}"
-    env = {"NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": path, **env}
-    return subprocess.run(line, cwd=folder, env={**clean, **env}, capture_output=True, text=True, timeout=300)
+    return {**clean, "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": path}
 
 
 def gate(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run(folder, sys.executable, "-m", "profkit", "gate", *words)
+    said = call_in_process(["gate", *words], folder, around(folder))
+    return subprocess.CompletedProcess(words, said.code, said.out, said.err)
 
 
 @pytest.fixture
