@@ -67,10 +67,11 @@ workloads:
 paired: never
 """
 CONFIGS = ("nightly.yaml", "CONFIG.yaml")
-# What starts nothing and has nothing for a shell to expand is called in the process of the tests.
+# What starts nothing and has nothing for a shell to expand is called in the process of the tests; so is what has a
+# comment behind it, which a shell leaves away.
 PLAIN = re.compile(
-    r"profkit (?:(?:summarize|check|report|compare|history|scrub|profile --plan(?!.*(?:cuda|mps)))"
-    r" [\w ./:,%+\"-]*|nightly --example)"
+    r"profkit (?:(?:summarize|check|report|compare|history|scrub|nightly --plan|profile --plan(?!.*(?:cuda|mps)))"
+    r" [\w ./:,%+\"-]*|nightly --example)(?: +#.*)?"
 )
 # What shell lines on the pages call beside profkit. perf and valgrind are left out: their passes are tested elsewhere,
 # and each probe of them costs a second.
@@ -112,7 +113,7 @@ class Sandbox:
             if f"profkit nightly {name}" in line:
                 (self.folder / name).write_text(NIGHTLY)
         if PLAIN.fullmatch(line):
-            said = call_in_process(shlex.split(line)[1:], self.folder, self.env)
+            said = call_in_process(shlex.split(line, comments=True)[1:], self.folder, self.env)
             return subprocess.CompletedProcess(line, said.code, said.out, said.err)
         return subprocess.run(
             ["bash", "-c", line],
