@@ -1,5 +1,6 @@
 import pytest
 
+from profkit.profiling.trials import output
 from profkit.profiling.trials.output import compare_outputs
 
 
@@ -33,3 +34,14 @@ def test_output_is_the_same_up_to_what_also_differs_without_the_change(
 
 def test_every_run_with_the_change_must_print_the_same() -> None:
     assert compare_outputs(["a 1", "a 1"], ["a 1", "a 2"]) == "different"
+
+
+def test_output_that_is_the_same_each_time_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes longer than the runs of a program that prints megabytes."""
+    taken: list[str] = []
+    split = output._split
+    monkeypatch.setattr(output, "_split", lambda text: taken.append(text) or split(text))
+    assert compare_outputs(["a 1", "a 1"], ["a 1", "a 1"]) == "same"
+    assert taken == []
+    assert compare_outputs(["a 1", "a 1", "a 2"], ["a 1", "a 3"]) == "same"
+    assert taken == ["a 1", "a 2", "a 3"]
