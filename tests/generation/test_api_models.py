@@ -162,6 +162,6 @@ def test_closing_ends_what_is_asked_at_once(dialect: str, script: Script) -> Non
         start = time.monotonic()
         with pytest.raises(Cancelled):
             model.ask(TALK)
-        assert 0.2 < time.monotonic() - start < 3
+        assert 0.2 < time.monotonic() - start < 15  # of 20 and 30
         with pytest.raises(Cancelled):
             model.ask(TALK)

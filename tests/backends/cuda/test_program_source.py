@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -55,14 +55,13 @@ def test_the_copy_within_a_loop_is_the_one_that_was_made_often(loop: str, tmp_pa
     assert found == [(5, 0, (TO,)), (7, 0, (BACK,))]
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize(
     "part", ["work<", "/* ", '"\\\\', "cudaFree();", "__device__ a ", "__global__ work b\n", "do "]
 )
-def test_a_source_of_a_mebibyte_is_read_in_seconds(part: str, tmp_path: Path) -> None:
-    begin = perf_counter()
+def test_a_source_of_a_mebibyte_is_read_in_seconds_of_a_processor(part: str, tmp_path: Path) -> None:
+    begin = process_time()
     lines_of(f'printf("\\n"); /* \n*/\n{part * (1_000_000 // len(part))}', tmp_path, cudaFree=10)
-    assert perf_counter() - begin < 5.0
+    assert process_time() - begin < 5.0
 
 
 def test_of_two_copies_in_loops_none_is_named(tmp_path: Path) -> None:
