@@ -23,6 +23,7 @@ from profkit.core import process, run_folder
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files import safe_folder
 from profkit.core.files.safe_folder import (
+    TemporaryFolder,
     arriving,
     bring,
     check_links,
@@ -472,3 +473,24 @@ def test_of_what_arrives_nothing_is_left_however_it_ends(tmp_path: Path, fault: 
     with pytest.raises(fault), arriving(tmp_path) as folder:
         fail(folder)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_folder_that_something_still_writes_into_is_removed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that was ended by Ctrl-C wrote one more file while its folder was removed, and the folder stayed."""
+    removed: list[str] = []
+    rmdir = os.rmdir
+
+    def late(path: str, **more: int | None) -> None:
+        if not removed:
+            Path(folder.name, "late").write_text("")
+        removed.append(path)
+        rmdir(path, **more)
+
+    folder = TemporaryFolder("late")
+    monkeypatch.setattr(os, "rmdir", late)
+    with folder as name:
+        Path(name, "first").write_text("")
+    assert not Path(name).exists()
+    assert len(removed) == 2

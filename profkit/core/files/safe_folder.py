@@ -16,6 +16,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -403,8 +404,20 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+_TRIES, _PAUSE = 10, 0.1  # seconds
+
+
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):
     """As tempfile's: `with` gives its name, of which `purpose` is a part. What cannot be removed in the end stays."""
 
     def __init__(self, purpose: str = "") -> None:
         super().__init__(prefix=f"profkit-{purpose}-", ignore_cleanup_errors=True)
+
+    def cleanup(self) -> None:
+        """Remove it. Once more for up to a second where something is left: a process that was ended may still write."""
+        super().cleanup()
+        for _ in range(_TRIES):
+            if not os.path.lexists(self.name):
+                return
+            time.sleep(_PAUSE)
+            super().cleanup()
