@@ -171,26 +171,28 @@ def test_the_work_that_shapes_need_takes_the_place_of_what_was_counted_where_it_
 
 
 @pytest.mark.parametrize(
-    ("tool", "unit", "types", "kernel", "shown"),
+    ("typed", "unit", "types", "kernel", "shown"),
     [
-        ("nsys", "tensor", ["bf16"], "gemm_bf16", "bf16"),
-        ("nsys", "tensor", ["fp32"], "sm80_xmma_gemm_f32f32_tf32f32_f32_tn", "tf32"),
-        ("nsys", "tensor", ["fp32"], "sgemm_128x128_tn", "fp32"),
-        ("nsys", "tensor", ["bf16", "fp32"], "gemm", None),
-        ("nsys", "fma", ["bf16"], "softmax_warp_forward<c10::BFloat16>", None),  # its inputs may be others
-        ("torch.profiler", "fma", ["bf16"], "softmax_warp_forward<c10::BFloat16>", "bf16"),
-        ("torch.profiler", "fma", ["bits16"], "copy", None),
-        ("nsys", "tensor", [None], "gemm", None),
+        (False, "tensor", ["bf16"], "gemm_bf16", "bf16"),
+        (False, "tensor", ["fp32"], "sm80_xmma_gemm_f32f32_tf32f32_f32_tn", "tf32"),
+        (False, "tensor", ["fp32"], "sgemm_128x128_tn", "fp32"),
+        (False, "tensor", ["bf16", "fp32"], "gemm", None),
+        (False, "fma", ["bf16"], "softmax_warp_forward<c10::BFloat16>", None),  # its inputs may be others
+        (True, "fma", ["bf16"], "softmax_warp_forward<c10::BFloat16>", "bf16"),
+        (True, "fma", ["bits16"], "copy", None),
+        (False, "tensor", [None], "gemm", None),
     ],
 )
 def test_a_row_has_the_type_of_its_operands_where_that_is_told(
-    tool: str, unit: str, types: list[str | None], kernel: str, shown: str | None
+    typed: bool, unit: str, types: list[str | None], kernel: str, shown: str | None
 ) -> None:
     work = tuple(
-        GpuOperation("aten::mm [4,4] x [4,4]", 9, 9, 0.1, kernel, one, unit, 9.0, 9.0, file="t.py", line=3)  # type: ignore[arg-type]
+        GpuOperation(
+            "aten::mm [4,4] x [4,4]", 9, 9, 0.1, kernel, one, unit, 9.0, 9.0, file="t.py", line=3, typed=typed
+        )  # type: ignore[arg-type]
         for one in types
     )
-    document = run(replace(TRACE, tool=tool, work=work))
+    document = run(replace(TRACE, work=work))
     account = make_account(document)
     assert account is not None
     assert account.rows[1].type == shown

@@ -187,11 +187,11 @@ def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
 def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
     """By file, line, name and direction of operations the type of their operands, where they have one alone.
 
-    nsys records no types: those of products are in the names of their kernels, those of others may be any.
+    Where none were recorded, those of products are in the names of their kernels, and those of others may be any.
     """
     types: dict[tuple[object, ...], set[str | None]] = {}
     for one in trace.work if trace is not None else ():
-        told = one.unit == "tensor" or (trace is not None and trace.tool != "nsys")
+        told = one.unit == "tensor" or one.typed
         type_ = (
             "tf32" if one.type == "fp32" and one.unit == "tensor" and _TF32.search(one.kernel) else one.type
         )

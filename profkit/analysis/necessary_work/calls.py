@@ -115,6 +115,13 @@ class OperationCall:
         argument = self.arguments[place] if place < len(self.arguments) else None
         return argument if isinstance(argument, Tensor) else None
 
+    @property
+    def typed(self) -> bool:
+        """Whether the types of its tensors were recorded."""
+        lists = (one if isinstance(one, tuple) else (one,) for one in self.arguments)
+        types = [one.type for several in lists for one in several if isinstance(one, Tensor)]
+        return bool(types) and None not in types
+
     def tensors(self, *places: int) -> list[Tensor]:
         """Return those of the places that are tensors."""
         return [one for place in places if (one := self.tensor(place)) is not None]

@@ -42,6 +42,7 @@ class _Row(NamedTuple):
     line: SourceLine | None
     work: NecessaryWork | None
     below: SourceLine | None
+    typed: bool
 
 
 class WorkSums:
@@ -79,8 +80,11 @@ class WorkSums:
             origin = self._origins.origins[number]
             if origin.operation is None:
                 continue
+            typed = origin.call is not None and origin.call.typed
             row = rows.setdefault(
-                _Row(origin.operation, origin.backward_of, origin.line, self._work(number), origin.below),
+                _Row(
+                    origin.operation, origin.backward_of, origin.line, self._work(number), origin.below, typed
+                ),
                 _Sum(),
             )
             row.launches.update(one.launches)
@@ -132,4 +136,5 @@ class WorkSums:
             line,
             function,
             SourcePlace(*row.below) if row.below is not None else None,
+            row.typed,
         )

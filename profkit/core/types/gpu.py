@@ -118,6 +118,7 @@ class GpuOperation:
     line: int | None = None
     function: str | None = None
     below: SourcePlace | None = None  # the line of a library to which that one leads
+    typed: bool = False  # the types of its operands were recorded; else the name of a kernel tells `type`
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
