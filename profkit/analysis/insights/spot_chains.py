@@ -165,6 +165,37 @@ def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
+def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """An object of an ORM that asks its database when it is looked at, for each item of a loop."""
+    under = spot.under
+    asked = (under.calls if under is not None else None) or 0
+    if spot.code is None or spot.code.loop is None or asked < MANY:
+        return None
+    for function, files, change in _STATEMENTS:
+        below, counted = share_below(spot, function, files), _counted(document, function, files)
+        statements = (counted.calls or 0) if counted is not None else 0
+        # Each time asks: where a cache answers most, the loop is about something else.
+        if below < CHAIN or statements < EACH_ASKS * asked:
+            continue
+        least = "at least " if spot.partial else ""
+        return say(
+            spot,
+            "calls-in-loop",
+            f"Ask once for all items: this line sends a query each of {least}{count_text(asked)} times",
+            f"{percent_text(100 * below)} of this is in {function} below it, which ran {count_text(statements)} times",
+            spot.share * below * (1 - 1 / asked),
+            change=words(f"calls-in-loop.{change}", "host"),
+        )
+    return None
+
+
+EACH_ASKS = 0.8  # queries for each time
+# What sends a statement in a library that maps rows to objects, its file, and the words of its advice.
+_STATEMENTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("execute_sql", ("/django/db/models/sql/compiler.py",), "django"),
+    ("_execute_context", ("/sqlalchemy/engine/base.py",), "sqlalchemy"),
+    ("execute_sql", ("/peewee.py",), "peewee"),
+)
 _INDEXES = ("/pandas/core/indexes/base.py", "/pandas/core/indexes/multi.py")
 _ASYNCIO = ("/asyncio/tasks.py",)
 
@@ -346,6 +377,7 @@ def _product(name: str, exponent: str) -> str:
 
 
 PATTERNS: tuple[Find, ...] = (
+    query_for_each,
     same_again,
     unsorted_labels,
     waits_for_all,

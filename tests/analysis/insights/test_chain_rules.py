@@ -13,13 +13,18 @@ import pytest
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
+from profkit.analysis.insights.spot_chains import query_for_each
 from profkit.analysis.stacks.source import line_code
 from profkit.backends.source_lines import with_source
 from profkit.core.types import (
+    Beneath,
     CodeLine,
+    HotSpot,
     Hotspot,
     Insight,
+    LineCode,
     LineSamples,
+    Place,
     Profile,
     RunDocument,
     SampledTime,
@@ -365,3 +370,54 @@ def test_a_power_of_an_array_that_is_few_multiplications_is_said_where_the_sampl
     assert ("general-power" in placed(text, 2, ARRAYS, profile)) == said
     elsewhere = replace(profile, hotspots=functions[1:])
     assert "general-power" not in placed(text, 2, ARRAYS, elsewhere)
+
+
+_COMPILER = "/lib/django/db/models/sql/compiler.py"
+
+
+def _of_an_orm(accesses: int, statements: int, below: float = 0.9, loop: int | None = 3) -> list[str]:
+    """What is said of `name = order.customer.name`, looked at so often, with so many statements in the whole run."""
+    spot = HotSpot(
+        0.7,
+        1.4,
+        "library",
+        Place(function="report", file="/app/orders.py", line=4),
+        under=Beneath("__get__", "django", calls=accesses),
+        code=LineCode("name = order.customer.name", loop=loop),
+        below=(CodeLine("SQLCompiler.execute_sql", _COMPILER, 1500, below),),
+    )
+    counted = Profile(
+        "cProfile",
+        "s",
+        2.0,
+        (Hotspot("execute_sql", 0.1, 1.2, statements, _COMPILER, 1500),),
+        kind="own-time",
+    )
+    document = replace(documents.empty(), profiles=(counted,), hot_spots=(spot,))
+    found = query_for_each(document, spot)
+    return [] if found is None else [found.rule, found.title, found.change]
+
+
+def test_a_relation_that_asks_its_database_for_each_item_is_told_with_the_words_of_the_library() -> None:
+    rule, title, change = _of_an_orm(3000, 3010)
+    assert (rule, title) == (
+        "calls-in-loop",
+        "Ask once for all items: this line sends a query each of 3,000 times",
+    )
+    assert "select_related" in change
+    assert _of_an_orm(3000, 2800)[0] == rule  # some were known already
+
+
+@pytest.mark.parametrize(
+    ("accesses", "statements", "below", "loop"),
+    [
+        (3000, 20, 0.9, 3),  # its objects were fetched with the first query
+        (50, 60, 0.9, 3),  # few items
+        (3000, 3010, 0.2, 3),  # the time is elsewhere
+        (3000, 3010, 0.9, None),  # no loop: somebody else calls it often
+    ],
+)
+def test_a_relation_that_does_not_ask_each_time_is_no_query_for_each_item(
+    accesses: int, statements: int, below: float, loop: int | None
+) -> None:
+    assert _of_an_orm(accesses, statements, below, loop) == []
