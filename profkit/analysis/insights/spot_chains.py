@@ -166,36 +166,30 @@ def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """An object of an ORM that asks its database when it is looked at, for each item of a loop."""
+    """An object of Django that asks its database when it is looked at, for each item of a loop."""
     under = spot.under
     asked = (under.calls if under is not None else None) or 0
     if spot.code is None or spot.code.loop is None or asked < MANY:
         return None
-    for function, files, change in _STATEMENTS:
-        below, counted = share_below(spot, function, files), _counted(document, function, files)
-        statements = (counted.calls or 0) if counted is not None else 0
-        # Each time asks: where a cache answers most, the loop is about something else.
-        if below < CHAIN or statements < EACH_ASKS * asked:
-            continue
-        least = "at least " if spot.partial else ""
-        return say(
-            spot,
-            "calls-in-loop",
-            f"Ask once for all items: this line sends a query each of {least}{count_text(asked)} times",
-            f"{percent_text(100 * below)} of this is in {function} below it, which ran {count_text(statements)} times",
-            spot.share * below * (1 - 1 / asked),
-            change=words(f"calls-in-loop.{change}", "host"),
-        )
-    return None
+    below, counted = share_below(spot, *_STATEMENT), _counted(document, *_STATEMENT)
+    statements = (counted.calls or 0) if counted is not None else 0
+    # Each time asks: where a cache answers most, the loop is about something else.
+    if below < CHAIN or statements < EACH_ASKS * asked:
+        return None
+    least = "at least " if spot.partial else ""
+    return say(
+        spot,
+        "calls-in-loop",
+        f"Ask once for all items: this line sends a query each of {least}{count_text(asked)} times",
+        f"{percent_text(100 * below)} of this is in {_STATEMENT[0]} below it, which ran {count_text(statements)} times",
+        spot.share * below * (1 - 1 / asked),
+        change=words("calls-in-loop.django", "host"),
+    )
 
 
 EACH_ASKS = 0.8  # queries for each time
-# What sends a statement in a library that maps rows to objects, its file, and the words of its advice.
-_STATEMENTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("execute_sql", ("/django/db/models/sql/compiler.py",), "django"),
-    ("_execute_context", ("/sqlalchemy/engine/base.py",), "sqlalchemy"),
-    ("execute_sql", ("/peewee.py",), "peewee"),
-)
+# What sends a statement in Django. One look may be several accesses elsewhere (SQLAlchemy), so that counts prove less.
+_STATEMENT = ("execute_sql", ("/django/db/models/sql/compiler.py",))
 _INDEXES = ("/pandas/core/indexes/base.py", "/pandas/core/indexes/multi.py")
 _ASYNCIO = ("/asyncio/tasks.py",)
 
