@@ -282,7 +282,7 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
     spins = spot.code.find("spin") if spot.code is not None else ()
     threads = _profile(document, "sampled-threads")
     sampled = next((one for one in document.sampled if not one.native), None)
-    if not spins or sampled is None or threads is None:
+    if not spins or sampled is None or sampled.cpu <= 0 or threads is None:
         return None
     if len([one for one in threads.hotspots if one.own >= BUSY * threads.total]) < 2:
         return None  # nobody works meanwhile

@@ -302,9 +302,10 @@ def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
     """An operand to the power of a number that is written there."""
     sign = "-" if isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub) else ""
     number = exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent
-    if isinstance(number, ast.Constant) and isinstance(number.value, (int, float)):
+    value = number.value if isinstance(number, ast.Constant) else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         names = [name for one in ast.walk(base) if (name := _dotted(one))]
-        yield from (Construct("power", name, f"{sign}{number.value}") for name in dict.fromkeys(names))
+        yield from (Construct("power", name, f"{sign}{value}") for name in dict.fromkeys(names))
 
 
 def _labels(node: ast.Subscript) -> str | None:

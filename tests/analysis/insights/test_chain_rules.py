@@ -421,3 +421,8 @@ def test_a_relation_that_does_not_ask_each_time_is_no_query_for_each_item(
     accesses: int, statements: int, below: float, loop: int | None
 ) -> None:
     assert _of_an_orm(accesses, statements, below, loop) == []
+
+
+def test_a_power_of_a_truth_value_is_no_number() -> None:
+    code = line_code("def f(x):\n    return x ** True\n", 2)
+    assert code is None or code.find("power") == ()
