@@ -351,16 +351,17 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         if caller is not None and caller.function != line.function
         else None,
         partial=any(profile.partial for profile in document.profiles),
-        below=_below(line),
+        below=_shares(line, line.below),
+        inside=_shares(line, line.inside) if kind == "library" else (),
         callers=line.callers,
         caller_code=line.caller_code,
     )
 
 
-def _below(line: LineSamples) -> tuple[CodeLine, ...]:
-    """The functions anywhere below a line, with their shares (0..1) of its time."""
+def _shares(line: LineSamples, functions: Sequence[CodeLine]) -> tuple[CodeLine, ...]:
+    """Return functions below a line with their shares (0..1) of its time."""
     whole = line.main_wall + line.other_wall
-    return tuple(replace(one, value=min(1.0, one.value / whole)) for one in line.below) if whole > 0 else ()
+    return tuple(replace(one, value=min(1.0, one.value / whole)) for one in functions) if whole > 0 else ()
 
 
 def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:

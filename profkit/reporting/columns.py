@@ -19,6 +19,7 @@ class Column(Generic[Row]):
     """A column. `unit` is "text" for words, "kernel" for C++ names, "n" for numbers as they are; None is an empty cell.
 
     `text` is a cell as words, where that is not the value with its unit. `wide`: a screen of 80 columns has no room.
+    `wraps`: its cells may take several lines, so that the table stays in one piece.
     """
 
     title: str
@@ -27,6 +28,7 @@ class Column(Generic[Row]):
     meaning: str = ""
     hidden_when_empty: bool = True
     wide: bool = False
+    wraps: bool = False
     text: Callable[[Row], Text] | None = None
 
     @property
@@ -60,7 +62,7 @@ def data_table(
         if not c.hidden_when_empty or any(plain_text(text) not in ("", "-") for text in own)
     ]
     heads = tuple(
-        TableColumn(c.title, numeric=c.numeric, kernel=c.unit == "kernel", meaning=c.meaning)
+        TableColumn(c.title, numeric=c.numeric, kernel=c.unit == "kernel", wraps=c.wraps, meaning=c.meaning)
         for c, _ in known
     )
     return DataTable(heads, tuple(zip(*(own for _, own in known), strict=True)), title, note, brief, left)

@@ -7,7 +7,7 @@ forked it, its parent's stack, is no line of its own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
@@ -18,6 +18,9 @@ from profkit.core.types import CodeLine, Frame, LineSamples, SampledTime
 MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
 BELOW, MOST_BELOW = 0.1, 12  # of a line's time: a function anywhere below it with less is left out
+# A line that calls a library is opened to the library's public functions with so much of the line's time. Of two
+# functions within `WRAPS` of each other the outer one only leads to the inner one.
+INSIDE, MOST_INSIDE, WRAPS = 0.5, 3, 0.05
 COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _WORKERS = "/multiprocessing/process.py"
 # What a worker of a pool runs before the work itself.
@@ -39,6 +42,9 @@ class _Line:
     callees: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     callers: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     below: dict[Place, float] = field(default_factory=partial(defaultdict, float))
+    depths: dict[Frame, int] = field(
+        default_factory=dict
+    )  # calls from the line to a function below it, at least
     threads: set[str] = field(default_factory=set)
     processes: set[str] = field(default_factory=set)
     ranks: dict[str, float] = field(default_factory=partial(defaultdict, float))
@@ -87,8 +93,7 @@ class LineTally:
                 (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
             )
             line.callees[places[inner]] += sample.wall
-            for frame in {frame for frame, _ in places[at + 1 :]}:
-                line.below[frame, frame.line or 0] += sample.wall
+            _add_below(line, places[at + 1 :], sample.wall)
         if outer > 0:
             line.callers[places[outer - 1]] += sample.wall
         if rank:
@@ -178,15 +183,17 @@ class LineTally:
         )
 
     def _samples(self, frame: Frame, number: int, line: _Line, seen: SeenValues | None) -> LineSamples:
+        known = {name: value for name, value in vars(line).items() if name != "depths"}
         return LineSamples(
             frame.function,
             frame.file,
             number or None,
             **{
-                **vars(line),
+                **known,
                 "callees": largest(line.callees),
                 "callers": largest(line.callers),
                 "below": _good_part(line),
+                "inside": _opened(line),
                 "longest": line.longest or None,
                 "collecting": self._collecting.get((frame.file, number), 0.0),
                 "threads": len(line.threads),
@@ -201,6 +208,41 @@ def _good_part(line: _Line) -> tuple[CodeLine, ...]:
     least = BELOW * (line.main_wall + line.other_wall)
     large = {place: seconds for place, seconds in line.below.items() if seconds >= least}
     return largest(large, MOST_BELOW)
+
+
+def _add_below(line: _Line, places: Sequence[Place], seconds: float) -> None:
+    """Count `places`, outermost first, as functions below the line; one that calls itself counts once."""
+    first: dict[Frame, int] = {}
+    for depth, (frame, _) in enumerate(places):
+        first.setdefault(frame, depth)
+    for frame, depth in first.items():
+        line.below[frame, frame.line or 0] += seconds
+        line.depths[frame] = min(depth, line.depths.get(frame, depth))
+
+
+def _opened(line: _Line) -> tuple[CodeLine, ...]:
+    """Return the library's public functions in which most of the line's time is spent, outermost first.
+
+    The functions that the line calls itself are left out: the row names them.
+    """
+    whole = line.main_wall + line.other_wall
+    called = {frame for frame, _ in line.callees}
+    large = [
+        (line.depths[frame], place, seconds)
+        for place, seconds in line.below.items()
+        for frame in (place[0],)
+        if seconds >= INSIDE * whole and frame not in called and _is_public(frame)
+    ]
+    large.sort(key=lambda one: one[0])
+    inner: list[tuple[Place, float]] = []
+    for _, place, seconds in large:
+        if inner and inner[-1][1] - seconds < WRAPS * whole:
+            inner.pop()
+        inner.append((place, seconds))
+    return tuple(
+        CodeLine(frame.function, frame.file, number, seconds)
+        for (frame, number), seconds in inner[-MOST_INSIDE:]
+    )
 
 
 def _in_pool(frame: Frame) -> bool:

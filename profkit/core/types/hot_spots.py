@@ -129,6 +129,7 @@ class LineSamples:
     below: tuple[
         CodeLine, ...
     ] = ()  # functions of libraries anywhere below it that take a good part of its time
+    inside: tuple[CodeLine, ...] = ()  # those of them that are public and take most of it, outermost first
     longest: float | None = None
     threads: int = 0
     processes: int = 0
@@ -196,3 +197,4 @@ class HotSpot:
     below: tuple[
         CodeLine, ...
     ] = ()  # functions of libraries anywhere below it; `value`: their share (0..1) of its time
+    inside: tuple[CodeLine, ...] = ()  # those of them that are public and take most of it, outermost first

@@ -80,6 +80,7 @@ def account_section(document: RunDocument) -> Section | None:
     if account is None or not account.rows:
         return None
     folder = document.workload.folder
+    limited = any(_limit(row) or _at_limit(row) for row in account.rows)
     columns: list[Column[AccountRow]] = [  # the first five fit into 80 columns
         Column("share", lambda row: _share(row.seconds / account.seconds), meaning="of the time"),
         Column(
@@ -92,7 +93,8 @@ def account_section(document: RunDocument) -> Section | None:
             _at_limit,
             meaning="what its shapes need at the peaks, else the counted work at that unit's peak",
         ),
-        Column("what it is", lambda row: _what_text(document, row, folder)),
+        # With a limit beside each row there is no room for it at 80 columns: it stands in a second table then.
+        Column("what it is", lambda row: _what_text(document, row, folder), wraps=not limited),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
     below = (_clock(account), _waiting_threads(account), _start_up(document, account))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from profkit.analysis.hot_spots import hot_spots
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, LineSamples, Profile, Report
 from profkit.profilers.stacks import read_stacks
+from profkit.reporting.views.run_insights import does_text
+from tests import documents
 from tests.conftest import ROOT
 from tests.spoken import spoken_lines
 
@@ -155,3 +159,63 @@ def test_the_work_of_joblibs_workers_is_at_the_line_that_waits_for_them(tmp_path
     assert (line.main_wall, line.other_cpu) == pytest.approx((2.0, 1.4))
     assert [one.function for one in line.callees] == ["cross_val_score", "DecisionTreeClassifier.fit"]
     assert sampled.rest_cpu == pytest.approx(0.1)  # what the pool does for itself
+
+
+def test_a_line_that_calls_a_library_is_opened_to_the_public_functions_that_take_the_time(
+    tmp_path: Path,
+) -> None:
+    site = "/venv/lib/python3.12/site-packages/sklearn"
+    chain = [
+        ("<module>", "/work/cv.py", 8),
+        ("validate_params.<locals>.wrapper", f"{site}/utils/_param_validation.py", 218),
+        ("cross_val_score", f"{site}/model_selection/_validation.py", 684),
+        ("cross_validate", f"{site}/model_selection/_validation.py", 411),  # leads to the next alone
+        ("_fit_and_score", f"{site}/model_selection/_validation.py", 858),
+        ("BaseGradientBoosting.fit", f"{site}/ensemble/_gb.py", 700),
+        ("DecisionTreeRegressor.fit", f"{site}/tree/_classes.py", 1377),
+    ]
+    document = {
+        "schema": "profkit.stacks/1",
+        "process": "1.1",
+        "seconds": 1.0,
+        "cost": 0.01,
+        "entries": 0,
+        "threads": [[0, "main"]],
+        "functions": [[n, name, file, 1] for n, (name, file, _) in enumerate(chain, 2)],
+        "nodes": [[n, n - 1 if n > 2 else 0, n, line] for n, (_, _, line) in enumerate(chain, 2)],
+        "samples": [[8, 0, 0, 700_000, 700_000, 70], [7, 0, 0, 300_000, 300_000, 30]],
+    }
+    path = tmp_path / "stacks.jsonl"
+    path.write_text(json.dumps(document) + "\n")
+    run = replace(documents.empty(), sampled=tuple(filter(None, [read_stacks(path).sampled])))
+    (opened, _rest) = hot_spots(run)
+    assert [(one.function, round(one.value, 2)) for one in opened.inside] == [
+        ("BaseGradientBoosting.fit", 1.0),
+        ("DecisionTreeRegressor.fit", 0.7),
+    ]
+    assert does_text(opened) == "computes: cross_val_score; 70 % in DecisionTreeRegressor.fit"
+
+
+def test_a_line_is_not_opened_to_what_is_private_or_small(tmp_path: Path) -> None:
+    file = "/venv/lib/python3.12/site-packages/pandas/core/frame.py"
+    names = ["DataFrame.apply", "DataFrame._get_value", "Index.lookup"]
+    document = {
+        "schema": "profkit.stacks/1",
+        "process": "1.1",
+        "seconds": 1.0,
+        "cost": 0.01,
+        "entries": 0,
+        "threads": [[0, "main"]],
+        "functions": [
+            [2, "<module>", "/work/a.py", 1],
+            *([n, name, file, n] for n, name in enumerate(names, 3)),
+        ],
+        "nodes": [[2, 0, 2, 3], [3, 2, 3, 9], [4, 3, 4, 9], [5, 3, 5, 9]],
+        "samples": [[4, 0, 0, 800_000, 800_000, 80], [5, 0, 0, 200_000, 200_000, 20]],
+    }
+    path = tmp_path / "stacks.jsonl"
+    path.write_text(json.dumps(document) + "\n")
+    sampled = read_stacks(path).sampled
+    assert sampled is not None
+    assert [one.function for one in sampled.lines[0].callees] == ["DataFrame.apply"]
+    assert sampled.lines[0].inside == ()
