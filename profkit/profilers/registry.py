@@ -5,7 +5,6 @@ Nothing of a tool is imported before it is called.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import Any
 
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.profilers.files import read_head
+from profkit.profilers.foreign import explain_foreign, own_lines
 from profkit.profilers.profiler import Conversion, Format, Profiler, Recorder, lazy_function
-
-_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def _lazy(name: str) -> Callable[..., Any]:
@@ -227,14 +225,12 @@ def recognise_format(path: Path) -> Format:
     for form in all_formats():
         if form.looks_like is not None and form.looks_like(head):
             return form
-    if head.startswith(_POINTER):
-        raise UnreadableReport(
-            f"{path} is a pointer of Git LFS, not the report itself",
-            f"git lfs pull --include {shlex.quote(path.name)}",
-        )
+    if (foreign := explain_foreign(path, head)) is not None:
+        raise foreign
     text = head.decode("utf-8", "replace")
     for tool in PROFILERS:
-        fault = explain_fault(tool, text, 1)
+        said = own_lines(tool, text)
+        fault = explain_fault(tool, said, 1) if said else None
         if fault is not None:
             raise UnreadableReport(
                 f"{path} holds no report but an error of {tool}: {fault.reason}", fault.fix

@@ -65,14 +65,6 @@ def test_a_pointer_of_git_lfs_is_told_from_the_report_that_it_stands_for(tmp_pat
 
 GONE = {
     "the JSON of perf data convert": '{\n\t"linux-perf-json-version": 1,\n\t"samples": []\n}\n',
-    "perf report": """# Samples: 38  of event 'cpu-clock'
-# Event count (approx.): 127946114
-#
-# Overhead  Command  Shared Object         Symbol
-# ........  .......  ....................  ......
-#
-    97.37%  python3  libpython3.13.so.1.0  [.] _PyEval_EvalFrameDefault
-""",
     "a printed table of nsys stats": """[6/8] Executing 'cuda_gpu_kern_sum' stats report
 
  Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)  Name
@@ -87,3 +79,52 @@ def test_a_form_that_is_not_read_is_refused_with_the_forms_that_are(form: str, t
     (tmp_path / "report").write_text(GONE[form])
     with pytest.raises(UnreadableReport, match=r"no report .* knows: .*nsys SQLite.*perf script"):
         recognise_format(tmp_path / "report")
+
+
+KNOWN = {
+    ("perf report", "perf script -i"): """# Samples: 38  of event 'cpu-clock'
+# Event count (approx.): 127946114
+#
+# Overhead  Command  Shared Object         Symbol
+# ........  .......  ....................  ......
+#
+    97.37%  python3  libpython3.13.so.1.0  [.] _PyEval_EvalFrameDefault
+""",
+    ("speedscope", "profkit profile"): '{"$schema":"https://www.speedscope.app/file-format-schema.json"}',
+    ("pytest-benchmark", "gate --init"): '{\n"machine_info": {},\n"commit_info": {}, "benchmarks": []}',
+    ("hyperfine", "compare --a"): '{\n  "results": [\n    {\n      "command": "sleep 0.1"}]}',
+    ("cProfile", "-o run.prof"): "         197 function calls (192 primitive calls) in 0.002 seconds\n",
+    ("collapsed stacks", "artifacts/"): "main;load;read 12\nmain;work 30\nmain;work;sort 4\n",
+    ("UTF-16", "utf8"): '"ID","Process ID"\n'.encode("utf-16"),
+    ("line_profiler", "profkit profile"): b"\x80\x04\x95cline_profiler._line_profiler\nLineStats\n",
+}
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known[0])
+def test_a_file_of_another_tool_is_named_with_the_way_on(known: tuple[str, str], tmp_path: Path) -> None:
+    (what, way), text = known, KNOWN[known]
+    path = tmp_path / "my report"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UnreadableReport, match=what) as caught:
+        recognise_format(path)
+    assert way in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("==ERROR== Driver returned UnknownError\n==ERROR== Failed to profile\n", "ncu"),
+        ("==4711== Valgrind's memory management: out of memory:\n", "valgrind"),
+        ("ERROR UnknownError in payment\n", None),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", None),
+        ("Valgrind's neighbour ran out of memory\n", None),
+    ],
+)
+def test_a_log_is_an_error_of_a_tool_only_by_that_tools_own_lines(
+    text: str, tool: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "app.log"
+    path.write_text(text)
+    expected = f"holds no report but an error of {tool}" if tool else "is no report that profkit knows"
+    with pytest.raises(UnreadableReport, match=expected):
+        recognise_format(path)

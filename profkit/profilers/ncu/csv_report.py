@@ -1,8 +1,8 @@
 """Reads what `ncu --csv` printed: one row per launch, whatever else stands between the rows.
 
-The raw page has a column per metric and the units in the row below the names; of the details page, whose labels differ
-between versions, none is read. Before, between and after the rows stand the tool's own lines (`==PROF==`) and the
-output of the workload.
+The raw page has a column per metric and the units in the row below the names. `--metrics` and the details page have a
+row per metric, by its own name or by a label that `labels.yaml` knows. Before, between and after the rows stand the
+tool's own lines (`==PROF==`) and the output of the workload.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
+from profkit.core.tables import load_yaml
 from profkit.core.types import Fact, Report
 from profkit.profilers.files import lines_of, reading
 from profkit.profilers.ncu.launches import (
@@ -128,7 +129,6 @@ def _parse_number(cell: str, style: NumberStyle) -> float | Fact | None:
     return value
 
 
-_RAW = "ncu --import REPORT --csv --page raw --print-units base"
 # Columns that say which launch a row is of. Their names have stayed over the versions, their number has not.
 _ID, _KERNEL, _BLOCK, _GRID, _DEVICE, _CAPABILITY = (
     "ID",
@@ -143,6 +143,27 @@ _OF = frozenset(
 )
 _SCALES = ("Kbyte", "Mbyte", "Gbyte", "Tbyte", "us", "ms", "Khz", "Mhz", "Ghz", "cycle/ns", "cycle/us")
 _NO_METRIC = _OF | {"Host Name", "Kernel Time"}
+_METRIC = ("Metric Name", "Metric Unit", "Metric Value")  # of a table with a row per metric
+
+
+@lru_cache(maxsize=1)
+def _labels() -> Mapping[str, Sequence[str]]:
+    labels: Mapping[str, Sequence[str]] = load_yaml(Path(__file__).with_name("labels.yaml"))
+    return labels
+
+
+@lru_cache(maxsize=8192)
+def metric_of(label: str, unit: str) -> str | None:
+    """Return the metric that a row is of, by its own name or by its label; None for a label that nobody knows.
+
+    >>> metric_of("Memory Throughput", "Gbyte/second"), metric_of("dram__bytes_read.sum", "Mbyte")
+    ('dram__bytes.sum.per_second', 'dram__bytes_read.sum')
+    """
+    if "__" in label:
+        return label
+    known = _labels().get(label, ())
+    fitting = (name for name in known if (unit_of(name) == "%") is (unit.strip() == "%"))
+    return next((name for name in fitting if _unit_fault(name, unit) is None), None)
 
 
 @dataclass
@@ -170,12 +191,15 @@ class TableLog:
 def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
     """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's.
 
-    Below the names of the columns stand the units, then a row per launch. Raises UnreadableReport for a details page.
+    Below the names of the columns stand the units, then a row per launch; or the table has a row per metric.
     """
     names: list[str] = []
     of: list[tuple[int, str]] = []
     metrics: list[tuple[int, str, str]] = []
     seen: dict[tuple[str, ...], int] = {}
+    launch: LaunchRow | None = (
+        None  # of a table with a row per metric: the rows of one launch follow each other
+    )
     for line in lines:
         if line.startswith("=="):
             if len(log.lines) < 100_000:
@@ -183,14 +207,22 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
         elif line.replace('"', "").startswith("ID,Process ID,"):  # the names of the columns
             log.tables += 1
             names = _cells(line)
-            if "Metric Name" in names:
-                raise UnreadableReport("this is the details page, with names for people", _RAW)
             of = [(at, name) for at, name in enumerate(names) if name in _OF]
             metrics = [(at, name, unit_of(name)) for at, name in enumerate(names) if name not in _NO_METRIC]
         elif names and line.strip() and (line[0] == '"' or line[0].isdigit()):
             cells = _cells(line)
-            if not _is_whole(line) or len(cells) != len(names):
+            by_metric = set(_METRIC) <= set(names)
+            # Behind a metric's value stand the columns of rules, which are not written where they are empty.
+            short = len(cells) <= names.index(_METRIC[-1]) if by_metric else len(cells) != len(names)
+            if not _is_whole(line) or short:
                 log.damaged += len(cells) > 4
+            elif by_metric:
+                identity = {name: cells[at] for at, name in of}
+                if launch is None or launch.of != identity:
+                    if launch is not None:
+                        yield launch
+                    launch = LaunchRow(identity)
+                _add_metric(launch, dict(zip(names, cells, strict=False)), log)
             elif not cells[0].strip():  # no launch has an empty ID: these are the units
                 metrics = [(at, name, cells[at]) for at, name, _ in metrics]
                 log.scaled |= any(cells[at].startswith(_SCALES) for at, _, _ in metrics)
@@ -203,6 +235,17 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
                 yield LaunchRow({name: cells[at] for at, name in of}, values)
             else:
                 log.twice += 1
+    if launch is not None:
+        yield launch
+
+
+def _add_metric(launch: LaunchRow, cells: Mapping[str, str], log: TableLog) -> None:
+    """Add what one row says to its launch; the row of a rule has no metric."""
+    label, unit, cell = (cells[name] for name in _METRIC)
+    name = metric_of(label, unit) if label and cell else None
+    if name is not None:
+        log.scaled |= unit.startswith(_SCALES)
+        launch.values.setdefault(name, _value(cell, name, unit, log.style))
 
 
 def _is_whole(line: str) -> bool:
@@ -235,16 +278,17 @@ def _value(cell: str, name: str, unit: str, style: NumberStyle) -> Value:
 
 def _number_style(path: Path) -> NumberStyle:
     """How the numbers of the file's tables are written: known only when all of them were seen."""
-    style, width = NumberStyle(), 0
+    style = NumberStyle()
     metrics: list[int] = []
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="") as file:
         for line in lines_of(file, path):
             if line.replace('"', "").startswith("ID,Process ID,"):
                 names = _cells(line)
-                width, metrics = len(names), [at for at, name in enumerate(names) if name not in _NO_METRIC]
-            elif width and (line[0] == '"' or line[0].isdigit()):
+                values = _METRIC[-1:] if _METRIC[-1] in names else set(names) - _NO_METRIC
+                metrics = [at for at, name in enumerate(names) if name in values]
+            elif metrics and (line[0] == '"' or line[0].isdigit()):
                 cells = _cells(line)
-                for at in metrics if len(cells) == width and _is_whole(line) else ():
+                for at in metrics if len(cells) > max(metrics) and _is_whole(line) else ():
                     if ("," in cells[at] or "." in cells[at]) and _DIGITS.fullmatch(cells[at]) is not None:
                         style.see(cells[at])
             if len(style.seen) > 1:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.tables import load_yaml
 from profkit.core.types import Counter, Report
 from profkit.profilers.ncu.csv_report import read_ncu_csv, unit_factor
 from profkit.profilers.ncu.launches import unit_of
@@ -16,6 +19,7 @@ from tests.conftest import ROOT
 from tests.spoken import spoken_lines
 
 DATA = ROOT / "tests" / "data" / "cuda"
+LABELS = ROOT / "profkit" / "profilers" / "ncu" / "labels.yaml"
 BASE, SCALED = DATA / "ncu.truths.raw.base-units.csv", DATA / "ncu.truths.raw.auto-units.csv"
 TIME = "gpu__time_duration.sum"
 COLUMNS = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC"
@@ -99,11 +103,61 @@ def test_what_the_workload_prints_between_the_rows_is_not_the_tools(tmp_path: Pa
     assert spoken_lines(report.warnings) == ("Something to know",)
 
 
-def test_the_details_page_is_refused_with_the_line_that_prints_the_other(tmp_path: Path) -> None:
+def test_the_details_page_is_read_by_the_labels_that_are_known() -> None:
+    report = read_ncu_csv(DATA / "ncu.scale.details.csv")
+    assert values(report) == pytest.approx(
+        {**values(report)}
+        | {
+            "sm__warps_active.avg.pct_of_peak_sustained_active": 66.81,
+            # "Memory Throughput" stands there twice
+            "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 22.04,
+            "dram__bytes.sum.per_second": 846_193_548_387.10,
+            "l1tex__t_sector_hit_rate.pct": 50.0,
+            "launch__registers_per_thread": 16.0,
+            "launch__waves_per_multiprocessor": 3.88,
+        }
+    )
+    assert report.trace is not None
+    (time,) = report.trace.kernels
+    assert (time.kernel.name, time.launches, time.total) == ("k(float *)", 1, pytest.approx(4.96e-6))
+    assert not any("damaged" in line for line in spoken_lines(report.warnings))
+
+
+def test_a_table_of_metrics_has_a_row_for_each_of_a_launch() -> None:
+    report = read_ncu_csv(DATA / "ncu.scale.metrics.csv")
+    assert values(report)["dram__bytes_read.sum"] == 4_197_376
+    assert values(report)["sm__warps_active.avg.pct_of_peak_sustained_active"] == 70.6
+    assert report.trace is not None
+    assert report.trace.kernels[0].total == pytest.approx(5.44e-6)
+
+
+def test_rows_of_metrics_are_a_launch_each_and_in_base_units(tmp_path: Path) -> None:
     long = f'{RAW},"Section Name","Metric Name","Metric Unit","Metric Value"'
-    with pytest.raises(UnreadableReport, match="details page") as caught:
-        read(tmp_path, long, f'{OF.format(id=0)},"Occupancy","Achieved Occupancy","%","95.64"')
-    assert "--page raw" in str(caught.value.fix)
+    rows = [
+        f'{OF.format(id=n)},"","{name}","{unit}","{value}"'
+        for n, (time, moved) in enumerate([("1.50", "2.25"), ("2.50", "4.25")])
+        for name, unit, value in (
+            ("Duration", "usecond", time),
+            ("dram__bytes_read.sum", "Mbyte", moved),
+            ("A label of another version", "%", "9.00"),
+        )
+    ]
+    report = read(tmp_path, long, *rows)
+    assert report.trace is not None
+    assert (report.trace.kernels[0].launches, report.trace.kernels[0].total) == (2, pytest.approx(4e-6))
+    assert values(report)["dram__bytes_read.sum"] == pytest.approx(3_250_000)
+
+
+def test_every_label_stands_for_the_metric_that_a_recorded_report_pairs_it_with() -> None:
+    with gzip.open(ROOT / "tests/data/reports/cuda/h200.gated_mlp.full.ncu-rep.gz") as file:
+        recorded = file.read()
+    # A block size has a label of its own in no section file that the report holds.
+    labels = {label: names for label, names in load_yaml(LABELS).items() if label not in ("Block Size",)}
+    for label, names in labels.items():
+        for name in names:
+            # a protobuf's two strings, each behind its tag and its length
+            pair = re.escape(name.encode()) + rb"[\x10-\x1a]." + re.escape(label.encode())
+            assert re.search(pair, recorded, re.DOTALL), (label, name)
 
 
 def test_cut_at_any_offset_it_is_read_or_refused(tmp_path: Path) -> None:
