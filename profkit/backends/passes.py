@@ -33,7 +33,7 @@ from profkit.core.types import (
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.stacks import read_stacks
 from profkit.profilers.torch_lines import read_torch_lines
-from profkit.runtime.passes.command import host_command, start_up_environment
+from profkit.runtime.passes.command import host_command, program_words, start_up_environment
 from profkit.runtime.passes.read import read_raises, read_record, read_tracemalloc
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
@@ -453,9 +453,11 @@ _LARGEST = 64 * 1024 * 1024  # bytes of a program that are looked at
 
 def first_mention(workload: Workload, pattern: re.Pattern[str]) -> Fact | None:
     """Where the text of a script, or the program after `-c`, matches; None where none does."""
+    # A script that Python runs needs no suffix.
+    scripts = program_words(workload.command)[:1] if workload.python is not None else ()
     for word in workload.command:
         path = Path(workload.folder, word)
-        if word.endswith(".py") and path.is_file():
+        if (word.endswith(".py") or word in scripts) and path.is_file():
             match = pattern.search(head_of(path).decode("utf-8", "replace"))
             if match is not None:
                 return Fact.of("script-names", name=path.name, word=match[0])

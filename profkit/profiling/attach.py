@@ -211,8 +211,7 @@ def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, t
     """The process as a workload, and the secrets of its command line."""
     words, python = root.cmdline() or [root.name()], is_python(root.pid)
     shown, hidden = (tuple(words), ()) if options.keep_arguments else mask_command(words)
-    script = [word for word in words[1:2] if python and not word.startswith("-")]  # gunicorn ends in no .py
-    name = options.name or (Path(script[0]).stem if script else default_name(words))
+    name = options.name or default_name(words)
     program = shown[0] if python else root.exe()
     return Workload((program, *shown[1:]), name, root.cwd(), root.exe() if python else None), hidden
 

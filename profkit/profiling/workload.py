@@ -14,7 +14,7 @@ from profkit.backends.passes import first_mention
 from profkit.core.errors import UsageError
 from profkit.core.git import CHANGES, ask_git
 from profkit.core.types import Fact, Revision, Workload
-from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
+from profkit.runtime.passes.command import find_interpreter, program_words, reads_program_from_input
 
 
 def describe_workload(command: Sequence[str], name: str | None = None) -> Workload:
@@ -29,7 +29,10 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
             raise UsageError(f"the workload {program} is a folder, not a command")
         if os.path.exists(program):
             raise UsageError(f"the workload {program} is not executable", f"chmod +x {shlex.quote(program)}")
-        raise UsageError(f"the workload {program!r} is not there: no such command on PATH and no such file")
+        raise UsageError(
+            f"the workload {program!r} is not there: no such command on PATH and no such file",
+            _as_words(command),
+        )
     try:
         folder = os.getcwd()
     except OSError as error:
@@ -41,17 +44,34 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
     return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
 
 
+def _as_words(command: Sequence[str]) -> str | None:
+    """Return the line that starts a command that was given as one string; None where it is none."""
+    try:
+        words = shlex.split(command[0])
+    except ValueError:
+        return None
+    return (
+        f"profkit profile -- {shlex.join([*words, *command[1:]])}"
+        if words[1:] and shutil.which(words[0])
+        else None
+    )
+
+
 def default_name(command: Sequence[str]) -> str:
-    """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
-    if find_interpreter(command) is not None:
-        for position, word in enumerate(command[1:], start=1):
-            if word == "-m" and position + 1 < len(command):
-                return command[position + 1].rpartition(".")[2]
-            if word == "-c":
-                return "python-c"
-            if word.endswith(".py"):
-                return Path(word).stem
-    return Path(command[0]).name
+    """Return what a command is called: `x` of `python -O bench/x.py`, `mod` of `python -m pkg.mod`.
+
+    A launcher gives no name, or all programs of a history would be one: `uv run one.py` is `one`.
+    """
+    words = program_words(command)
+    if words[0] == "-m" and len(words) > 1:
+        return words[1].rpartition(".")[2]
+    if words[0] == "-c":
+        return "python-c"
+    path = Path(words[0])
+    return path.stem if path.suffix in _SCRIPTS else path.name
+
+
+_SCRIPTS = (".py", ".pyz", ".ipynb", ".sh")
 
 
 # Not of a path: a clone is called profkit, too.
@@ -109,7 +129,7 @@ def _script_folders(workload: Workload) -> list[Path]:
     for word in workload.command[:8]:  # the interpreter, its options, the script
         try:
             path = (working / word).resolve()
-            if path.suffix in (".py", ".sh") and path.is_file():
+            if (path.suffix in _SCRIPTS or word in program_words(workload.command)[:1]) and path.is_file():
                 folders.append(path.parent)
         except (OSError, ValueError, RuntimeError):
             continue

@@ -13,7 +13,7 @@ from cli_runner import profkit
 
 from profkit.backends.cuda import cuda_evidence
 from profkit.core.types import Fact, Revision, Workload
-from profkit.profiling.workload import read_revision, seems_marked
+from profkit.profiling.workload import default_name, read_revision, seems_marked
 from profkit.runtime.passes.command import reads_program_from_input
 from tests.git_repository import git
 from tests.spoken import spoken
@@ -173,3 +173,40 @@ def test_a_program_from_standard_input_without_one_is_refused_and_nothing_runs(t
         assert said.code == 2
         assert "standard input, which is empty" in said.err
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------ its name
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("uv run one.py", "one"),
+        ("uv run --with numpy two.py -n 3", "two"),
+        ("uv run python -m pkg.mod", "mod"),
+        ("bash job1.sh", "job1"),
+        ("sh -e ./job1.sh", "job1"),
+        ("python -m torch.distributed.run --nproc-per-node 2 train.py", "train"),
+        ("torchrun --nproc-per-node 2 train.py", "train"),
+        ("python -m cProfile -o x.prof train.py", "train"),
+        ("python app.pyz", "app"),
+        ("python tool --fast", "tool"),
+        ("python -O bench/x.py --n 3", "x"),
+        ("python -m pkg.mod", "mod"),
+        ("python -c print(1)", "python-c"),
+        ("env A=1 python x.py", "x"),
+        ("timeout 5 nice -n 5 python x.py", "x"),
+        ("./prog --fast", "prog"),
+        ("sh -c true", "sh"),
+        ("bash", "bash"),
+        ("python", "python"),
+    ],
+)
+def test_a_run_is_called_after_the_program_and_not_after_what_starts_it(command: str, name: str) -> None:
+    assert default_name(command.split()) == name
+
+
+def test_a_command_as_one_string_is_refused_with_the_line_that_works(tmp_path: Path) -> None:
+    done = profkit("profile", "--", "python bench.py --n '3 4'", cwd=tmp_path)
+    assert done.code == 2
+    assert "fix: profkit profile -- python bench.py --n '3 4'" in done.err

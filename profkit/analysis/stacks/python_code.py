@@ -20,6 +20,7 @@ TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
+_COMMANDS = ("/bin", "/Scripts")
 _TEXT = "<string>"  # `python -c`, and the methods that dataclasses and namedtuples make
 _CELL = re.compile(r"cell \[\d+\]")  # of a notebook
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
@@ -37,9 +38,14 @@ def is_users_code(file: str | None, function: str = "") -> bool:
         return not _GENERATED.search(function)
     if file and _CELL.fullmatch(file):
         return True
-    if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
+    if not file or file.startswith(("<", "~")) or any(part in file for part in _INSTALLED):
         return False
-    return not any(part in file for part in _INSTALLED)
+    if file.endswith((".py", ".ipynb")):
+        return True
+    # A script needs no suffix. What pip writes to start a package's command has no function of its own.
+    folder, _, name = file.replace("\\", "/").rpartition("/")
+    is_script = bool(folder and name) and not re.search(r"[.\[\]<>]", name)
+    return is_script and not (folder.endswith(_COMMANDS) and function in ("", MODULE))
 
 
 def module_name(file: str) -> str:

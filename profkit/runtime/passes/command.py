@@ -106,6 +106,51 @@ def find_interpreter(command: Sequence[str]) -> str | None:
     return shutil.which(parsed.launcher[-1])
 
 
+# Programs, and modules after -m, that run the script named after their own options.
+_RUNS_A_SCRIPT = frozenset(
+    {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun", "kernprof", "coverage"}
+)
+_RUN_AS_MODULE = frozenset(
+    {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "cProfile", "profile"}
+) | {"trace", "pdb", "coverage", "kernprof", "memory_profiler", "memray", "scalene", "viztracer", "debugpy"}
+_SCRIPTS = (".py", ".pyz", ".ipynb", ".sh", ".bash")
+
+
+def program_words(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command from the program itself on: without launchers, shells, interpreters and their options.
+
+    `uv run --with x one.py -n 3` is `one.py -n 3`, `bash job.sh` is `job.sh`. A module or the code of Python keeps its
+    `-m` or `-c`. A command that names no program is returned as it is.
+    """
+    words = tuple(command)
+    name = os.path.basename(words[0]) if words else ""
+    if name in _LAUNCHERS:
+        rest = next((words[at:] for at in range(1, len(words)) if _starts_program(words[at])), ())
+        return program_words(rest) if rest else words
+    if name in _SHELLS or name in _RUNS_A_SCRIPT:
+        return _from_script(words[1:]) or words
+    if not words or not _is_interpreter(words[0]):
+        return words
+    parsed = _parse_python(words[:1], words[1:])
+    if isinstance(parsed, str):
+        return words
+    if parsed.program[0] == "-m" and parsed.program[1] in _RUN_AS_MODULE:
+        return _from_script(parsed.program[2:]) or parsed.program
+    return parsed.program
+
+
+def _from_script(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words from the first one that is the name of a script; empty where none is."""
+    return next((tuple(words[at:]) for at, word in enumerate(words) if word.endswith(_SCRIPTS)), ())
+
+
+def _starts_program(word: str) -> bool:
+    """Whether a word behind a launcher is what it runs; its options, their values and its `run` are not."""
+    if word.startswith("-") or word in ("run", "exec"):
+        return False
+    return word.endswith(_SCRIPTS) or shutil.which(word) is not None
+
+
 def reads_program_from_input(command: Sequence[str]) -> bool:
     """Whether a Python takes its program from standard input: `python -`, `python`."""
     parsed = _parse_command(command)
