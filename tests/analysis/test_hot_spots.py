@@ -418,7 +418,7 @@ def test_a_part_speaks_for_the_run_where_it_began_late_and_is_where_the_samples_
 
 @pytest.mark.parametrize(("kind", "rule"), [("numpy.ndarray", "mask-for-each"), ("tuple", "hot-spot")])
 def test_a_comparison_as_an_index_is_a_mask_only_of_an_array(kind: str, rule: str) -> None:
-    code = LineCode("return amounts[shops == shop]", None, ())
+    code = line_code("def of(amounts, shops, shop):\n    return amounts[shops == shop]\n", 2)
     spot = line(3, 0.9, code=code, variables={"amounts": Variable(kind, None)})
     counted = Hotspot("work", 0.9, 0.9, 5000, "/app/work.py", 1)
     assert first(run(spot, profiles=(Profile("", "s", 0.9, (counted,), "own-time"),))).rule == rule
@@ -548,3 +548,65 @@ def test_lines_that_are_read_byte_by_byte_are_said_where_most_of_the_time_is_in_
     split = TimeSplit(1.0, read=read, written=0.0, io_calls=calls)
     document = run(one, time_split=split)
     assert ("small-transfers" in {each.rule for each in find_insights(document)}) == said
+
+
+# ------------------------------------------------------------ tables by group, and what is read from its front
+
+
+MASKED = "def report(t):\n    for day in sorted(t['day'].unique()):\n        rows = t[{index}]\n        use(rows)\n"
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "rule"),
+    [
+        ('t["day"] == day', "pandas.DataFrame", "mask-for-each"),
+        ("t.day == day", "pandas.DataFrame", "mask-for-each"),
+        ('t["day"] == day', "dict", "hot-spot"),
+        ("columns", "pandas.DataFrame", "hot-spot"),  # a frame gives columns by names, and no single elements
+        ("day", "numpy.ndarray", "element-wise"),
+        ("chosen", "numpy.ndarray", "hot-spot"),  # an array of indices
+        ("day, :", "numpy.ndarray", "hot-spot"),  # a row
+    ],
+)
+def test_what_an_index_takes_of_a_table_is_told_by_its_form_and_by_types(
+    index: str, kind: str, rule: str
+) -> None:
+    code = line_code(MASKED.format(index=index), 3)
+    seen = {"t": Variable(kind, None), "chosen": Variable("numpy.ndarray", None)}
+    assert first(run(line(3, 0.9, code=code, own=0.9, looks=50, variables=seen))).rule == rule
+
+
+FRAMES = """
+def feed(self, data):
+    self.pending += data
+    while len(self.pending) >= 8:
+        size = unpack(self.pending)
+        self.frames.append(self.pending[8:size])
+        self.pending = self.pending[size:]
+        self.count += 1
+"""
+
+
+@pytest.mark.parametrize(("at", "size"), [(4, 250_000), (7, 250_000)])
+def test_what_is_cut_off_its_front_is_told_also_where_the_loop_begins_again(at: int, size: int) -> None:
+    seen = {"self.pending": Variable("bytes", size)}
+    found = first(run(line(at, 0.9, code=line_code(FRAMES, at), variables=seen)))
+    assert (found.rule, found.where.line) == ("linear-search", 7)
+    assert "self.pending is copied each time something is taken off its front" in found.title
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "seen"),
+    [
+        (FRAMES, 4, Variable("bytes", 200)),  # short
+        (FRAMES, 4, Variable("memoryview", 250_000)),  # copies nothing
+        (FRAMES, 5, Variable("bytes", 250_000)),  # another line
+        # what the head took may be what is called behind the slice
+        (FRAMES.replace("self.count += 1", "self.write(size)"), 4, Variable("bytes", 250_000)),
+        (FRAMES.replace("self.pending[size:]", "self.pending[:size]"), 7, Variable("bytes", 250_000)),
+        (FRAMES.replace("self.pending = ", "rest = "), 7, Variable("bytes", 250_000)),
+    ],
+)
+def test_nothing_is_said_of_a_front_that_is_not_proved(source: str, at: int, seen: Variable) -> None:
+    spot = line(at, 0.9, code=line_code(source, at), variables={"self.pending": seen})
+    assert first(run(spot)).rule == "hot-spot"

@@ -15,7 +15,7 @@ from profkit.analysis.function_names import called_name, place_name
 from profkit.analysis.hot_spots import DOES
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, HotSpot, Insight, Place, RunDocument, Variable
+from profkit.core.types import Construct, Gain, HotSpot, Insight, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer
 OTHER = 0.1  # a pattern at another place is worth saying from here on
@@ -44,8 +44,8 @@ _TEXTS = (
         "A slice is made and summed in each call",
     ),
     (re.compile(r"\{\*\*[\w.]+, \w"), "copied-dict", "A whole dict is copied to change a part of it"),
-    (re.compile(r"\w\[[\w.]+ == [\w.]+\]"), "mask-for-each", "All rows are compared again for each group"),
 )
+_COPIED_BY_SLICES = ("bytes", "str", "bytearray", "list", "tuple")
 OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
 _SORTS = re.compile(r"(self\.\w+)\.sort\(|sorted\((self\.\w+)")
 # Of convenient functions, and what stands for them instead (`costly-helper.*` of the words).
@@ -118,6 +118,10 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     for kind in ("contains", "shift"):
         for one in spot.code.find(kind) if spot.code is not None else ():
             held = spot.variables.get(one.name)
+            if one.how.startswith("rest "):
+                if held is not None and held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
+                    return _copied_rest(spot, one, held)
+                continue
             if held is None or held.type not in ("list", "tuple") or (held.length or 0) < LONG:
                 continue
             size = count_text(held.length or 0)
@@ -135,6 +139,18 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
                 "sorted order bisect",
             )
     return None
+
+
+def _copied_rest(spot: HotSpot, cut: Construct, held: Variable) -> Insight:
+    """What is read from its front and made anew of its rest each time."""
+    return say(
+        spot,
+        "linear-search",
+        f"{cut.name} is copied each time something is taken off its front",
+        f"it is a {held.type} of up to {count_text(held.length or 0)} elements; {cut.name}[n:] copies all that is left",
+        where=replace(spot.where, line=int(cut.how.split()[1])),
+        change=words(f"copied-rest.{'list' if held.type in ('list', 'tuple') else 'bytes'}", "host"),
+    )
 
 
 def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -193,11 +209,25 @@ def known_text(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa:
     """A line that does with each call what its text says: to all rows, to a whole slice, to a whole dict."""
     if spot.code is None or (spot.calls or 0) < MANY:
         return None
-    library = (spot.under.library if spot.under is not None else None) or ""
-    arrays = "multiarray" in library or any(one.type.startswith(_ARRAYS) for one in spot.variables.values())
-    for pattern, rule, title in _TEXTS:
-        if pattern.search(spot.code.text) and (arrays or rule != "mask-for-each"):
-            return say(spot, rule, title, calls_text(spot))
+    found = next((one for one in _TEXTS if one[0].search(spot.code.text)), None)
+    return say(spot, found[1], found[2], calls_text(spot)) if found is not None else None
+
+
+def mask_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A table whose rows are all compared again for each group that a loop takes from it."""
+    for one in spot.code.find("mask") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
+        if held is None or not held.type.startswith(_ARRAYS) or not (looped or (spot.calls or 0) >= MANY):
+            continue
+        return say(
+            spot,
+            "mask-for-each",
+            f"All rows of {one.name} are compared again for each {one.how}",
+            f"{one.name} is a {held.type}, and a loop chooses rows of it by a comparison each time"
+            + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+            change=words(f"mask-for-each{'.pandas' if held.type.startswith('pandas.') else ''}", "host"),
+        )
     return None
 
 
@@ -239,6 +269,12 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         held = spot.variables.get(one.name)
         kind = held.type if held is not None else ""
         known = kind.startswith(_ARRAYS) and (one.how != "['']" or kind == "pandas.Series")
+        # A frame gives columns, or rows that an array chooses; so does an array by another one.
+        by = [spot.variables.get(name) for name in one.how.strip("[]").split(",")] if "[" in one.how else []
+        if one.how.startswith("[") and (
+            kind == "pandas.DataFrame" or any(x and x.type.startswith(_ARRAYS) for x in by)
+        ):
+            known = False
         item = one.how == "item" and not one.name
         arrays = (n for n, v in spot.variables.items() if item and v.type.startswith(_ARRAYS))
         name = one.name if known else next(arrays, "")
@@ -468,6 +504,7 @@ PATTERNS: tuple[Find, ...] = (
     object_array,
     repeated_sort,
     known_text,
+    mask_for_each,
     element_wise,
     backtracking,
     repeated_work,

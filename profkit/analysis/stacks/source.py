@@ -152,12 +152,28 @@ class _Source:
         if function is not None and (at := _pure_recursion(function, self)) is not None:
             yield Construct("pure-recursion", function.name, str(at))
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
+        for node in around:
+            # A sampler inside of the process sees what the end of a body did where the loop begins again.
+            if isinstance(node, _LOOPS):
+                yield from self._rests(node, line)
         if loops and isinstance(loops[-1], ast.While):
             yield Construct("while")
             yield from self._spin(loops[-1])
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
             yield Construct("nested-loop", "", str(depth[0].lineno))
+
+    def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
+        """What is cut off at its front: on the line, or, for the head of the loop, behind the last call of its body."""
+        for at, one in enumerate(loop.body):
+            # It looks after each call and where a loop begins again, and nowhere between.
+            calls_later = any(
+                isinstance(node, ast.Call) for each in loop.body[at + 1 :] for node in ast.walk(each)
+            )
+            if (name := _rest_of_itself(one)) and (
+                one.lineno == line or (loop.lineno == line and not calls_later)
+            ):
+                yield Construct("shift", name, f"rest {one.lineno}")
 
     def called_from(self, line: int) -> Iterator[InnerCode]:
         """Functions of this file that a line calls, and their only line where they have one statement."""
@@ -213,9 +229,14 @@ class _Source:
             yield Construct("lookup", _dotted(node.value.value), _labels(node) or "")  # type: ignore[attr-defined]
             if in_loop:
                 yield Construct("element", _dotted(node.value.value), "loc")  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Subscript) and (compared := _compared(node)):
+            yield Construct("mask", _dotted(node.value), compared)
         elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
             base = node.value
-            key = "['']" if isinstance(node.slice, ast.Constant) else "[]"
+            names = [name for one in ast.walk(node.slice) if (name := _dotted(one))]
+            key = "['']" if isinstance(node.slice, ast.Constant) else f"[{','.join(dict.fromkeys(names))}]"
+            if any(isinstance(one, ast.Slice) for one in ast.walk(node.slice)):
+                return  # a row or a column of an array
             if isinstance(base, ast.Attribute) and base.attr in _INDEXERS:
                 yield Construct("element", _dotted(base.value), base.attr)
             elif name := _dotted(base):
@@ -296,6 +317,30 @@ class _Source:
             yield Construct("pattern", self.patterns.get(base) or _first_text(node) or "", method)
         if name:
             yield Construct("call", name, "constant" if _is_constant(node, function) else "")
+
+
+def _compared(node: ast.Subscript) -> str:
+    """Return what a table's own rows are compared with to choose some of them: `day` of `rows[rows["day"] == day]`."""
+    if not isinstance(node.slice, ast.Compare) or not all(isinstance(one, ast.Eq) for one in node.slice.ops):
+        return ""
+    table, key = _dotted(node.value), node.slice.left
+    column = _dotted(key.value if isinstance(key, ast.Subscript) else key)
+    # numpy: `values[groups == group]` compares another array of the same length
+    with_ = _dotted(node.slice.comparators[0])
+    return with_ if table and column and with_ else ""
+
+
+def _rest_of_itself(statement: ast.stmt) -> str:
+    """Return the name that a statement makes to be its own rest: `text` of `text = text[end:]`; else an empty text."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Subscript):
+        return ""
+    name, cut = _dotted(statement.targets[0]), statement.value.slice
+    of_itself = _dotted(statement.value.value) == name
+    return (
+        name
+        if of_itself and isinstance(cut, ast.Slice) and cut.lower is not None and cut.upper is None
+        else ""
+    )
 
 
 def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:

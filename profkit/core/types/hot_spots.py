@@ -31,9 +31,10 @@ SpotKind = Literal[
 ConstructKind = Literal[
     "contains",  # `x in name`
     "contains-made",  # `x in list(...)`
-    "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x)
+    "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x); `how` "rest 7": name = name[n:] in line 7
     "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
-    "element",  # name[i], name.at[...], name.item(): one element at a time
+    "element",  # name[i], name.at[...], name.item(): one element at a time; `how` "[i]" has the names in the index
+    "mask",  # name[name["day"] == day], name[days == day]; `how` is what all rows are compared with
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known
     "call",  # of a function; `how` "constant": its arguments are the same each time

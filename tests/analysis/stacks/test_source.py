@@ -26,7 +26,7 @@ def code_of(text: str, line: int) -> LineCode:
         ("def f(a, b):\n    a = a + b + 'x'", 2, Construct("grow", "a", "texts")),
         ("def f(a, b):\n    a = a + f'{b}'", 2, Construct("grow", "a", "text")),
         ("def f(a, b):\n    a = a + b", 2, Construct("grow", "a", "+")),
-        ("def f(a, n):\n    for i in n:\n        a[i] = 1", 3, Construct("element", "a", "[]")),
+        ("def f(a, n):\n    for i in n:\n        a[i] = 1", 3, Construct("element", "a", "[i]")),
         ("def f(t):\n    for x in t:\n        t[x].argmax().item()", 3, Construct("element", "", "item")),
         (
             "import re\nP = re.compile('(a+)+')\ndef f(x):\n    P.match(x)",
