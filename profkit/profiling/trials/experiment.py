@@ -135,9 +135,14 @@ class TrialRun:
         """Make pairs of `each` so many seconds until they decide, or the next would not fit; None below four."""
         change, most = None, 0
         # What was faster once is worth the four pairs that can decide it, if they take no more than a minute.
-        needed = FIRST_ROUNDS * each
-        deadline = max(self._deadline, time.monotonic() + needed) if needed <= self._extra else self._deadline
-        while time.monotonic() + each <= deadline + 0.5 * each and len(self._pairs) < MOST_PAIRS:
+        needed, begin = FIRST_ROUNDS * each, time.monotonic()
+        deadline = max(self._deadline, begin + needed) if needed <= self._extra else self._deadline
+        while len(self._pairs) < MOST_PAIRS:
+            # Once begun the four are made, also where the machine became slower than it was.
+            deciding = needed <= self._extra and len(self._pairs) < FIRST_ROUNDS
+            until = max(deadline, begin + self._extra) if deciding else deadline
+            if time.monotonic() + each > until + 0.5 * each:
+                break
             order, seed = [True, False], self._draw.randrange(1, 2**32)
             self._draw.shuffle(order)
             seconds = {changed: self._measure(changed=changed, seed=seed) for changed in order}

@@ -214,6 +214,7 @@ def _kernel_label(insight: Insight) -> str:
 
 def relative_path(file: str, folder: str) -> str:
     """The file as seen from the workload's folder, or from the current one; as it is where it is in neither."""
+    file = file.replace("/./", "/")  # of `python ./train.py`
     for base in (folder, os.getcwd()):
         if base and file.startswith(base.rstrip("/") + "/"):
             return file[len(base.rstrip("/")) + 1 :]

@@ -68,7 +68,7 @@ def trial(
 ) -> TriedChange:
     on = bench(folder, source, plain)
     options = (
-        {"file": str(folder / "program.py"), "function": "cost", "line": LINE} if name == "memoise" else {}
+        {"file": f"{folder}/./program.py", "function": "cost", "line": LINE} if name == "memoise" else {}
     )
     inside = {} if environment is not None else {name: options}
     tried = Experiment(name, BECAUSE, 0.5, environment or {}, inside)  # type: ignore[arg-type]
@@ -273,3 +273,11 @@ def test_advice_that_brought_nothing_is_not_given(state: TrialState) -> None:
 @pytest.mark.parametrize("state", ["undecided", "failed", "without-hold", "interrupted"])
 def test_a_trial_without_a_result_decides_nothing(state: TrialState) -> None:
     assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER, COLLECTING)
+
+
+def test_the_pairs_that_can_decide_are_made_also_where_the_program_became_slower(tmp_path: Path) -> None:
+    on = replace(bench(tmp_path, SLOW), longest=0.01)
+    options = {"file": str(tmp_path / "program.py"), "function": "cost", "line": LINE}
+    tried = Experiment("memoise", BECAUSE, 0.5, {}, {"memoise": options})
+    told = TrialRun(on, tried, time.monotonic(), DEADLINE, None).run()
+    assert (told.state, told.pairs >= 4) == ("faster", True)
