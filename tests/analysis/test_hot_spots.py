@@ -273,12 +273,13 @@ def test_the_collectors_time_belongs_to_no_place_that_only_has_the_most_time() -
     assert "garbage-collection" not in {one.rule for one in elsewhere}
 
 
-def native(*lines: LineSamples, waiting: float = 0.0) -> RunDocument:
+def native(*lines: LineSamples, waiting: float = 0.0, profiles: tuple[Profile, ...] = ()) -> RunDocument:
     total = sum(one.main_cpu for one in lines)
     document = replace(
         documents.empty(),
         sampled=(SampledTime(total, total, native=True, lines=lines),),
         time_split=TimeSplit(1.0, waiting=waiting, queued=0.0, cpu=1 - waiting, threads=1.0),
+        profiles=profiles,
     )
     return replace(document, hot_spots=hot_spots(document))
 
@@ -610,3 +611,74 @@ def test_what_is_cut_off_its_front_is_told_also_where_the_loop_begins_again(at: 
 def test_nothing_is_said_of_a_front_that_is_not_proved(source: str, at: int, seen: Variable) -> None:
     spot = line(at, 0.9, code=line_code(source, at), variables={"self.pending": seen})
     assert first(run(spot)).rule == "hot-spot"
+
+
+@pytest.mark.parametrize(
+    ("waits", "says"),
+    [({}, "work commits 400 times"), ({"sync": 0.8}, "work waits for the disk 400 times")],
+)
+def test_a_commit_waits_for_the_disk_only_where_the_samples_saw_it_wait(
+    waits: dict[str, float], says: str
+) -> None:
+    code = line_code("def work(s, rows):\n    for r in rows:\n        s.commit()\n", 3)
+    cpu = 0.9 - sum(waits.values())
+    spot = line(3, 0.9, code=code, own=0.0, main_cpu=cpu, waits=waits)
+    found = first(run(spot, profiles=(calls("Session.commit", 400, 0.8),)))
+    assert (found.rule, says in found.title) == ("repeated-sync", True)
+
+
+# ------------------------------------------------------------ hash tables and texts of machine code
+
+
+def simulated_table(*lines: tuple[str, int, dict[str, float]]) -> RunDocument:
+    """A native run whose counted lines lie in so many lines of libstdc++'s headers."""
+    counted = tuple(
+        Hotspot(
+            "main", counts.get("Ir", 1.0), file=f"/usr/include/c++/12/bits/{file}", line=at, counters=counts
+        )
+        for file, at, counts in lines
+    )
+    here = line(36, 1.0, own=1.0, code=None)
+    return native(here, profiles=(Profile("", "instructions", 1e8, counted, "counted-lines"),))
+
+
+LOOKUP = ("hashtable.h", 1930, {"Dr": 479_012.0, "Bc": 0.0})
+NODE = ("hashtable_policy.h", 1323, {"Dr": 3_197_580.0, "D1mr": 2_957_390.0})
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        ((LOOKUP, ("hashtable.h", 1940, {"Dr": 3_197_604.0, "Bc": 6_395_184.0}), NODE), "hash-chains"),
+        # counts of the same program with a hash that spreads the keys
+        ((LOOKUP, ("hashtable.h", 1940, {"Dr": 72_231.0, "Bc": 258_415.0}), NODE), "hot-spot"),
+        ((("hashtable.h", 1930, {"Dr": 900.0}), ("hashtable.h", 1940, {"Dr": 9e6, "Bc": 9e6})), "hot-spot"),
+        ((LOOKUP, NODE), "hot-spot"),  # a walk over all elements
+        (
+            (LOOKUP, ("hashtable.h", 2400, {"Dr": 9e6, "Bc": 9e6})),
+            "hot-spot",
+        ),  # another function of the table
+    ],
+)
+def test_keys_share_buckets_where_lookups_walk_from_node_to_node(
+    lines: tuple[tuple[str, int, dict[str, float]], ...], rule: str
+) -> None:
+    assert first(simulated_table(*lines)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("instructions", "name", "rule"),
+    [
+        (650e6, "core::str::iter::Chars", "walk-from-start"),
+        (20e6, "core::str::iter::Chars", "hot-spot"),  # among the first characters
+        (650e6, "core::iter::adapters::Skip", "hot-spot"),
+    ],
+)
+def test_a_text_is_decoded_from_its_start_where_each_call_walks_far(
+    instructions: float, name: str, rule: str
+) -> None:
+    function = f"<{name} as core::iter::traits::iterator::Iterator>::advance_by"
+    counted = Hotspot(function, instructions, calls=1_579_509)
+    here = line(56, 1.0, own=0.1, code=None, callees=(CodeLine(function, None, None, 0.9),))
+    profiles = (Profile("", "instructions", 7e8, (counted,), "counted-functions"),)
+    assert first(native(here, profiles=profiles)).rule == rule

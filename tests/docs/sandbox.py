@@ -37,6 +37,7 @@ FILES = {
     "callgrind.out.4711": DATA / "valgrind" / "kernels.l2.callgrind",
     "trace.json.gz": DATA / "cuda" / "torch" / "torch.cpu.json.gz",
     "raw.csv": DATA / "cuda" / "ncu.truths.raw.base-units.csv",
+    "details.csv": DATA / "cuda" / "ncu.scale.details.csv",
     "cuda_gpu_kern_sum.csv": DATA / "cuda" / "nsys" / "stats" / "hostbound_cuda_gpu_kern_sum.csv",
     "perf.txt": DATA / "perf" / "script.two-events.txt",
     "REPORT": DATA / "valgrind" / "kernels.l2.callgrind",

@@ -142,7 +142,75 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-PATTERNS: tuple[Find, ...] = (simulated_part, allocation, tree_compare, known_callee)
+CHAIN = 4.0  # nodes looked at in one lookup; with a hash that spreads its keys it is one to two
+_CLUSTER = 12  # lines of hashtable.h from the load of a bucket to the end of the walk through it
+LEAST_LOOKUPS = 10_000
+
+
+def hash_chains(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A hash table of libstdc++ whose keys fall into few buckets, so that lookups walk along chains.
+
+    In `_M_find_before_node` of hashtable.h each lookup loads a bucket, and each further node of its chain in a line
+    that also branches. A walk over all elements executes neither. What was simulated of the program is its beginning,
+    where the table is still small: the chains of the whole run are at least as long.
+    """
+    lines = next((one for one in document.profiles if one.kind == "counted-lines"), None)
+    if lines is None or spot.kind != "native" or spot is not document.hot_spots[0]:
+        return None
+    table = [
+        (one.line or 0, one.counters)
+        for one in lines.hotspots
+        if (one.file or "").endswith("/bits/hashtable.h") and one.counters.get("Dr")
+    ]
+    walked = max((one for one in table if one[1].get("Bc")), key=lambda one: one[1]["Dr"], default=None)
+    if walked is None:
+        return None
+    before = [own["Dr"] for at, own in table if 0 < walked[0] - at <= _CLUSTER and not own.get("Bc")]
+    lookups, steps = max(before, default=0.0), walked[1]["Dr"]
+    if lookups < LEAST_LOOKUPS or steps < CHAIN * lookups:
+        return None
+    return say(
+        spot,
+        "hash-chains",
+        f"Many keys fall into the same bucket: a lookup walks along {steps / lookups:.0f} nodes and more",
+        f"{format_quantity(steps, 'count')} steps from node to node in at most {format_quantity(lookups, 'count')} "
+        "lookups were simulated; with a hash that spreads the keys it is about one step",
+    )
+
+
+_FROM_THE_START = re.compile(r"(advance_by|nth)")
+_OF_TEXT = re.compile(r".*\bstr::iter::Char(s|Indices)\b.*(advance_by|nth).*")
+LONG_WALK = 50.0  # instructions of a call: the character that is asked for is not among the first
+
+
+def walk_from_the_start(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A text of Rust whose nth character is asked for: it is decoded from its start each time."""
+    name = function_name(spot.under.name) if spot.under is not None else ""
+    if not _FROM_THE_START.fullmatch(name):
+        return None
+    counted = next((one for one in document.profiles if one.kind == "counted-functions"), None)
+    walks = (
+        [one for one in counted.hotspots if _OF_TEXT.fullmatch(one.function)] if counted is not None else []
+    )
+    walk = max(walks, key=lambda one: one.own, default=None)
+    if walk is None or not walk.calls or walk.calls < LEAST_LOOKUPS or walk.own < LONG_WALK * walk.calls:
+        return None
+    return say(
+        spot,
+        "walk-from-start",
+        "The text is decoded from its start for each character that is asked for",
+        f"{walk.calls:,} calls of Chars::{name} were simulated, {walk.own / walk.calls:,.0f} instructions each",
+    )
+
+
+PATTERNS: tuple[Find, ...] = (
+    hash_chains,
+    walk_from_the_start,
+    simulated_part,
+    allocation,
+    tree_compare,
+    known_callee,
+)
 
 
 LOCKED = 0.25  # of the samples

@@ -99,16 +99,19 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
 
 
 def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A program that waits for the disk after each piece that it writes."""
+    """A program that commits, or waits for the disk, after each piece that it writes."""
     names = {name.rpartition(".")[2] for name in called_names(spot)}
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     if not names & {"commit", "fsync", "fdatasync"} or spot.kind == "network" or calls < SEVERAL:
         return None
     commit = "commit" in names
+    # A database in memory waits for no disk, and each commit costs what the library does for it.
+    waits = spot.kind in ("sync", "file", "waiting")
+    does = "waits for the disk" if waits else "commits" if commit else "asks for the disk"
     return say(
         spot,
         "repeated-sync",
-        f"{place_name(spot.where)} waits for the disk {count_text(calls)} times, after each piece",
+        f"{place_name(spot.where)} {does} {count_text(calls)} times, after each piece",
         calls_text(spot),
         spot.share * (1 - 1 / calls),
         change=words(f"repeated-sync.{'commit' if commit else 'fsync'}", "host"),

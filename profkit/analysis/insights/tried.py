@@ -65,7 +65,9 @@ def _evidence(trial: TriedChange) -> str:
     seen = trial.because.numbers
     said = f"tried in {plural(trial.pairs, 'pair')} of runs in turn"
     if trial.name == "memoise" and "looks" in seen:
-        said = f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} looks at its calls; {said}"
+        said = (
+            f"{seen['arguments']:.0f} different arguments in {seen['looks']:.0f} looks at its calls; {said}"
+        )
     if trial.low is not None and trial.high is not None:
         said += f": {100 * (trial.low - 1):+.0f} to {100 * (trial.high - 1):+.0f} %"
     if trial.output == "varies":
@@ -101,8 +103,8 @@ def _memoise(trial: TriedChange) -> tuple[str, str]:
     name = trial.where.function or "the function"
     return (
         f"Keep the results of {name}",
-        "@functools.lru_cache(maxsize=None) on it, if only its arguments decide what it returns: every sixteenth repeated "
-        "call was computed again, and returned the same",
+        "@functools.lru_cache(maxsize=None) on it, if only its arguments decide what it returns: every sixteenth "
+        "repeated call was computed again, and returned the same",
     )
 
 
