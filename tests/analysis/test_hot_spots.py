@@ -682,3 +682,23 @@ def test_a_text_is_decoded_from_its_start_where_each_call_walks_far(
     here = line(56, 1.0, own=0.1, code=None, callees=(CodeLine(function, None, None, 0.9),))
     profiles = (Profile("", "instructions", 7e8, (counted,), "counted-functions"),)
     assert first(native(here, profiles=profiles)).rule == rule
+
+
+def test_pickling_is_said_of_the_function_that_hands_over_and_not_where_the_program_waits_meanwhile() -> None:
+    pool = "/usr/lib/python3.11/multiprocessing/pool.py"
+    handed = Frame("apply_async", "standard library", pool)
+    profiles = (
+        Profile("", "s", 1.0, (Hotspot("_handle_tasks", 0.9, file=pool),), "sampled-functions"),
+        Profile(
+            "", "s", 1.0,
+            (
+                Hotspot("main", 0.2, 0.2, 26, "/app/work.py", 38, callee=replace(handed, function="get")),
+                Hotspot("<listcomp>", 0.5, 0.5, 26, "/app/work.py", 43, callee=handed),
+            ),
+            "program-calls",
+        ),
+    )  # fmt: skip
+    split = TimeSplit(1.0, cpu=0.9, threads=1.0, read=80e6, written=80e6, io_calls=1500)
+    waiting = line(18, 0.9, main_cpu=0.0, own=0.0, waits={"lock": 0.9})
+    found = first(run(waiting, profiles=profiles, time_split=split, machine=documents.machine()))
+    assert (found.rule, found.where.function, found.where.line) == ("pickling", "<listcomp>", 43)

@@ -28,6 +28,9 @@ _MACHINERY = re.compile(
     r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
 )
 _POOLS = re.compile(r".*/(multiprocessing/|concurrent/futures/)")
+_GIVES_TASKS = (
+    "apply", "apply_async", "map", "map_async", "imap", "imap_unordered", "starmap", "starmap_async", "submit",
+)  # fmt: skip
 _HANDS_OVER = ("next", "submit", "apply_async")  # called once for each task that is no piece of a map
 _BLOCKING = ("sleep", "network", "child", "file", "sync")
 _PROCESSES = frozenset(
@@ -219,6 +222,7 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"{percent_text(100 * share)} of the processor time of all processes is spent on pickling and pipes; "
             f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
             "at a time",
+            where=_handing_over(document),
         )
     tasks, cores = _tasks_of(document), document.machine.cores if document.machine is not None else 1
     if tasks < MANY_TASKS:
@@ -231,6 +235,24 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
         f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
         change=words("small-tasks", "host").format(size=tasks // (PIECES * cores)),
     )
+
+
+def _handing_over(document: RunDocument) -> Place | None:
+    """Return the function of the program that gives a pool its tasks, as cProfile counted, with its first line.
+
+    A thread of the pool pickles them: where the program waits meanwhile says nothing.
+    """
+    calls = next((one for one in document.profiles if one.kind == "program-calls"), None)
+    given = [
+        one
+        for one in (calls.hotspots if calls is not None else ())
+        if one.callee is not None
+        and one.callee.function in _GIVES_TASKS
+        and _POOLS.match((one.callee.file or "").replace("\\", "/"))
+        and is_users_code(one.file, one.function)
+    ]
+    most = max(given, key=lambda one: one.calls or 0, default=None)
+    return Place(None, None, most.function, most.file, most.line) if most is not None else None
 
 
 def _tasks_of(document: RunDocument) -> int:
