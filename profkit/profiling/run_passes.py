@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -212,6 +213,8 @@ def _signal_of(status: int) -> int:
     return -status if status < 0 else status - 128 if status > 128 else status
 
 
+_END_OF_INPUT = re.compile(r"EOFError|EOF when reading|unexpected end of (?:input|file)", re.IGNORECASE)
+_ALREADY_THERE = re.compile(r"(?:FileExistsError|File exists|already exists)[^'\n]*'([^'\n]+)'")
 _VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
 REFERENCE_TURNS = 3  # of the reference loop, before and after each process
@@ -321,7 +324,12 @@ class _PlainRuns:
         longest = max((one.seconds for one in self.outcomes), default=None)
         limit = plain_time_limit(longest, self.settings.timeout, left)
         settings = replace(self.settings, timeout=limit)
-        outcome = _time_process(step, settings, self.reference, self.disturbances).outcome
+        try:
+            outcome = _time_process(step, settings, self.reference, self.disturbances).outcome
+        except WorkloadError as fault:
+            if self.outcomes:
+                raise _failed_again(fault, step, len(self.outcomes)) from fault
+            raise
         if outcome.timed_out:
             if not self.outcomes:
                 raise WorkloadError(f"the workload {outcome.ending()}", self.settings.more)
@@ -348,9 +356,30 @@ def _time_process(
     if recorded.workload_ok or recorded.outcome.timed_out:
         return recorded
     text = _failure_text(recorded)
+    raise WorkloadError(text, _fix_of(text, step))
+
+
+def _fix_of(text: str, step: Step) -> str | None:
+    """Return what helps a workload that failed with this text under nothing but our environment."""
     # Triton keeps what it tuned as JSON; what cannot be written so, it raises. We had asked for it.
-    unkept = "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text
-    raise WorkloadError(text, "export TRITON_CACHE_AUTOTUNING=0" if unkept else None)
+    if "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text:
+        return "export TRITON_CACHE_AUTOTUNING=0"
+    if _END_OF_INPUT.search(text) is not None:
+        read = shlex.quote(f"{shlex.join(step.argv)} < FILE")
+        return f"its standard input is empty here: profkit profile -- sh -c {read}"
+    return None
+
+
+def _failed_again(fault: WorkloadError, step: Step, times: int) -> WorkloadError:
+    """Return the failure of a workload that had run well before: what it left behind may be in its way."""
+    left = _ALREADY_THERE.search(fault.message)
+    ran = "once" if times == 1 else f"{times} times"
+    message = f"the workload ran {ran} and failed then; profkit runs it several times. {fault.message}"
+    fix = fault.fix
+    if fix is None and left is not None:
+        again = f"rm -rf {shlex.quote(left[1])}; {shlex.join(step.argv)}"
+        fix = f"profkit profile -- sh -c {shlex.quote(again)}"
+    return WorkloadError(message, fix)
 
 
 def _read_timings(

@@ -153,3 +153,21 @@ def _workloads(folder: Path) -> list[str]:
         except OSError:
             continue
     return [line for line in found if line]
+
+
+def test_a_program_that_reads_its_input_fails_with_the_line_that_gives_it_some(tmp_path: Path) -> None:
+    (tmp_path / "ask.py").write_text("print(int(input('n? ')))\n")
+    said = profkit("profile", "--depth", "quick", "--", sys.executable, "ask.py", cwd=tmp_path)
+    assert said.code == 4
+    assert (
+        f"fix: its standard input is empty here: profkit profile -- sh -c '{sys.executable} ask.py < FILE'"
+        in said.err
+    )
+
+
+def test_a_program_that_runs_once_only_fails_with_the_line_that_removes_what_it_left(tmp_path: Path) -> None:
+    (tmp_path / "once.py").write_text("import os, time\ntime.sleep(0.2)\nos.mkdir('my results')\n")
+    said = profkit("profile", "--depth", "quick", "--", sys.executable, "once.py", cwd=tmp_path)
+    assert said.code == 4
+    assert "the workload ran once and failed then; profkit runs it several times" in said.err
+    assert "rm -rf '\"'\"'my results'\"'\"'; " in said.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -198,12 +199,18 @@ def test_a_program_from_standard_input_without_one_is_refused_and_nothing_runs(t
         ("timeout 5 nice -n 5 python x.py", "x"),
         ("./prog --fast", "prog"),
         ("sh -c true", "sh"),
+        ("sh -c 'python ask.py < FILE'", "ask"),
+        ("sh -c 'rm -rf results; python once.py'", "once"),
+        ("bash -ec 'cd x; python -m pkg.mod'", "mod"),
+        ("bash -c 'echo \\\"no end'", "bash"),
+        ("bash -c 'cd x && FOO=1 python -m pkg.mod'", "mod"),
+        ("sh -c 'python x.py'", "x"),
         ("bash", "bash"),
         ("python", "python"),
     ],
 )
 def test_a_run_is_called_after_the_program_and_not_after_what_starts_it(command: str, name: str) -> None:
-    assert default_name(command.split()) == name
+    assert default_name(shlex.split(command)) == name
 
 
 def test_a_command_as_one_string_is_refused_with_the_line_that_works(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.valgrind.probe import probe_valgrind
-from profkit.runtime.passes.command import python_version
+from profkit.runtime.passes.command import may_run_python, python_version
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
 # read their 16 KiB of stack each.
@@ -214,7 +214,8 @@ class LinuxRun(BackendRun):
     def wanted(self) -> tuple[str, ...]:
         """The passes of the depth; the quick one looks at Python's stacks, or else at native ones."""
         if self.context.wanted is None and self.context.depth == "quick":
-            return ("timing", "stacks") if self.context.workload.python is not None else ("timing", "trace")
+            python = self.context.workload.python is not None or may_run_python(self.context.workload.command)
+            return ("timing", "stacks") if python else ("timing", "trace")
         return super().wanted
 
     def tool_versions(self) -> dict[str, str | None]:

@@ -113,6 +113,8 @@ _RUNS_A_SCRIPT = frozenset(
 _RUN_AS_MODULE = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "cProfile", "profile"}
 ) | {"trace", "pdb", "coverage", "kernprof", "memory_profiler", "memray", "scalene", "viztracer", "debugpy"}
+_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
+_SEPARATORS = frozenset({";", "&&", "||", "|", "&", "(", ")"})  # between the commands of a shell
 _SCRIPTS = (".py", ".pyz", ".ipynb", ".sh", ".bash")
 
 
@@ -127,6 +129,8 @@ def program_words(command: Sequence[str]) -> tuple[str, ...]:
     if name in _LAUNCHERS:
         rest = next((words[at:] for at in range(1, len(words)) if _starts_program(words[at])), ())
         return program_words(rest) if rest else words
+    if name in _SHELLS and (code := _shell_code(words)):
+        return next((program_words(part) for part in code if _names_python(part)), words)
     if name in _SHELLS or name in _RUNS_A_SCRIPT:
         return _from_script(words[1:]) or words
     if not words or not _is_interpreter(words[0]):
@@ -137,6 +141,36 @@ def program_words(command: Sequence[str]) -> tuple[str, ...]:
     if parsed.program[0] == "-m" and parsed.program[1] in _RUN_AS_MODULE:
         return _from_script(parsed.program[2:]) or parsed.program
     return parsed.program
+
+
+def may_run_python(command: Sequence[str]) -> bool:
+    """Whether an interpreter or a script of Python stands in the command, also in the code that a shell is given."""
+    return _names_python(command) or any(_names_python(part) for part in _shell_code(tuple(command)))
+
+
+def _names_python(words: Sequence[str]) -> bool:
+    return any(
+        _is_interpreter(word) or word.endswith((".py", ".pyz")) for word in words[:8] if " " not in word
+    )
+
+
+def _shell_code(words: tuple[str, ...]) -> list[list[str]]:
+    """Return the commands in the code of `sh -c CODE`, each by its words; empty for any other command."""
+    options = [word.startswith("-") and "c" in word and not word.startswith("--") for word in words[1:-1]]
+    if os.path.basename(words[0]) not in _SHELLS or not any(options):
+        return []
+    reader = shlex.shlex(words[options.index(True) + 2], posix=True, punctuation_chars=True)
+    reader.whitespace_split = True
+    commands: list[list[str]] = [[]]
+    try:
+        for word in reader:
+            if word in _SEPARATORS:
+                commands.append([])
+            elif commands[-1] or _ASSIGNMENT.fullmatch(word) is None:
+                commands[-1].append(word)
+    except ValueError:  # a quote without its end
+        return []
+    return [one for one in commands if one]
 
 
 def _from_script(words: Sequence[str]) -> tuple[str, ...]:
