@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -15,7 +16,7 @@ from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
-from profkit.backends.passes import BackendRun
+from profkit.backends.passes import BackendRun, head_of
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
@@ -47,6 +48,7 @@ from profkit.profiling.time_limits import keep_to_budget, time_limit
 from profkit.profiling.workload import read_revision, seems_marked, seems_server
 from profkit.reporting.facts import fact_text
 from profkit.reporting.views.run_insights import answer_text
+from profkit.runtime.passes.host.shared_file import LOST
 from profkit.runtime.passes.read import read_packages
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
@@ -59,6 +61,8 @@ FIRST_ANSWER = (2.5, 8.0)  # by then one is given: so many plain runs, and secon
 ONE_MORE = 1.6  # plain runs: a pass that samples and traces
 AGAIN = (3.0, 30.0)  # times as long as until a failure, and seconds, may it take to explain it
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
+
+_LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 
 # A document with what is known so far in, the same with verdicts out.
 Judge = Callable[[RunDocument], RunDocument]
@@ -407,12 +411,24 @@ class RunCollector:
             reason = Fact.message(error.message)
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
-                reason = Fact("left-without-exit")
+                reason, fix = self._why_unwritten(result, fix)
         except OSError as error:
             reason, fix = Fact.of("not-written", said=error.strerror or str(error)), "--output FOLDER"
         if result.state == "finished":
             result = replace(result, state="failed", reason=reason, fix=fix)
         return PassFindings(), result
+
+    def _why_unwritten(self, result: PassResult, fix: str | None) -> tuple[Fact, str | None]:
+        """Return why a process of the workload left nothing, as its own log says it, and what helps."""
+        log = self._context.folder / result.log if result.log is not None else None
+        said = _LOST.search(head_of(log).decode("utf-8", "replace")) if log is not None else None
+        if said is None:
+            return Fact("left-without-exit"), fix
+        if "Permission denied" in said[1]:
+            return Fact(
+                "output-refused"
+            ), "sudo -E -u USER profkit profile -- COMMAND   (as that user from the start)"
+        return Fact.of("result-lost", said=said[1]), fix
 
     def _skip_pass(self, plan: PassPlan) -> None:
         plan = plan if plan.skipped is not None else replace(plan, skipped=Fact("nothing-to-look-at"))

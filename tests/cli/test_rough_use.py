@@ -171,3 +171,14 @@ def test_a_program_that_runs_once_only_fails_with_the_line_that_removes_what_it_
     assert said.code == 4
     assert "the workload ran once and failed then; profkit runs it several times" in said.err
     assert "rm -rf '\"'\"'my results'\"'\"'; " in said.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_a_program_that_becomes_another_user_is_told_so_where_its_passes_are_lost(tmp_path: Path) -> None:
+    source = "import os\nsum(i % 7 for i in range(10**6))\nos.setgid(65534); os.setuid(65534)\n"
+    (tmp_path / "drops.py").write_text(source)
+    line = ("profile", "--passes", "timing,cprofile", "--quiet", "--format", "json")
+    said = profkit(*line, "--", sys.executable, "drops.py", cwd=tmp_path, process=True)
+    found = {one["name"]: (one["state"], one["reason"]) for one in said.json()["passes"]}
+    assert found["cprofile"][0] == "failed", found
+    assert found["cprofile"][1]["code"] == "output-refused"

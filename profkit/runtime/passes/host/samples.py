@@ -477,7 +477,9 @@ class StackSampler:
         line |= {"failed": self._failed} if self._failed else {}
         # an empty line before it ends one that another process could not finish
         self._flushed = now
-        if not append(self._out, b"\n" + json_text(line).encode() + b"\n"):
+        try:
+            append(self._out, b"\n" + json_text(line).encode() + b"\n")
+        except OSError:  # said nowhere: this is in the program's own process, whose output is its own
             self._failures += 1
             if self._failures > MOST_FAILURES:
                 self._generation = None

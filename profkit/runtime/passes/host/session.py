@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from .own_library import is_own as is_own
+from .shared_file import LOST
 
 KINDS = {
     "cprofile": ("calls", "CallProfiler"),
@@ -106,7 +107,7 @@ class HostSession:
         try:
             self._instrument.finish(early)
         except Exception as error:  # the workload's own result and exit code come first
-            print(f"profkit: the result of this pass is lost: {error}", file=sys.stderr)
+            print(LOST.format(error), file=sys.stderr)
         self._state = "finished"
         if self._ended_by is not None:
             self._die(self._ended_by)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from errno import ENOSPC
 from io import FileIO
 
 try:  # to import json costs a process 3 ms
     from _json import encode_basestring_ascii
 except ImportError:  # PyPy
     from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
+
+LOST = "profkit: the result of this pass is lost: {}"  # a process of the workload says so, on standard error
 
 
 def json_text(value: object) -> str:
@@ -21,10 +24,11 @@ def json_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def append(path: str, data: bytes) -> bool:
-    """Add to a file in one write: the workload may close every descriptor that it knows nothing of, so none is kept."""
-    try:
-        with FileIO(path, "a") as file:  # not `open`, which a program may have replaced
-            return file.write(data) == len(data)
-    except OSError:
-        return False
+def append(path: str, data: bytes) -> None:
+    """Add to a file in one write: the workload may close every descriptor that it knows nothing of, so none is kept.
+
+    Raises OSError where not all of it was written.
+    """
+    with FileIO(path, "a") as file:  # not `open`, which a program may have replaced
+        if file.write(data) != len(data):
+            raise OSError(ENOSPC, "the disk is full")
