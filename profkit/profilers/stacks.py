@@ -58,6 +58,8 @@ class _Process:
     # Stack of the coroutine that a loop waits for, and whether that is the only one.
     awaited: dict[tuple[int, bool], float] = field(default_factory=dict)
     longest: dict[int, float] = field(default_factory=dict)
+    # by stack: callbacks that held an event loop, their seconds, and all in which something else was ready
+    held: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     values: dict[int, SeenValues] = field(default_factory=dict)  # by function
     rank: str = ""
     collecting: float = 0.0
@@ -150,6 +152,8 @@ def _add_lines(
             lines.add_wait(bare, role, kind, seconds)
         for (node, alone), seconds in process.awaited.items() if process is first else ():
             lines.move_wait(_bare_sample(process, first, node, main)[0], seconds, alone=alone)
+    for node, held in first.held.items():
+        lines.note_held(_bare_sample(first, first, node, min(first.threads, default=0))[0], *held)
     for (path, number), seconds in first.collected.items():
         lines.note_collecting(path, number, seconds)
     return first.collecting, children
@@ -262,6 +266,13 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         process.awaited[coroutine] = process.awaited.get(coroutine, 0.0) + max(0.0, float(wall)) * 1e-6
     for node, wall in line.get("longest", ()):
         process.longest[int(node)] = max(process.longest.get(int(node), 0.0), float(wall) * 1e-6)
+    for node, times, wall, ready in line.get("held", ()):
+        known_times, held, crowded = process.held.get(int(node), (0, 0.0, 0.0))
+        process.held[int(node)] = (
+            known_times + max(0, int(times)),
+            held + max(0.0, float(wall)) * 1e-6,
+            crowded + max(0.0, float(ready)) * 1e-6,
+        )
     for number, looks, arguments, types in line.get("values", ()):
         variables = {
             str(name)[:100]: Variable(str(kind)[:100], int(length) if length >= 0 else None)

@@ -37,6 +37,9 @@ class _Line:
     other_cpu: float = 0.0
     own: float = 0.0
     longest: float = 0.0
+    holds: int = 0
+    held: float = 0.0
+    crowded: float = 0.0
     waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
     other_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
     callees: dict[Place, float] = field(default_factory=partial(defaultdict, float))
@@ -154,6 +157,14 @@ class LineTally:
         line = self._line_of(sample, role)
         if line is not None and sample.cpu > 0:
             line.longest = max(line.longest, seconds)
+
+    def note_held(self, sample: PythonSample, times: int, seconds: float, ready: float) -> None:
+        """Note how a line kept an event loop: times and seconds without a pause; seconds in which others were ready."""
+        line = self._line_of(sample, "main")
+        if line is not None:
+            line.holds += times
+            line.held += seconds
+            line.crowded += ready
 
     def note_collecting(self, file: str, line: int, seconds: float) -> None:
         """Add what the garbage collector took while a line of the program ran."""

@@ -149,6 +149,10 @@ class _Source:
                 yield Construct("iterates", name)
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
+        if function is not None:
+            yield from (Construct("applied", name) for name in self._applied(function.name))
+        if in_loop:
+            yield from self._of_one(line, around)
         if function is not None and (at := _pure_recursion(function, self)) is not None:
             yield Construct("pure-recursion", function.name, str(at))
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
@@ -244,6 +248,35 @@ class _Source:
         elif isinstance(node, ast.Call):
             yield from self._call(node, function)
 
+    def _applied(self, function: str) -> Iterator[str]:
+        """The names of frames to whose rows a function is applied: `frame.apply(function, axis=1)`."""
+        for node in ast.walk(self.tree):
+            if (
+                isinstance(node, ast.Call)
+                and _by_rows(node)
+                and node.args
+                and _dotted(node.args[0]) == function
+            ):
+                yield _dotted(node.func.value)  # type: ignore[attr-defined]
+
+    def _of_one(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
+        """What the line calls with a batch of a single item of the loop, which needs no result of another item."""
+        loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
+        known = _of_this_item(loops[-1], line)
+        for node in self._statement(line) if known else ():
+            if (
+                isinstance(node, ast.Call)
+                and len(node.args) == 1
+                and not node.keywords
+                and _makes_one(node.args[0])
+            ):
+                loads = {one.id for one in ast.walk(node.args[0]) if isinstance(one, ast.Name)}
+                # what is an attribute may change with each item
+                held = any(isinstance(one, ast.Name) and one.id == "self" for one in ast.walk(node.args[0]))
+                bound = _bound_names(loops[-1]) - known
+                if loads & known and not loads & bound and not held and (name := self.name_of(node.func)):
+                    yield Construct("of-one", name)
+
     def _spin(self, loop: ast.While) -> Iterator[Construct]:
         """A loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""
         asked = [one for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
@@ -301,16 +334,14 @@ class _Source:
             yield Construct("shift", base, method)
         if method in _ELEMENTS and isinstance(node.func, ast.Attribute):
             yield Construct("element", base, method)
-        rows = any(
-            k.arg == "axis" and isinstance(k.value, ast.Constant) and k.value.value in (1, "columns")
-            for k in node.keywords
-        )
-        if method == "apply" and rows:
+        if _by_rows(node):
             yield Construct("element", base, "apply")
         if name == "numpy.power" and len(node.args) == 2:
             yield from _power(*node.args)
         if method in _LOGS and base and any(_is_made(one) for one in node.args):
             yield Construct("log", method)
+        if any(one.arg == "flush" and _is_true(one.value) for one in node.keywords):
+            yield Construct("flushes", name)
         if name in ("time.sleep", "asyncio.sleep"):
             yield Construct("sleep", name, ast.unparse(first) if isinstance(first, ast.Constant) else "")
         if method in _MATCHES and (base in self.patterns or name.startswith("re.")):
@@ -341,6 +372,79 @@ def _rest_of_itself(statement: ast.stmt) -> str:
         if of_itself and isinstance(cut, ast.Slice) and cut.lower is not None and cut.upper is None
         else ""
     )
+
+
+def _is_true(value: ast.AST) -> bool:
+    return isinstance(value, ast.Constant) and value.value is True
+
+
+def _by_rows(call: ast.Call) -> bool:
+    """Whether a call is `frame.apply(..., axis=1)`."""
+    along = any(
+        one.arg == "axis" and isinstance(one.value, ast.Constant) and one.value.value in (1, "columns")
+        for one in call.keywords
+    )
+    return along and isinstance(call.func, ast.Attribute) and call.func.attr == "apply"
+
+
+def _of_this_item(loop: ast.AST, line: int) -> set[str]:
+    """Names that before a line of a loop depend on nothing but its item; empty where the loop may end early.
+
+    A name that is bound twice, or from one that the loop binds later, may come from the item before.
+    """
+    if isinstance(loop, _COMPREHENSIONS):
+        return _names_in(*(one.target for one in loop.generators))
+    if not isinstance(loop, ast.For) or any(
+        isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(loop)
+    ):
+        return set()
+    known = _names_in(loop.target)
+    bound = [name for one in loop.body for name in _stores(one)]
+    for one in loop.body:
+        if one.lineno >= line:
+            break
+        if isinstance(one, ast.Assign) and all(isinstance(each, ast.Name) for each in one.targets):
+            names = _names_in(*one.targets)
+            given = {each.id for each in ast.walk(one.value) if isinstance(each, ast.Name)}
+            if given <= known | (given - set(bound)) and all(bound.count(name) == 1 for name in names):
+                known |= names
+    return known - {name for name in known if bound.count(name) > 1}
+
+
+def _stores(node: ast.AST) -> list[str]:
+    return [
+        one.id for one in ast.walk(node) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+    ]
+
+
+def _names_in(*nodes: ast.AST) -> set[str]:
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _makes_one(argument: ast.AST) -> bool:
+    """Whether an argument is a batch of one item: `[row]`, `row[None]`, `row.unsqueeze(0)`, `row.reshape(1, -1)`."""
+    if isinstance(argument, ast.List):
+        return len(argument.elts) == 1 and not isinstance(argument.elts[0], ast.Starred)
+    if isinstance(argument, ast.Subscript):
+        key = argument.slice.elts[0] if isinstance(argument.slice, ast.Tuple) else argument.slice
+        new = (isinstance(key, ast.Constant) and key.value is None) or _dotted(key).endswith(".newaxis")
+        return new or _is_one_long(key)
+    if not isinstance(argument, ast.Call) or not isinstance(argument.func, ast.Attribute):
+        return False
+    numbers = [one.value if isinstance(one, ast.Constant) else None for one in argument.args]
+    method = argument.func.attr
+    return (method == "unsqueeze" and numbers == [0]) or (
+        method in ("reshape", "view") and len(numbers) > 1 and numbers[0] == 1
+    )
+
+
+def _is_one_long(key: ast.AST) -> bool:
+    """Whether a slice is `n:n + 1`."""
+    if not isinstance(key, ast.Slice) or key.lower is None or not isinstance(key.upper, ast.BinOp):
+        return False
+    last, step = key.upper, key.upper.right
+    one_more = isinstance(last.op, ast.Add) and isinstance(step, ast.Constant) and step.value == 1
+    return one_more and ast.dump(last.left) == ast.dump(key.lower)
 
 
 def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:

@@ -52,6 +52,9 @@ ConstructKind = Literal[
     "while",  # the innermost loop around the line is a `while`
     "import",  # `how` "unused": nothing else in the file names what it binds; "in f g": only these functions do
     "coroutine",  # the line is in an `async def`
+    "applied",  # the function is given to `name.apply(function, axis=1)`
+    "of-one",  # `name` is called with a batch of one item of the loop, and needs no result of another item
+    "flushes",  # `name(..., flush=True)`
 ]
 
 
@@ -132,6 +135,9 @@ class LineSamples:
     ] = ()  # functions of libraries anywhere below it that take a good part of its time
     inside: tuple[CodeLine, ...] = ()  # those of them that are public and take most of it, outermost first
     longest: float | None = None
+    holds: int = 0  # how often it kept an event loop from what was ready to run, for 20 ms or more
+    held: float = 0.0  # seconds of these
+    crowded: float = 0.0  # seconds in which it ran in an event loop while something else was ready to
     threads: int = 0
     processes: int = 0
     looks: int = 0

@@ -18,6 +18,7 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
+from .event_loop import HeldLoop
 from .own_library import is_own
 from .shared_file import append, json_text
 from .values import FunctionValues, awaited_frames, cache_uses, is_keepable, line_of_jump
@@ -128,6 +129,7 @@ class StackSampler:
         self._waits: dict[tuple[int, int, str], float] = {}  # stack, thread, and what it waits for
         # Stack of the coroutine that an event loop waits for, and whether that is its only one.
         self._awaited: dict[tuple[int, bool], float] = {}
+        self._held = HeldLoop()  # the main thread's event loop
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._collected_lines = CollectedLines()
@@ -163,6 +165,7 @@ class StackSampler:
             if not self._ended:
                 self._ended = True
                 self._count_last_stretch()
+                self._held.end()
                 self._flush(last=True)
 
     def enter(self, name: str) -> None:  # noqa: ARG002
@@ -279,6 +282,8 @@ class StackSampler:
                 self._longest[state.node] = cpu - state.cpu
             if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * elapsed:
                 self._note_wait(state, native, wall)
+            if native == self._main_native and "asyncio.events" in sys.modules:
+                self._held.look(frame, state.node, wall)
             ran += cpu - state.cpu
             most = max(most, cpu - state.cpu)
             sums[2] += 1
@@ -462,9 +467,14 @@ class StackSampler:
         waits = [[*key, round(wall * 1e6)] for key, wall in self._waits.items()]
         awaited = [[node, int(alone), round(wall * 1e6)] for (node, alone), wall in self._awaited.items()]
         longest = [[node, round(wall * 1e6)] for node, wall in self._longest.items()]
+        held = [
+            [node, times, round(wall * 1e6), round(ready * 1e6)]
+            for node, (times, wall, ready) in self._held.sums.items()
+        ]
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
+        line |= {"held": held} if held else {}
         line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
         collected = self._collected_lines.rows()
         line |= {"collected": collected} if collected else {}
@@ -486,7 +496,7 @@ class StackSampler:
             return
         self._header_written, self._failures = True, 0
         self._sums.clear()
-        for sums in (self._waits, self._awaited, self._longest):
+        for sums in (self._waits, self._awaited, self._longest, self._held.sums):
             sums.clear()
         for values in self._news.values():
             values.clear()
