@@ -34,6 +34,7 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.peaks import kept_peaks, measure_peaks
+from profkit.profiling.program_warnings import read_warnings
 from profkit.profiling.run_passes import (
     PassRecord,
     TimingRecord,
@@ -266,6 +267,7 @@ class RunCollector:
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
+            warnings=read_warnings(self._context.folder / "logs" / f"{plan.steps[0].name}.log"),
         )
         self._progress.end(f"{plural(len(seconds), 'sample')} in {result.seconds:.0f} s")
         return replace(

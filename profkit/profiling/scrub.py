@@ -180,8 +180,12 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     redactor.learn_command(run.workload.command, names)
     redactor.learn(run.workload.folder, FOLDER)
     redactor.learn(str(PurePath(run.workload.python).parent) if run.workload.python else None, PATH)
+    for warning in run.warnings:  # what a program prints may be anything; a finding quotes it in two parts
+        for text in (warning.text, *warning.text.split(". ", 1)):
+            redactor.learn(text.rstrip("."), OUTPUT)
     document: dict[str, Any] = redactor.data(run_to_json(run), names)
     document["process"] = None
+    document["warnings"] = []
     if document.get("place"):
         document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
     return document

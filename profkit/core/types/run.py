@@ -260,6 +260,16 @@ class Revision:
 
 
 @dataclass(frozen=True)
+class ProgramWarning:
+    """A warning that the program printed by Python's `warnings`: where it was given, and in which words."""
+
+    file: str
+    line: int
+    category: str  # `PerformanceWarning`
+    text: str
+
+
+@dataclass(frozen=True)
 class RunDocument:
     """All of run.json. Grows while a run goes on; every state of it is a valid document."""
 
@@ -293,6 +303,7 @@ class RunDocument:
     )
     insights: tuple[Insight, ...] = ()  # what to change: the first is what to do first
     trials: tuple[TriedChange, ...] = ()  # changes that were tried, in the order of the trials
+    warnings: tuple[ProgramWarning, ...] = ()  # of the program itself, as Python printed them
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them

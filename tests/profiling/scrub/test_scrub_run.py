@@ -12,8 +12,9 @@ import pytest
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.run_folder import read_run, write_run
-from profkit.core.types import Fact, PassPlan, PassResult, Plan, Step, Workload
-from profkit.profiling.scrub import ScrubResult, scrub
+from profkit.core.types import Fact, Insight, PassPlan, PassResult, Plan, ProgramWarning, Step, Workload
+from profkit.profilers.redact import Redactor
+from profkit.profiling.scrub import ScrubResult, scrub, scrub_document
 from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
 from tests.documents import document
@@ -202,3 +203,20 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, arguments: tuple[st
     assert says in said.err
     assert "Traceback" not in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_what_a_library_warned_of_goes_as_all_that_a_program_prints() -> None:
+    text = "Columns (Ada Lovelace, 4711) have mixed types. Rows of Ada Lovelace are slow."
+    told = Insight(
+        "own-warning",
+        "This line gets a DtypeWarning: " + text.partition(". ")[0],
+        "",
+        text.partition(". ")[2],
+    )
+    warned = replace(
+        document(), warnings=(ProgramWarning("/app/work.py", 3, "DtypeWarning", text),), insights=(told,)
+    )
+    scrubbed = scrub_document(warned, Redactor())
+    assert scrubbed["warnings"] == []
+    assert "Lovelace" not in json.dumps(scrubbed)
+    assert scrubbed["insights"][0]["title"].startswith("This line gets a DtypeWarning: ")

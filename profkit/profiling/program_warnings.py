@@ -1,0 +1,32 @@
+"""Reads what the program warned of by itself: Python's own `warnings` among what it printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from profkit.core.files.regular import open_regular
+from profkit.core.types import ProgramWarning
+
+MOST_BYTES, MOST_WARNINGS, LONGEST = 1 << 20, 50, 600  # of what is printed; kept; signs of a text
+# As `warnings.formatwarning` has it: `path.py:8: PerformanceWarning: text`
+_WARNING = re.compile(
+    r"^(?P<file>[^\n:]{1,400}\.(?:py|ipynb)):(?P<line>\d{1,7}): (?P<category>\w{0,60}Warning): (?P<text>[^\n]+)",
+    re.MULTILINE,
+)
+_INSIDE = re.compile(r"\s*\(Triggered internally at [^)]*\)\s*$")  # where in torch's own source
+
+
+def read_warnings(log: Path) -> tuple[ProgramWarning, ...]:
+    """The warnings in a file of what a program printed, each once; none where there is no such file."""
+    if not log.is_file():
+        return ()
+    with open_regular(log) as file:
+        printed = file.read(MOST_BYTES).decode("utf-8", "replace")
+    found = dict.fromkeys(
+        ProgramWarning(
+            one["file"], int(one["line"]), one["category"], _INSIDE.sub("", one["text"].strip())[:LONGEST]
+        )
+        for one in _WARNING.finditer(printed)
+    )
+    return tuple(found)[:MOST_WARNINGS]
