@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text
+from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
 from profkit.analysis.summaries.host import (
     EACH_MISSES,
     LEAST_SIMULATED,
@@ -17,12 +18,16 @@ from profkit.analysis.summaries.host import (
     MISPREDICTION_CYCLES,
     UNDER_WAY,
     clock_of,
+    is_strided,
     simulated_share,
 )
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place, RunDocument
 
 LINE_BYTES = 64
+COLUMNS = (
+    "Exchange the loops, or lay the data out by field: each load is an equal, large step from the last one"
+)
 ELEMENT_BYTES = 8
 # accesses under way: within it they follow each other, as far as the latency is known
 ONE_BY_ONE = (0.4, 2.5)
@@ -97,7 +102,7 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
     share = misses * MEMORY_SECONDS / UNDER_WAY / seconds
     if share < COSTS:
         return
-    yield insight_at(
+    found = insight_at(
         "strided-access",
         "Use all of each cache line: walk memory in order",
         f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
@@ -109,6 +114,9 @@ def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
             f"these misses at {format_quantity(MEMORY_SECONDS, 's')} each, {UNDER_WAY} of them under way at a time",
         ),
     )
+    if is_strided(run.document, misses):
+        found = replace(found, title=COLUMNS, change=words("strided-access.columns", "host"))
+    yield found
 
 
 def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:

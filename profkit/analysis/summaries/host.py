@@ -152,8 +152,16 @@ def refill_readings(document: RunDocument) -> tuple[Reading, ...]:
 
 def is_chained(document: RunDocument, misses: float) -> bool:
     """Whether the next address comes with each value that is loaded from memory, as far as that was counted."""
-    chained = next((c.value or 0.0 for c in document.counters if c.name == "chained" and c.scope == RUN), 0.0)
-    return misses > 0 and chained >= EACH_MISSES * misses
+    return misses > 0 and _counted_loads(document, "chained") >= EACH_MISSES * misses
+
+
+def is_strided(document: RunDocument, misses: float) -> bool:
+    """Whether loads that are a large, equal step apart are as many as those that miss, as far as that was counted."""
+    return misses > 0 and _counted_loads(document, "strided") >= EACH_MISSES * misses
+
+
+def _counted_loads(document: RunDocument, name: str) -> float:
+    return next((c.value or 0.0 for c in document.counters if c.name == name and c.scope == RUN), 0.0)
 
 
 def simulated_share(document: RunDocument) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import RUN, Counter, Fact, Scope
 from profkit.profilers.valgrind.callgrind import Executed, read_executions
+from profkit.profilers.valgrind.strides import strided_loads
 
 Kind = Literal["other", "fp", "simd-int"]
 
@@ -27,6 +28,7 @@ class Instruction:
     bits: int = 0
     width: int = 0
     chained: bool = False  # loads the address that it will load from next
+    strided: bool = False  # loads from addresses that are a large, equal step apart
 
 
 OTHER = Instruction()
@@ -146,6 +148,7 @@ class InstructionCounts:
     packed: int = 0  # on more than one
     simd_int: int = 0  # packed integer, logic and shuffle instructions
     chained: int = 0  # loads that give the address of the next one
+    strided: int = 0  # loads from addresses that are a large, equal step apart
 
     def __add__(self, other: InstructionCounts) -> InstructionCounts:
         return InstructionCounts(
@@ -162,6 +165,7 @@ class InstructionCounts:
             "SIMDfp": self.packed,
             "SIMDint": self.simd_int,
             "chained": self.chained,
+            "strided": self.strided,
         }
         share = self.undecoded / self.executed if self.executed else 0.0
         if share > UNDECODED_LIMIT:
@@ -224,7 +228,9 @@ def _instruction_counts(counts: Executed, decoded: dict[int, Instruction]) -> In
         instruction = decoded.get(address)
         if instruction is None:
             sums["undecoded"] += count
-        elif instruction.kind == "fp":
+            continue
+        sums["strided"] += count if instruction.strided else 0
+        if instruction.kind == "fp":
             precision = f"flop{instruction.bits or 64}"
             sums[precision] += count * instruction.flop
             sums["packed" if instruction.width >= 128 else "scalar"] += count
@@ -256,9 +262,14 @@ def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instructio
     decoded: dict[int, Instruction] = {}
     for run in _address_runs(sorted(addresses)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
-        for address, _, mnemonic, operands in disassemble(code, run[0], 0):
+        texts = [
+            (address, mnemonic, operands) for address, _, mnemonic, operands in disassemble(code, run[0], 0)
+        ]
+        strided = strided_loads(texts)
+        for address, mnemonic, operands in texts:
             if address in addresses:
-                decoded[address] = classify_x86_64(mnemonic, operands)
+                found = classify_x86_64(mnemonic, operands)
+                decoded[address] = replace(found, strided=True) if address in strided else found
         for address in run:
             if address not in decoded:  # the sweep lost step: data between instructions
                 code = elf.read(address, _LONGEST)

@@ -1,0 +1,118 @@
+"""Loads of machine code whose address goes on by the same large step with each turn of their loop: x86-64.
+
+Proved by the loop alone: one register of the address is changed once in it, by a number or by a register that the loop
+leaves as it is, and no other register of the address is changed. A hash or a list computes its address otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+Code: TypeAlias = (
+    "Sequence[tuple[int, str, str]]"  # address, mnemonic and operands in capstone's Intel syntax
+)
+
+LINE_BYTES = 64
+LONGEST_LOOP = 200  # instructions
+UNKNOWN = LINE_BYTES  # a step by a register: that it is large is seen by the misses
+_GENERAL = re.compile(r"r(?:[abcd]x|[sd]i|[sb]p|\d+)\b")
+_PARTS = {
+    **{
+        f"{kind}{name}": f"r{name}"
+        for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")
+        for kind in ("e", "")
+    },
+    **{f"{name}{half}": f"r{name}x" for name in "abcd" for half in "lh"},
+    **{f"{name}l": f"r{name}" for name in ("si", "di", "bp", "sp")},
+}
+_READS_ALONE = re.compile(r"cmp|test|v?u?comis[sd]|push|nop|prefetch\w*|j\w+|bt")
+_TERM = re.compile(r"([a-z]\w*)(?:\*(\d))?")
+_ONE_OPERAND = re.compile(r"i?mul|i?div")
+
+
+def strided_loads(code: Code) -> set[int]:
+    """The addresses of such loads in a piece of code, in the innermost loops of it."""
+    return {address for body in _loops(code) for address in _strided_in(body)}
+
+
+def _loops(code: Code) -> Iterator[Code]:
+    at = {address: number for number, (address, _, _) in enumerate(code)}
+    jumps = [
+        (at[int(operands, 16)], number)
+        for number, (_, mnemonic, operands) in enumerate(code)
+        if mnemonic.startswith("j")
+        and re.fullmatch(r"0x[0-9a-f]{1,16}", operands)
+        and int(operands, 16) in at
+    ]
+    back = [(first, last) for first, last in jumps if first <= last < first + LONGEST_LOOP]
+    for first, last in back:
+        inner = any((first, last) != other and first <= other[0] and other[1] <= last for other in back)
+        body = code[first : last + 1]
+        if not inner and not any(mnemonic in ("call", "syscall") for _, mnemonic, _ in body):
+            yield body
+
+
+def _strided_in(body: Code) -> Iterator[int]:
+    writes: dict[str, list[tuple[str, str]]] = {}
+    for _, mnemonic, operands in body:
+        for register in _written(mnemonic, operands):
+            writes.setdefault(register, []).append((mnemonic, operands))
+    steps = {
+        register: step
+        for register, changes in writes.items()
+        if len(changes) == 1 and (step := _step(register, *changes[0], writes)) is not None
+    }
+    for address, mnemonic, operands in body:
+        memory = _loaded(mnemonic, operands)
+        if memory is None:
+            continue
+        terms = [(_whole(name), int(scale or 1)) for name, scale in _TERM.findall(memory)]
+        changed = [(register, scale) for register, scale in terms if register in writes]
+        if len(changed) == 1 and abs(steps.get(changed[0][0], 0)) * changed[0][1] >= LINE_BYTES:
+            yield address
+
+
+def _whole(register: str) -> str:
+    """`rax` of `eax` and `al`, `r8` of `r8d`."""
+    return _PARTS.get(register, re.sub(r"^(r\d+)[dwb]$", r"\1", register))
+
+
+def _written(mnemonic: str, operands: str) -> list[str]:
+    """The general registers that an instruction changes."""
+    if _READS_ALONE.fullmatch(mnemonic):
+        return []
+    parts = [part.strip() for part in operands.split(",")]
+    if _ONE_OPERAND.fullmatch(mnemonic) and len(parts) == 1:
+        return ["rax", "rdx"]
+    if mnemonic in ("cdq", "cqo"):
+        return ["rdx"]
+    changed = parts if mnemonic in ("xchg", "xadd") else parts[:1]
+    return [whole for part in changed if _GENERAL.fullmatch(whole := _whole(part))]
+
+
+def _step(
+    register: str, mnemonic: str, operands: str, writes: dict[str, list[tuple[str, str]]]
+) -> int | None:
+    """By how much a change moves a register each time: UNKNOWN by another register that stays the same."""
+    source = operands.partition(",")[2].strip()
+    if mnemonic in ("inc", "dec"):
+        return 1
+    if mnemonic == "lea":
+        moved = re.fullmatch(rf"\[{register} [+-] (0x[0-9a-f]+|\d+)\]", source)
+        return int(moved[1], 0) if moved is not None else None
+    if mnemonic not in ("add", "sub"):
+        return None
+    if re.fullmatch(r"-?(0x[0-9a-f]+|\d+)", source):
+        return int(source, 0)
+    return UNKNOWN if _GENERAL.fullmatch(source) and source not in writes else None
+
+
+def _loaded(mnemonic: str, operands: str) -> str | None:
+    """The address that an instruction loads from; None where it loads nothing."""
+    memory = re.search(r"\[([^\]]*)\]", operands)
+    if memory is None or mnemonic in ("lea", "nop") or mnemonic.startswith("prefetch"):
+        return None
+    stores = operands.index("[") < (operands.find(",") if "," in operands else len(operands))
+    return None if stores and mnemonic not in ("cmp", "test") else memory[1]
