@@ -381,6 +381,23 @@ def test_counts_of_a_simulated_part_say_what_its_time_goes_to(
     assert found.gain.at_most <= 0.91
 
 
+@pytest.mark.parametrize(
+    ("strided", "title", "word"),
+    [
+        (39e6, "Exchange the loops, or lay the data out by field", "let the inner loop walk along the row"),
+        (0.0, "Use all of each cache line: walk memory in order", "indices in random order: sort them"),
+    ],
+)
+def test_loops_are_to_be_exchanged_where_the_loads_are_seen_to_be_a_step_apart(
+    strided: float, title: str, word: str
+) -> None:
+    document = simulated_part({"Ir": 156e6, "Dr": 39e6, "DLmr": 39e6, "Bc": 39e6, "Bcm": 9e3}, 0.0, 0.2)
+    counted = replace(document, counters=(*document.counters, Counter("strided", strided, "measured")))
+    found = first(counted)
+    assert (found.rule, found.title.partition(": each")[0]) == ("strided-access", title)
+    assert word in found.change
+
+
 def test_of_a_simulation_that_saw_less_than_a_tenth_of_the_run_nothing_is_concluded() -> None:
     """156 million instructions with their misses are about 0.37 s of work."""
     counts = {"Ir": 156e6, "Dr": 39e6, "DLmr": 39e6, "Bc": 39e6, "Bcm": 9e3}

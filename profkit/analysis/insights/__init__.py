@@ -22,6 +22,7 @@ from profkit.analysis.insights import (
     host_memory,
     host_native,
     spot_chains,
+    spot_loops,
     spot_waits,
     spots,
 )
@@ -117,6 +118,7 @@ _OF_THE_PROGRAM = ("unoptimised-build", "lock-contention")
 _WITHOUT_TRACE = ("recompilations", "autotuned-again", "growing-memory")
 _PATTERNS = (
     *spot_waits.WAITS,
+    *spot_loops.PATTERNS,
     *spot_chains.PATTERNS,
     *spots.PATTERNS,
     *spot_waits.TRANSFERS,

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.function_names import function_name
+from profkit.analysis.insights.counted import profile_of
 from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
-from profkit.analysis.insights.host_memory import hottest_place, is_little_simulated
-from profkit.analysis.insights.spots import Find, say
-from profkit.analysis.summaries.host import EACH_MISSES, is_chained, simulated_cycles
+from profkit.analysis.insights.host_memory import COLUMNS, hottest_place, is_little_simulated
+from profkit.analysis.insights.spots import Find, count_text, say
+from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, HotSpot, Insight, RunDocument
 
@@ -47,7 +48,7 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
     return say(
         spot,
         "allocation",
-        "Memory is taken or given back here piece by piece",
+        "Memory is allocated or freed here in small pieces",
         f"a good part of its time is in {function_name(called[0].function)}",
     )
 
@@ -77,16 +78,16 @@ _CALLED = (
     (
         _SIZES,
         "costly-helper.length",
-        "The length of a text is counted here again and again",
-        ", which looks at each sign",
+        "The length of a string is computed here again and again",
+        ", which looks at each character",
     ),
-    (_ENDS, "costly-helper.sscanf", "The end of a whole text is looked for at each call", ""),
+    (_ENDS, "costly-helper.sscanf", "Each call looks for the end of the whole string", ""),
     (_CLEARS, "clearing", "Memory is cleared here", ""),
 )
 
 
 def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A line that calls what copies memory, or what counts the signs of a text."""
+    """A line that calls what copies memory, or what counts the characters of a string."""
     name = spot.under.name if spot.under is not None else ""
     for pattern, key, title, how in _CALLED:
         if pattern.fullmatch(name):
@@ -95,13 +96,35 @@ def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     return None
 
 
+_TRANSFERS = re.compile(r"(__GI_)?_*(libc_)?p?(read|write)(v|64)?|_*(libc_)?(recv|send)(from|to|msg)?")
+TRANSFERS_A_SECOND, SMALL = 20_000, 1024  # and bytes of each
+
+
+def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A line of compiled code that enters the kernel for a few bytes each time."""
+    split, name = document.time_split, spot.under.name if spot.under is not None else ""
+    if split is None or not split.io_calls or spot.kind != "native" or not _TRANSFERS.fullmatch(name):
+        return None
+    each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
+    if split.io_calls < TRANSFERS_A_SECOND * max(split.wall, 0.1) or each > SMALL:
+        return None
+    return say(
+        spot,
+        "small-transfers",
+        f"Read and write larger blocks: {count_text(split.io_calls)} system calls",
+        f"most of its time is in {name}; {count_text(split.io_calls)} reads and writes of "
+        f"{format_quantity(each, 'B')} each",
+        change=words("small-transfers.native", "host"),
+    )
+
+
 def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     """What most of the time of a place goes to, by the counts of a part of the program that began there.
 
     Nobody knows how often all of the program did it: instructions, misses and mispredictions are held against each
     other, each with what it costs.
     """
-    lines = next((one for one in document.profiles if one.kind == "counted-lines"), None)
+    lines = profile_of(document, "counted-lines")
     part = any(one.reason is not None and one.reason.code == _PART for one in document.readings)
     if lines is None or not part or spot.kind != "native" or spot.where.file is None:
         return None
@@ -129,16 +152,17 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
         )
     if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
         return None  # memory is walked in order
+    columns = rule == "strided-access" and is_strided(document, counts["DLmr"])
     counted = format_quantity(line.get(of, 0.0), "count")
     rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
     return say(
         spot,
         rule,
-        _PART_SAYS[rule],
+        COLUMNS if columns else _PART_SAYS[rule],
         f"{rate} of {counted} {text}; {format_quantity(counts['Ir'], 'count')} instructions were simulated, from the "
         "first time that the program came here",
         spot.share * share,
-        change=words(f"{rule}.counted", "host"),
+        change=words(f"{rule}.{'columns' if columns else 'counted'}", "host"),
     )
 
 
@@ -207,6 +231,7 @@ PATTERNS: tuple[Find, ...] = (
     hash_chains,
     walk_from_the_start,
     simulated_part,
+    small_transfers,
     allocation,
     tree_compare,
     known_callee,

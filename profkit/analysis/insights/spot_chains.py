@@ -7,13 +7,21 @@ whether they were the same. Each finding needs at least two of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from profkit.analysis.insights.counted import (
+    calls_from,
+    counted_function,
+    last_name,
+    profile_of,
+    share_below,
+    with_slashes,
+)
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.analysis.insights.spots import LOOKS, MANY, Find, count_text, say
 from profkit.core.formatting import format_quantity
-from profkit.core.types import HotSpot, Hotspot, Insight, Profile, ProfileKind, RunDocument
+from profkit.core.types import HotSpot, Hotspot, Insight, Profile, RunDocument
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
 AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the share of calls with such
@@ -27,8 +35,8 @@ LEAST_POWER = 0.1  # of the processor time
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """A function whose results can be kept: whose calls count, in which files, and how its work is called."""
+class _Repeatable:
+    """A function that gives the same for the same arguments: whose calls count, in which files, and what it does."""
 
     counted: str
     module: str
@@ -36,63 +44,21 @@ class _Kept:
     files: tuple[str, ...]
 
 
-_KEPT: Mapping[str, _Kept] = {
-    "_compile": _Kept(
+_REPEATABLE: Mapping[str, _Repeatable] = {
+    "_compile": _Repeatable(
         "compile", "re", "Regular expressions are compiled", ("/re/_compiler.py", "/sre_compile.py")
     ),
-    "realpath": _Kept("realpath", "posixpath", "Paths are resolved", ("/posixpath.py", "<frozen posixpath>")),
-    "_strptime": _Kept("_strptime", "_strptime", "Dates are parsed", ("/_strptime.py",)),
-    "urlparse": _Kept("urlparse", "urllib.parse", "Addresses are parsed", ("/urllib/parse.py",)),
-    "ip_address": _Kept("ip_address", "ipaddress", "Addresses are parsed", ("/ipaddress.py",)),
-    "ip_network": _Kept("ip_network", "ipaddress", "Networks are parsed", ("/ipaddress.py",)),
-    "split": _Kept("split", "shlex", "Lines are split", ("/shlex.py",)),
-    "translate": _Kept("translate", "fnmatch", "Patterns are translated", ("/fnmatch.py",)),
-    "dedent": _Kept("dedent", "textwrap", "Texts are dedented", ("/textwrap.py",)),
+    "realpath": _Repeatable(
+        "realpath", "posixpath", "Paths are resolved", ("/posixpath.py", "<frozen posixpath>")
+    ),
+    "_strptime": _Repeatable("_strptime", "_strptime", "Dates are parsed", ("/_strptime.py",)),
+    "urlparse": _Repeatable("urlparse", "urllib.parse", "Addresses are parsed", ("/urllib/parse.py",)),
+    "ip_address": _Repeatable("ip_address", "ipaddress", "Addresses are parsed", ("/ipaddress.py",)),
+    "ip_network": _Repeatable("ip_network", "ipaddress", "Networks are parsed", ("/ipaddress.py",)),
+    "split": _Repeatable("split", "shlex", "Lines are split", ("/shlex.py",)),
+    "translate": _Repeatable("translate", "fnmatch", "Patterns are translated", ("/fnmatch.py",)),
+    "dedent": _Repeatable("dedent", "textwrap", "Texts are dedented", ("/textwrap.py",)),
 }
-
-
-def _profile(document: RunDocument, kind: ProfileKind) -> Profile | None:
-    return next((one for one in document.profiles if one.kind == kind), None)
-
-
-def _path(file: str | None) -> str:
-    return (file or "").replace("\\", "/")
-
-
-def _last(function: str) -> str:
-    return function.rpartition(".")[2]
-
-
-def share_below(spot: HotSpot, function: str, files: tuple[str, ...]) -> float:
-    """The share (0..1) of a place's time in a library's function anywhere below it."""
-    return max(
-        (
-            one.value
-            for one in spot.below
-            if _last(one.function) == function and _path(one.file).endswith(files)
-        ),
-        default=0.0,
-    )
-
-
-def _counted(document: RunDocument, function: str, files: tuple[str, ...]) -> Hotspot | None:
-    """A library's function as cProfile counted it in the whole run."""
-    profile = _profile(document, "own-time")
-    same = (
-        one
-        for one in (profile.hotspots if profile is not None else ())
-        if one.function == function and _path(one.file).endswith(files)
-    )
-    return max(same, key=lambda one: one.calls or 0, default=None)
-
-
-def _edges(document: RunDocument, spot: HotSpot, caller: str | None = None) -> Iterator[Hotspot]:
-    """What the function of a place calls by cProfile's counts, or what another function of its file does."""
-    profile = _profile(document, "program-calls")
-    name = _last(caller if caller is not None else spot.where.function or "")
-    for one in profile.hotspots if profile is not None else ():
-        if one.callee is not None and (one.function, one.file) == (name, spot.where.file):
-            yield one
 
 
 # ------------------------------------------------------------ the same again
@@ -100,14 +66,14 @@ def _edges(document: RunDocument, spot: HotSpot, caller: str | None = None) -> I
 
 def same_again(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A function of the standard library that gets the same arguments again, and is computed anew."""
-    sampled = _profile(document, "sampled-functions")
+    sampled = profile_of(document, "sampled-functions")
     for one in sampled.hotspots if sampled is not None else ():
-        kept, looks = _KEPT.get(_last(one.function)), int(one.counters.get("looks", 0))
+        kept, looks = _REPEATABLE.get(last_name(one.function)), int(one.counters.get("looks", 0))
         again = looks - int(one.counters.get("different", 0))
         if kept is None or looks < LOOKS or again < AGAIN:
             continue
-        below = share_below(spot, _last(one.function), (_path(one.file),))
-        counted = _counted(document, kept.counted, kept.files)
+        below = share_below(spot, last_name(one.function), (with_slashes(one.file),))
+        counted = counted_function(document, kept.counted, kept.files)
         calls, different = (counted.calls or 0 if counted is not None else 0), likely_different(one.counters)
         # At least what was met again in looks at random; likely all calls but one for each argument.
         spared = max(again / looks, 1 - different / max(1, calls))
@@ -146,7 +112,7 @@ def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
             continue  # a list or a mask of many labels
         for function in ("get_indexer_non_unique", "get_loc"):
             below = share_below(spot, function, _INDEXES)
-            counted = _counted(document, function, _INDEXES)
+            counted = counted_function(document, function, _INDEXES)
             if below < CHAIN or counted is None or (counted.calls or 0) < MANY:
                 continue
             each = (counted.total or counted.own) / (counted.calls or 1)
@@ -165,39 +131,14 @@ def unsorted_labels(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
-def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """An object of Django that asks its database when it is looked at, for each item of a loop."""
-    under = spot.under
-    asked = (under.calls if under is not None else None) or 0
-    if spot.code is None or spot.code.loop is None or asked < MANY:
-        return None
-    below, counted = share_below(spot, *_STATEMENT), _counted(document, *_STATEMENT)
-    statements = (counted.calls or 0) if counted is not None else 0
-    # Each time asks: where a cache answers most, the loop is about something else.
-    if below < CHAIN or statements < EACH_ASKS * asked:
-        return None
-    least = "at least " if spot.partial else ""
-    return say(
-        spot,
-        "calls-in-loop",
-        f"Ask once for all items: this line sends a query each of {least}{count_text(asked)} times",
-        f"{percent_text(100 * below)} of this is in {_STATEMENT[0]} below it, which ran {count_text(statements)} times",
-        spot.share * below * (1 - 1 / asked),
-        change=words("calls-in-loop.django", "host"),
-    )
-
-
-EACH_ASKS = 0.8  # queries for each time
-# What sends a statement in Django. One look may be several accesses elsewhere (SQLAlchemy), so that counts prove less.
-_STATEMENT = ("execute_sql", ("/django/db/models/sql/compiler.py",))
 _INDEXES = ("/pandas/core/indexes/base.py", "/pandas/core/indexes/multi.py")
 _ASYNCIO = ("/asyncio/tasks.py",)
 
 
 def waits_for_all(document: RunDocument, spot: HotSpot) -> Insight | None:
     """asyncio.wait in a loop over all tasks that are left: each call adds a callback to each, and removes it."""
-    waits = _counted(document, "wait", _ASYNCIO)
-    made = _counted(document, "create_task", ("/asyncio/base_events.py",))
+    waits = counted_function(document, "wait", _ASYNCIO)
+    made = counted_function(document, "create_task", ("/asyncio/base_events.py",))
     added = _calls_of(document, re.compile(r"<method 'add_done_callback' of '_asyncio\.\w+' objects>"))
     below = max(share_below(spot, name, _ASYNCIO) for name in ("wait", "_wait"))
     if waits is None or made is None or below < CHAIN or (waits.calls or 0) < WAITED:
@@ -217,7 +158,7 @@ def waits_for_all(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
     """How often cProfile counted the built-in functions of a name."""
-    profile = _profile(document, "own-time")
+    profile = profile_of(document, "own-time")
     return sum(
         one.calls or 0
         for one in (profile.hotspots if profile is not None else ())
@@ -231,26 +172,26 @@ def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
 def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
     """What is made for messages of a log whose level is off: at the line of the message, or in a function for it."""
     logging = ("/logging/__init__.py",)
-    written = _counted(document, "_log", logging)
+    written = counted_function(document, "_log", logging)
     here = spot.code.find("log") if spot.code is not None else ()
     above = spot.caller_code.find("log") if spot.caller_code is not None else ()
     first = spot.callers[0] if spot.callers else None
     caller = spot.where.function if here else first.function if first is not None else None
     for one in here or above:
-        edges = list(_edges(document, spot, caller))
+        edges = list(calls_from(document, spot, caller))
         asked = sum(each.calls or 0 for each in edges if each.callee and each.callee.function == one.name)
         if asked < MANY or (written.calls or 0 if written is not None else 0) > DROPPED * asked:
             continue
-        if not here and not _made_only_there(document, spot, edges, asked):
+        if not here and not _is_called_for_messages_alone(document, spot, edges, asked):
             continue
-        taken = share_below(spot, one.name, logging) if here else 0.0
+        taken = _asking(document, spot, one.name, edges) if here else 0.0
         if taken > 1 - CHAIN:
             continue  # most of it is the question itself
         line = f"line {first.line}" if not here and first is not None else "this line"
         return say(
             spot,
             "dropped-messages",
-            f"What this makes is for a message of the log that nobody writes: {count_text(asked)} times",
+            f"This is made {count_text(asked)} times for a log message that is below the logger's level",
             f"{line} calls {one.name} {count_text(asked)} times with what is made for it, and "
             f"{count_text(written.calls or 0 if written is not None else 0)} messages were written",
             spot.share * (1 - taken),
@@ -259,15 +200,28 @@ def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
-def _made_only_there(document: RunDocument, spot: HotSpot, edges: list[Hotspot], asked: int) -> bool:
+def _asking(document: RunDocument, spot: HotSpot, name: str, edges: list[Hotspot]) -> float:
+    """The share (0..1) of a place's time in the logger itself, which finds that nothing is to be written.
+
+    A text in the line has no call of its own: the sampler sees it where the logger is called, and cProfile does not.
+    """
+    own = profile_of(document, "own-time")
+    asking = sum(one.total or one.own for one in edges if one.callee and one.callee.function == name)
+    whole = spot.share * own.total if own is not None else 0.0
+    return min(share_below(spot, name, ("/logging/__init__.py",)), asking / whole if whole > 0 else 1.0)
+
+
+def _is_called_for_messages_alone(
+    document: RunDocument, spot: HotSpot, edges: list[Hotspot], asked: int
+) -> bool:
     """Whether the function of a place is called for messages alone, of which there were so many."""
-    name = _last((spot.where.function or "").partition(".<locals>")[0])
+    name = last_name((spot.where.function or "").partition(".<locals>")[0])
     there = sum(
         one.calls or 0
         for one in edges
         if one.callee and (one.callee.function, one.callee.file) == (name, spot.where.file)
     )
-    counted = _counted(document, name, (_path(spot.where.file),))
+    counted = counted_function(document, name, (with_slashes(spot.where.file),))
     code = spot.caller_code
     if code is None or name in {one.name for one in code.find("called-elsewhere")}:
         return False
@@ -280,7 +234,7 @@ def _made_only_there(document: RunDocument, spot: HotSpot, edges: list[Hotspot],
 def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A loop that asks without a pause whether another thread is done, and takes the interpreter's lock for it."""
     spins = spot.code.find("spin") if spot.code is not None else ()
-    threads = _profile(document, "sampled-threads")
+    threads = profile_of(document, "sampled-threads")
     sampled = next((one for one in document.sampled if not one.native), None)
     if not spins or sampled is None or sampled.cpu <= 0 or threads is None:
         return None
@@ -288,7 +242,7 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None  # nobody works meanwhile
     asked = sum(
         one.calls or 0
-        for one in _edges(document, spot)
+        for one in calls_from(document, spot)
         if one.callee and one.callee.function == spins[0].name
     )
     if spins[0].name and not _mostly_asks(document, spot, spins[0].name):
@@ -315,8 +269,8 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 def _mostly_asks(document: RunDocument, spot: HotSpot, name: str) -> bool:
     """Whether the loop turns so fast that it can do nothing else but ask."""
-    own = _counted(document, _last(spot.where.function or ""), (_path(spot.where.file),))
-    edges = [one for one in _edges(document, spot) if one.callee and one.callee.function == name]
+    own = counted_function(document, last_name(spot.where.function or ""), (with_slashes(spot.where.file),))
+    edges = [one for one in calls_from(document, spot) if one.callee and one.callee.function == name]
     asked, seconds = sum(one.calls or 0 for one in edges), sum(one.total or one.own for one in edges)
     whole = (own.total or own.own) if own is not None else 0.0
     return asked >= SPINS and whole < EACH_SPIN * asked and seconds >= ASKING * whole
@@ -331,7 +285,7 @@ _POWERS = re.compile(
 
 def general_power(document: RunDocument, spot: HotSpot) -> Insight | None:
     """An array to the power of a small number, which is a few multiplications, by the function for any power."""
-    functions = _profile(document, "functions")
+    functions = profile_of(document, "functions")
     if functions is None or functions.total <= 0 or spot.code is None:
         return None
     powers = sum(one.own for one in functions.hotspots if _POWERS.fullmatch(one.function)) / functions.total
@@ -371,7 +325,6 @@ def _product(name: str, exponent: str) -> str:
 
 
 PATTERNS: tuple[Find, ...] = (
-    query_for_each,
     same_again,
     unsorted_labels,
     waits_for_all,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.function_names import function_name, place_name
+from profkit.analysis.function_names import called_name, function_name, place_name
+from profkit.analysis.insights.counted import profile_of
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.analysis.insights.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.stacks.python_code import is_users_code
+from profkit.analysis.summaries.host import is_disturbed
 from profkit.core.formatting import format_quantity
 from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
 
@@ -23,6 +25,7 @@ MOST, FEW_BYTES = (
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
 MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
+HELD, LONG_CALL = 0.5, 0.02  # of a place's time, in an event loop; seconds of one call that holds it
 AHEAD = 1.5  # times the work of the others: a rank that is waited for
 _MACHINERY = re.compile(
     r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
@@ -73,6 +76,42 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None: 
         "blocked-event-loop",
         f"{name} blocks the event loop: no other task runs meanwhile",
         calls_text(spot),
+    )
+
+
+def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """What computes within an event loop for long while something else is ready to run, as the samples saw it."""
+    sampled = next((one for one in document.sampled if not one.native), None)
+    if sampled is None or sampled.wall <= 0 or spot.kind not in ("python", "library"):
+        return None
+    here = [
+        one for one in sampled.lines if (one.file, one.function) == (spot.where.file, spot.where.function)
+    ]
+    if spot.kind == "library":
+        here = [one for one in here if one.line == spot.where.line]
+    times, held = sum(one.holds for one in here), sum(one.held for one in here)
+    under = spot.under
+    each = (under.seconds_per_call or 0.0) if under is not None else 0.0
+    if each >= LONG_CALL:  # a call that keeps the interpreter's lock is seen once, when it has ended
+        held = max(held, sum(one.crowded for one in here))
+    share = min(spot.share, held / sampled.wall)
+    if share < HELD * spot.share or (not times and each < LONG_CALL):
+        return None
+    calls = (under.calls if under is not None and each >= LONG_CALL else 0) or times
+    inside = spot.code is not None and bool(spot.code.find("coroutine"))
+    caller = "" if inside or not spot.caller else f"; called from {spot.caller}"
+    name = called_name(under) if inside and under is not None and under.name else place_name(spot.where)
+    cores = document.machine.cores if document.machine is not None else 1
+    long = format_quantity(each if each >= LONG_CALL else held / times, "s")
+    ran, whole = format_quantity(held, "s"), format_quantity(sampled.wall, "s")
+    return say(
+        spot,
+        "blocked-event-loop",
+        f"{name} holds the event loop for {long} at a time, while other tasks are ready to run",
+        f"{'at least ' if spot.partial else ''}{count_text(calls, 'time')}; for {ran} of {whole} it ran while "
+        f"something else was ready{caller}",
+        share * (1 - 1 / max(2, cores)),
+        change=words("blocked-event-loop.computes", "host"),
     )
 
 
@@ -174,11 +213,11 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
 def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
     split = document.time_split
-    threads = next((one for one in document.profiles if one.kind == "sampled-threads"), None)
+    threads = profile_of(document, "sampled-threads")
     if spot.kind != "python" or spot.threads < 2 or split is None or threads is None or threads.total <= 0:
         return None
-    if split.threads is None or split.threads > ONE_AT_A_TIME:
-        return None
+    if split.threads is None or split.threads > ONE_AT_A_TIME or is_disturbed(document):
+        return None  # with the processors of others, threads wait for those
     busy = [
         one
         for one in threads.hotspots
@@ -257,7 +296,7 @@ def _handing_over(document: RunDocument) -> Place | None:
 
 def _tasks_of(document: RunDocument) -> int:
     """How many tasks were handed over one by one, as cProfile counted; 0 where nobody knows."""
-    counted = next((one for one in document.profiles if one.kind == "own-time"), None)
+    counted = profile_of(document, "own-time")
     calls = [
         one.calls or 0
         for one in (counted.hotspots if counted is not None else ())
@@ -268,7 +307,7 @@ def _tasks_of(document: RunDocument) -> int:
 
 def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
     """Whether the function of a place asks a database that is part of the process, as cProfile saw it."""
-    profile = next((one for one in document.profiles if one.kind == "program-calls"), None)
+    profile = profile_of(document, "program-calls")
     return any(
         one.file == spot.where.file and one.callee is not None and _EMBEDDED.fullmatch(one.callee.function)
         for one in (profile.hotspots if profile is not None else ())
@@ -320,7 +359,8 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
     if split is None or not split.io_calls:
         return None
     each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
-    if names.isdisjoint(_TRANSFERS) and not (_reads_lines(spot) and each <= FEW_BYTES):
+    prints = spot.code is not None and bool(spot.code.find("flushes"))
+    if names.isdisjoint(_TRANSFERS) and not prints and not (_reads_lines(spot) and each <= FEW_BYTES):
         return None
     if split.io_calls < 20_000 * max(split.wall, 0.1) or each > 1024:
         return None
@@ -329,12 +369,14 @@ def small_transfers(document: RunDocument, spot: HotSpot) -> Insight | None:
         "small-transfers",
         "Read and write larger blocks",
         f"{count_text(split.io_calls)} reads and writes of {format_quantity(each, 'B')} each",
+        change=words(f"small-transfers{'.flush' if prints else ''}", "host"),
     )
 
 
 WAITS = (
     lock_held,
     blocked_event_loop,
+    held_event_loop,
     polling,
     interpreter_lock,
     small_tasks,

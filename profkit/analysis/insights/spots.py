@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TypeAlias
 
 from profkit.analysis.function_names import called_name, place_name
 from profkit.analysis.hot_spots import DOES
+from profkit.analysis.insights.counted import profile_of
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Construct, Gain, HotSpot, Insight, Place, RunDocument, Variable
@@ -111,6 +113,32 @@ def calls_text(spot: HotSpot) -> str:
 
 
 # ------------------------------------------------------------ what the line works on
+
+
+_COSTS = re.compile(
+    r"slow|performance|inefficien|fragmented|cartesian product|recompil|overhead|expensive", re.IGNORECASE
+)
+
+
+def own_warning(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """What a library itself says of the line, in its own words: of what costs time alone."""
+    for one in document.warnings:
+        same_file = PurePath(document.workload.folder, one.file) == PurePath(
+            document.workload.folder, spot.where.file or ""
+        )
+        if not same_file or one.line != spot.where.line or spot.kind not in ("python", "library"):
+            continue
+        if not _COSTS.search(f"{one.category}: {one.text}"):
+            continue
+        first, _, rest = one.text.partition(". ")
+        return say(
+            spot,
+            "own-warning",
+            f"This line gets a {one.category}: {first.rstrip('.')}",
+            calls_text(spot),
+            change=rest.strip() or words("own-warning", "host"),
+        )
+    return None
 
 
 def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -248,7 +276,7 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             '"".join(parts)' if held.type in ("str", "bytes") else "one numpy.array(parts) or concatenate"
         )
         long = held.length is not None and held.length > COPIED
-        size = f" of {count_text(held.length or 0)} signs" if long and held.type == "str" else ""
+        size = f" of {count_text(held.length or 0)} characters" if long and held.type == "str" else ""
         return say(
             spot,
             "growing-copy",
@@ -268,13 +296,11 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     for one in code.find("element"):
         held = spot.variables.get(one.name)
         kind = held.type if held is not None else ""
-        known = kind.startswith(_ARRAYS) and (one.how != "['']" or kind == "pandas.Series")
-        # A frame gives columns, or rows that an array chooses; so does an array by another one.
+        # `[...]` of a frame is a column, or all rows that an array chooses; of an array a part, where an array chooses.
         by = [spot.variables.get(name) for name in one.how.strip("[]").split(",")] if "[" in one.how else []
-        if one.how.startswith("[") and (
-            kind == "pandas.DataFrame" or any(x and x.type.startswith(_ARRAYS) for x in by)
-        ):
-            known = False
+        chosen = kind.endswith("DataFrame") or any(x and x.type.startswith(_ARRAYS) for x in by)
+        several = one.how.startswith("[") and chosen
+        known = kind.startswith(_ARRAYS) and not several and (one.how != "['']" or kind == "pandas.Series")
         item = one.how == "item" and not one.name
         arrays = (n for n, v in spot.variables.items() if item and v.type.startswith(_ARRAYS))
         name = one.name if known else next(arrays, "")
@@ -385,7 +411,7 @@ def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
 def _functions_that_need(document: RunDocument, spot: HotSpot) -> list[str]:
     """The functions that alone use what is imported, where cProfile saw the whole run and none of them in it."""
     how = next((one.how for one in spot.code.find("import")), "") if spot.code is not None else ""
-    counted = next((one for one in document.profiles if one.kind == "own-time"), None)
+    counted = profile_of(document, "own-time")
     if not how.startswith("in ") or counted is None or counted.partial:
         return []
     names = how.split()[1:]
@@ -467,7 +493,7 @@ def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A function that raises and catches so often that this is what takes its time."""
-    raised = next((one for one in document.profiles if one.kind == "raises"), None)
+    raised = profile_of(document, "raises")
     place = spot.where.function, spot.where.file
     raises = raised.hotspots if raised is not None else ()
     here = [one for one in raises if (one.function, one.file) == place and one.calls and one.callee]
@@ -495,6 +521,7 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 PATTERNS: tuple[Find, ...] = (
+    own_warning,
     collecting,
     useless_cache,
     exceptions,

@@ -13,16 +13,14 @@ import pytest
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.spot_chains import query_for_each
+from profkit.analysis.insights.spot_chains import spinning
 from profkit.analysis.stacks.source import line_code
 from profkit.backends.source_lines import with_source
 from profkit.core.types import (
-    Beneath,
     CodeLine,
     HotSpot,
     Hotspot,
     Insight,
-    LineCode,
     LineSamples,
     Place,
     Profile,
@@ -195,6 +193,10 @@ for n in range(2000):
     [
         ("WARNING", 'log.debug("%s", shown(orders))', 6),  # the function that it calls
         ("WARNING", 'log.info(f"now {json.dumps(orders)}")', 9),
+        ("WARNING", 'log.info(f"now {orders}")', 9),  # a text has no call that could be counted
+        ("WARNING", 'log.info("now %s" % orders)', 9),
+        ("WARNING", 'log.isEnabledFor(20) and log.info(f"now {orders}") or orders.copy()', None),
+        ("INFO", 'log.info(f"now {orders}")', None),
         ("WARNING", 'log.info("%s", orders)', None),  # made where it is written
         ("WARNING", 'log.isEnabledFor(10) and log.debug("%s", shown(orders)) or orders.copy()', None),
         ("DEBUG", 'log.debug("%s", shown(orders))', None),
@@ -301,6 +303,25 @@ def test_a_loop_that_only_asks_another_thread_is_said_and_one_that_works_or_slee
     assert ("spinning" in findings(tmp_path, WORKER % (3_000_000, code))) == said
 
 
+def test_a_loop_that_was_never_seen_to_run_is_not_said_to_spin() -> None:
+    code = line_code("def follow(thread):\n    while thread.is_alive():\n        pass\n", 3)
+    spot = HotSpot(0.9, 0.9, "python", Place(function="follow", file="/app/work.py", line=3), code=code)
+    threads = Profile("", "s", 1.0, (Hotspot("main", 0.5), Hotspot("worker", 0.5)), "sampled-threads")
+    asked = Hotspot("follow", 0.5, 0.5, 90_000, "/app/work.py", 1)
+    counted = Profile("", "s", 1.0, (asked,), "own-time")
+    asks = replace(asked, callee=CodeLine("is_alive", "/lib/python3.11/threading.py", 1, 0.0))
+    calls = Profile("", "s", 1.0, (asks,), "program-calls")
+
+    def said(processor_time: float) -> bool:
+        line = LineSamples("follow", "/app/work.py", 3, main_wall=0.9, main_cpu=0.9 * processor_time)
+        sampled = SampledTime(1.0, processor_time, lines=(line,))
+        document = replace(documents.empty(), sampled=(sampled,), profiles=(threads, counted, calls))
+        return spinning(document, spot) is not None
+
+    assert said(1.0)
+    assert not said(0.0)  # a clock that does not tell the threads' time
+
+
 # ---------------------------------------------------------------- libraries that are not installed with profkit
 
 PANDAS = "/venv/lib/python3.11/site-packages/pandas/core/indexes/base.py"
@@ -370,57 +391,6 @@ def test_a_power_of_an_array_that_is_few_multiplications_is_said_where_the_sampl
     assert ("general-power" in placed(text, 2, ARRAYS, profile)) == said
     elsewhere = replace(profile, hotspots=functions[1:])
     assert "general-power" not in placed(text, 2, ARRAYS, elsewhere)
-
-
-_COMPILER = "/lib/django/db/models/sql/compiler.py"
-
-
-def _of_an_orm(accesses: int, statements: int, below: float = 0.9, loop: int | None = 3) -> list[str]:
-    """What is said of `name = order.customer.name`, looked at so often, with so many statements in the whole run."""
-    spot = HotSpot(
-        0.7,
-        1.4,
-        "library",
-        Place(function="report", file="/app/orders.py", line=4),
-        under=Beneath("__get__", "django", calls=accesses),
-        code=LineCode("name = order.customer.name", loop=loop),
-        below=(CodeLine("SQLCompiler.execute_sql", _COMPILER, 1500, below),),
-    )
-    counted = Profile(
-        "cProfile",
-        "s",
-        2.0,
-        (Hotspot("execute_sql", 0.1, 1.2, statements, _COMPILER, 1500),),
-        kind="own-time",
-    )
-    document = replace(documents.empty(), profiles=(counted,), hot_spots=(spot,))
-    found = query_for_each(document, spot)
-    return [] if found is None else [found.rule, found.title, found.change]
-
-
-def test_a_relation_that_asks_its_database_for_each_item_is_told_with_the_words_of_the_library() -> None:
-    rule, title, change = _of_an_orm(3000, 3010)
-    assert (rule, title) == (
-        "calls-in-loop",
-        "Ask once for all items: this line sends a query each of 3,000 times",
-    )
-    assert "select_related" in change
-    assert _of_an_orm(3000, 2800)[0] == rule  # some were known already
-
-
-@pytest.mark.parametrize(
-    ("accesses", "statements", "below", "loop"),
-    [
-        (3000, 20, 0.9, 3),  # its objects were fetched with the first query
-        (50, 60, 0.9, 3),  # few items
-        (3000, 3010, 0.2, 3),  # the time is elsewhere
-        (3000, 3010, 0.9, None),  # no loop: somebody else calls it often
-    ],
-)
-def test_a_relation_that_does_not_ask_each_time_is_no_query_for_each_item(
-    accesses: int, statements: int, below: float, loop: int | None
-) -> None:
-    assert _of_an_orm(accesses, statements, below, loop) == []
 
 
 def test_a_power_of_a_truth_value_is_no_number() -> None:

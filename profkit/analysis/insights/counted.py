@@ -1,0 +1,54 @@
+"""What samples saw below a place, and how often cProfile saw a function run: what several rules hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.core.types import HotSpot, Hotspot, Profile, ProfileKind, RunDocument
+
+
+def profile_of(document: RunDocument, kind: ProfileKind) -> Profile | None:
+    """The profile of a kind; None where there is none."""
+    return next((one for one in document.profiles if one.kind == kind), None)
+
+
+def with_slashes(file: str | None) -> str:
+    """A path as it is written on Linux; empty where none is known."""
+    return (file or "").replace("\\", "/")
+
+
+def last_name(function: str) -> str:
+    """`execute_sql` of `SQLCompiler.execute_sql`."""
+    return function.rpartition(".")[2]
+
+
+def share_below(spot: HotSpot, function: str, files: tuple[str, ...]) -> float:
+    """The share (0..1) of a place's time in a library's function anywhere below it."""
+    return max(
+        (
+            one.value
+            for one in spot.below
+            if last_name(one.function) == function and with_slashes(one.file).endswith(files)
+        ),
+        default=0.0,
+    )
+
+
+def counted_function(document: RunDocument, function: str, files: tuple[str, ...]) -> Hotspot | None:
+    """A library's function as cProfile counted it in the whole run."""
+    profile = profile_of(document, "own-time")
+    same = (
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if one.function == function and with_slashes(one.file).endswith(files)
+    )
+    return max(same, key=lambda one: one.calls or 0, default=None)
+
+
+def calls_from(document: RunDocument, spot: HotSpot, caller: str | None = None) -> Iterator[Hotspot]:
+    """What the function of a place calls by cProfile's counts, or what another function of its file does."""
+    profile = profile_of(document, "program-calls")
+    name = last_name(caller if caller is not None else spot.where.function or "")
+    for one in profile.hotspots if profile is not None else ():
+        if one.callee is not None and (one.function, one.file) == (name, spot.where.file):
+            yield one

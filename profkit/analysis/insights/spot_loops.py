@@ -1,0 +1,219 @@
+"""Insights on what a loop does once for each item, and could do once for all: queries, messages, rows, predictions.
+
+The chain of sampled calls leads from the line in the loop to what is done, and a count says how often. Each finding
+needs both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profkit.analysis.insights.counted import (
+    calls_from,
+    counted_function,
+    last_name,
+    share_below,
+    with_slashes,
+)
+from profkit.analysis.insights.evidence import percent_text, words
+from profkit.analysis.insights.spots import MANY, Find, calls_text, count_text, say
+from profkit.core.formatting import format_quantity
+from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
+
+CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
+ASKS_EACH_TIME = 0.8  # queries for each look: where a cache answers most, the loop is about something else
+SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
+SMALL_MESSAGES = 512  # bytes
+TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of two processes
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A function of a library for objects in a database that sends a statement.
+
+    `of_relation`: it runs for nothing but a look at an attribute, so that its calls are the proof. Else each look must
+    be seen to send one. `kinds`: the end of the name of what was looked at -> the words on what to change.
+    """
+
+    function: str
+    files: tuple[str, ...]
+    kinds: tuple[tuple[str, str], ...]
+    of_relation: bool = False
+
+
+_SQLALCHEMY = ("/sqlalchemy/orm/strategies.py",)
+_QUERIES = (
+    _Query("_emit_lazyload", _SQLALCHEMY, (("", "sqlalchemy"),), of_relation=True),
+    _Query("load_scalar_attributes", ("/sqlalchemy/orm/loading.py",), (("", "expired"),), of_relation=True),
+    _Query("_load_scalar_attributes", ("/sqlalchemy/orm/loading.py",), (("", "expired"),), of_relation=True),
+    _Query("do_execute", ("/sqlalchemy/engine/default.py",), (("", "keys"),)),
+    _Query(
+        "execute_sql",
+        ("/django/db/models/sql/compiler.py",),
+        (("Descriptor", "django"), ("QuerySet", "django.many"), ("", "django.keys")),
+    ),
+    _Query("execute", ("/peewee.py",), (("Accessor", "peewee"), ("Select", "peewee.many"), ("", "keys"))),
+)
+
+
+def is_in_loop(spot: HotSpot) -> bool:
+    """Whether the line of a place, or that which calls its function, is in a loop."""
+    codes = (spot.code, spot.caller_code)
+    return any(code is not None and code.loop is not None for code in codes)
+
+
+def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """An object of a database that sends a query when it is looked at, for each item of a loop."""
+    for query in _QUERIES if is_in_loop(spot) else ():
+        below, counted = (
+            share_below(spot, query.function, query.files),
+            counted_function(document, query.function, query.files),
+        )
+        statements = (counted.calls or 0) if counted is not None else 0
+        if below < CHAIN or statements < MANY:
+            continue
+        asked = statements if query.of_relation else _times_asked(document, spot)
+        if asked < MANY or statements < ASKS_EACH_TIME * asked:
+            continue
+        looked_at = (spot.under.public or "") if spot.under is not None else ""
+        key = next(key for end, key in query.kinds if looked_at.endswith(end))
+        return say(
+            spot,
+            "calls-in-loop",
+            f"Ask once for all items: this line sends a query each of {_at_least(spot, asked)} times",
+            f"{percent_text(100 * below)} of this is in {query.function} below it, which ran "
+            f"{count_text(statements, 'time')}",
+            spot.share * below * (1 - 1 / asked),
+            change=words(f"calls-in-loop.{key}", "host"),
+        )
+    return None
+
+
+def _at_least(spot: HotSpot, number: int) -> str:
+    return f"{'at least ' if spot.partial else ''}{count_text(number)}"
+
+
+def _times_asked(document: RunDocument, spot: HotSpot) -> int:
+    """How often the line calls the library: as the place has it, else by what its function calls longest."""
+    if spot.under is not None and spot.under.calls:
+        return spot.under.calls
+    edges = [one for one in calls_from(document, spot) if one.callee and one.callee.file != spot.where.file]
+    first = max(edges, key=_seconds, default=None)
+    if first is None or _seconds(first) < CHAIN * sum(_seconds(one) for one in edges):
+        return 0
+    return first.calls or 0
+
+
+def _seconds(one: Hotspot) -> float:
+    return one.total or one.own
+
+
+# ------------------------------------------------------------ messages to another process
+
+_PROXY = ("_callmethod", ("/multiprocessing/managers.py",))
+
+
+def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """An object that another process holds (multiprocessing.Manager): each use of it is a message and an answer."""
+    below, counted, split = (
+        share_below(spot, *_PROXY),
+        counted_function(document, *_PROXY),
+        document.time_split,
+    )
+    if below < CHAIN or not is_in_loop(spot):
+        return None
+    sent = (counted.calls or 0) if counted is not None else 0
+    text = (
+        f"{_PROXY[0]} of its proxy sent {_at_least(spot, sent)} messages, and waited for the answer to each"
+    )
+    if sent < MANY:  # they may be those of workers, whose calls nobody counts
+        if (
+            split is None
+            or not split.io_calls
+            or split.io_calls < TRANSFERS_OF_A_MESSAGE * MANY * max(1.0, split.wall)
+        ):
+            return None
+        each = ((split.read or 0.0) + (split.written or 0.0)) / split.io_calls
+        if each > SMALL_MESSAGES:
+            return None
+        text = (
+            f"its proxy sends a message each time: {count_text(split.io_calls)} reads and writes of "
+            f"{format_quantity(each, 'B')} each"
+        )
+    return say(
+        spot,
+        "calls-in-loop",
+        "Keep the data in this process: each use of a manager's object is a message to another one",
+        f"{percent_text(100 * below)} of this is in multiprocessing's proxy: {text}",
+        spot.share * below,
+        change=words("calls-in-loop.proxy", "host"),
+    )
+
+
+# ------------------------------------------------------------ rows of a frame, predictions of one
+
+_APPLIES = ("apply_series_generator", "apply_standard", "wrapper")
+_APPLY = "/pandas/core/apply.py"
+
+
+def row_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A function that pandas calls with each row of a frame: `frame.apply(function, axis=1)`, and what it does."""
+    code = spot.code
+    applies = [one for one in code.find("element") if one.how == "apply"] if code is not None else []
+    below = share_below(spot, "apply_series_generator", (_APPLY,))
+    frame = next((one.name for one in applies if below >= CHAIN or _is_a_row(spot)), "")
+    if not frame and code is not None and _is_a_row(spot):  # the function, in its own lines
+        frame = next((one.name for one in code.find("applied")), "")
+    if not frame:
+        return None
+    return say(
+        spot,
+        "element-wise",
+        f"Work on whole columns of {frame}, not on one row at a time",
+        "apply with axis=1 makes a Series of each row and calls the function with it"
+        + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+        change=words("element-wise.pandas", "host"),
+    )
+
+
+def _is_a_row(spot: HotSpot) -> bool:
+    """Whether pandas itself called the function of a place, with a Series."""
+    first = spot.callers[0] if spot.callers else None
+    by_pandas = first is not None and with_slashes(first.file).endswith(_APPLY)
+    return by_pandas and any(one.type == "pandas.Series" for one in spot.variables.values())
+
+
+_PREDICTS = frozenset(
+    {
+        "predict",
+        "predict_proba",
+        "predict_log_proba",
+        "decision_function",
+        "score_samples",
+        "transform",
+        "encode",
+    }
+)
+
+
+def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A model that is given a batch of one for each item, where no item needs the result of another."""
+    under = spot.under
+    if spot.code is None or under is None or (under.calls or 0) < MANY:
+        return None
+    called = {last_name(one.name) for one in spot.code.find("of-one")}
+    if not called or (under.seconds_per_call or 0.0) > SHORT:
+        return None
+    if under.name not in _PREDICTS & called and (under.public, under.library) != ("Module", "torch"):
+        return None
+    return say(
+        spot,
+        "calls-in-loop",
+        "Give the model many items at once: it is called with a batch of one each time",
+        calls_text(spot),
+        spot.share * (1 - 1 / (under.calls or 1)),
+        change=words("calls-in-loop.batch", "host"),
+    )
+
+
+PATTERNS: tuple[Find, ...] = (query_for_each, message_for_each, row_for_each, prediction_for_each)

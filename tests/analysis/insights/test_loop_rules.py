@@ -1,0 +1,379 @@
+"""What a loop does once for each item, an event loop that is held, warnings and small writes: with and without each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.insights.host_native import small_transfers as native_transfers
+from profkit.analysis.insights.spot_loops import (
+    message_for_each,
+    prediction_for_each,
+    query_for_each,
+    row_for_each,
+)
+from profkit.analysis.insights.spot_waits import interpreter_lock, small_transfers
+from profkit.analysis.insights.spots import element_wise, own_warning
+from profkit.analysis.stacks.source import line_code
+from profkit.core.types import (
+    Beneath,
+    CodeLine,
+    HotSpot,
+    Hotspot,
+    LineCode,
+    Place,
+    Profile,
+    ProgramWarning,
+    TimeSplit,
+    Variable,
+)
+from profkit.profiling.program_warnings import read_warnings
+from tests import documents
+from tests.analysis.insights.test_chain_rules import findings
+
+WORK = "/app/work.py"
+
+
+def spot_at(text: str, line: int, **more: object) -> HotSpot:
+    """A place with seven tenths of two seconds, at a line of a source."""
+    place = Place(function="report", file=WORK, line=line)
+    return replace(HotSpot(0.7, 1.4, "library", place, code=line_code(text, line)), **more)
+
+
+# ---------------------------------------------------------------- queries
+
+_DJANGO = "/lib/django/db/models/sql/compiler.py"
+_LAZY = "/lib/sqlalchemy/orm/strategies.py"
+_EXPIRED = "/lib/sqlalchemy/orm/loading.py"
+_ENGINE = "/lib/sqlalchemy/engine/default.py"
+_PEEWEE = "/lib/python3.11/site-packages/peewee.py"
+LOOP = "def report():\n    for order in orders:\n        name = order.customer.name\n"
+
+
+def _asked(
+    function: str,
+    file: str,
+    statements: int,
+    looked_at: str = "",
+    looks: int | None = None,
+    below: float = 0.9,
+    text: str = LOOP,
+) -> tuple[str, str] | None:
+    """Title and change of `name = order.customer.name`, looked at so often, with so many statements in the run."""
+    spot = spot_at(
+        text,
+        3,
+        under=Beneath("__get__", file.split("/")[2], calls=looks, public=looked_at or None),
+        below=(CodeLine(f"Some.{function}", file, 1500, below),),
+    )
+    counted = Profile("", "s", 2.0, (Hotspot(function, 0.1, 1.2, statements, file, 1500),), "own-time")
+    callee = CodeLine("first", file, 10, 0.0)
+    edge = Hotspot("report", 1.0, 1.2, 3000, WORK, 1, callee=callee)
+    document = replace(
+        documents.empty(),
+        profiles=(counted, Profile("", "s", 2.0, (edge,), "program-calls")),
+        hot_spots=(spot,),
+    )
+    found = query_for_each(document, spot)
+    return None if found is None else (found.title, found.change)
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "looked_at", "looks", "word"),
+    [
+        ("execute_sql", _DJANGO, "ForwardManyToOneDescriptor", 3000, "select_related"),
+        ("execute_sql", _DJANGO, "QuerySet", 3000, "prefetch_related"),
+        ("execute_sql", _DJANGO, "", None, "in_bulk"),  # Model.objects.get: cProfile has another name of it
+        ("_emit_lazyload", _LAZY, "InstrumentedAttribute", 6000, "selectinload"),  # two looks, one query
+        ("load_scalar_attributes", _EXPIRED, "InstrumentedAttribute", 3000, "expire_on_commit"),
+        ("do_execute", _ENGINE, "", None, "WHERE key IN"),
+        ("execute", _PEEWEE, "ForeignKeyAccessor", 3000, ".join(Related)"),
+        ("execute", _PEEWEE, "BaseModelSelect", 3000, "prefetch("),
+    ],
+)
+def test_a_query_for_each_item_is_told_with_the_words_of_its_library(
+    function: str, file: str, looked_at: str, looks: int | None, word: str
+) -> None:
+    found = _asked(function, file, 3010, looked_at, looks)
+    assert found is not None
+    times = "3,010" if function in ("_emit_lazyload", "load_scalar_attributes") else "3,000"
+    assert found[0] == f"Ask once for all items: this line sends a query each of {times} times"
+    assert word in found[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "file"), [("execute_sql", _DJANGO), ("_emit_lazyload", _LAZY), ("execute", _PEEWEE)]
+)
+def test_what_was_loaded_with_the_first_query_sends_none_for_each_item(function: str, file: str) -> None:
+    assert _asked(function, file, 2800, "Accessor", 3000) is not None  # some were known already
+    assert _asked(function, file, 20, "Accessor", 3000) is None
+    few = _asked(function, file, 300, "Accessor", 3000)  # most were known: the loop is about something else
+    assert (few is None) == (function != "_emit_lazyload")  # which runs for nothing but a query
+    assert _asked(function, file, 3010, "Accessor", 3000, below=0.2) is None  # the time is elsewhere
+    once = "def report():\n    order = orders[0]\n    name = order.customer.name\n"
+    assert _asked(function, file, 3010, "Accessor", 3000, text=once) is None  # no loop
+
+
+# ---------------------------------------------------------------- messages to another process
+
+SHARED = """
+from multiprocessing import Manager
+def tally(words, counts):
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+if __name__ == "__main__":
+    with Manager() as manager:
+        counts = %s
+        tally([f"w{n %% 97}" for n in range(%s)], counts)
+        manager.dict(counts)
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "count", "said"), [("manager.dict()", 6000, True), ("dict()", 2_000_000, False)]
+)
+def test_an_object_that_another_process_holds_is_said_where_each_use_is_a_message(
+    tmp_path: Path, held: str, count: int, said: bool
+) -> None:
+    found = findings(tmp_path, SHARED % (held, count)).get("calls-in-loop")
+    assert (found is not None and found.where.line == 5) == said
+
+
+def test_messages_of_workers_are_known_by_their_size_and_number() -> None:
+    text = "def report(counts):\n    for word in words:\n        counts[word] = counts.get(word, 0) + 1\n"
+    below = (CodeLine("BaseProxy._callmethod", "/lib/python3.11/multiprocessing/managers.py", 809, 0.9),)
+    spot = spot_at(text, 3, below=below)
+
+    def said(calls: int, size: float) -> bool:
+        split = TimeSplit(2.0, read=calls * size, written=0.0, io_calls=calls)
+        return message_for_each(replace(documents.empty(), time_split=split), spot) is not None
+
+    assert said(180_000, 39.0)
+    assert not said(180_000, 40_000.0)  # large pieces
+    assert not said(300, 39.0)
+
+
+# ---------------------------------------------------------------- rows of a frame
+
+ROWS = "import pandas\ndef gross(row):\n    return row['net'] * 2\nframe['gross'] = frame.apply(gross, axis=%s)\n"
+_BY_PANDAS = (CodeLine("FrameApply.apply_series_generator", "/lib/pandas/core/apply.py", 1350, 0.5),)
+
+
+@pytest.mark.parametrize(("axis", "said"), [("1", True), ("'columns'", True), ("0", False)])
+def test_a_function_that_pandas_calls_with_each_row_is_said_at_its_own_line(axis: str, said: bool) -> None:
+    spot = spot_at(ROWS % axis, 3, callers=_BY_PANDAS, variables={"row": Variable("pandas.Series")})
+    found = row_for_each(documents.empty(), spot)
+    assert (found is not None) == said
+    elsewhere = replace(spot, callers=(CodeLine("main", WORK, 20, 0.5),))
+    assert row_for_each(documents.empty(), elsewhere) is None  # the program calls it itself
+
+
+def test_the_line_that_applies_a_function_to_rows_needs_no_loop_around_it() -> None:
+    below = (CodeLine("FrameApply.apply_series_generator", "/lib/pandas/core/apply.py", 1350, 0.9),)
+    found = row_for_each(documents.empty(), spot_at(ROWS % 1, 4, below=below))
+    assert found is not None
+    assert found.title == "Work on whole columns of frame, not on one row at a time"
+    assert row_for_each(documents.empty(), spot_at(ROWS % 1, 4)) is None  # its time is elsewhere
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "said"),
+    [
+        ("frame[f'lag{k}'] = base.shift(k)", "pandas.DataFrame", False),  # a column
+        ("rows = frame[frame.key == k]", "pandas.DataFrame", False),  # a mask
+        ("total += frame.iloc[k]", "pandas.DataFrame", True),
+        ("total += frame[k]", "numpy.ndarray", True),
+    ],
+)
+def test_a_column_of_a_frame_is_no_element(line: str, kind: str, said: bool) -> None:
+    spot = spot_at(
+        f"def report():\n    for k in range(900):\n        {line}\n", 3, variables={"frame": Variable(kind)}
+    )
+    assert (element_wise(documents.empty(), spot) is not None) == said
+
+
+# ---------------------------------------------------------------- a batch of one
+
+MODEL = Beneath("_wrapped_call_impl", "torch", 20_000, 80e-6, "Module")
+SCIKIT = Beneath("predict", "sklearn", 5000, 900e-6)
+
+
+@pytest.mark.parametrize(
+    ("body", "under", "said"),
+    [
+        ("for row in rows:\n        found.append(model(row.unsqueeze(0)))", MODEL, True),
+        ("for row in rows:\n        found.append(model.predict([row]))", SCIKIT, True),
+        ("for n in range(9):\n        found.append(model.predict(rows[n:n + 1]))", SCIKIT, True),
+        ("for row in rows:\n        found.append(model.predict(row.reshape(1, -1)))", SCIKIT, True),
+        ("for row in rows:\n        found.append(model.predict(row))", SCIKIT, False),  # a chunk of rows
+        ("for n in range(9):\n        found.append(model.predict(rows[n:n + 100]))", SCIKIT, False),
+        ("for n in range(9):\n        state = model(state.unsqueeze(0))", MODEL, False),  # of the step before
+        ("for row in rows:\n        state = model((row + state)[None])", MODEL, False),
+        ("for row in rows:\n        found.append(model(self.state[None]))", MODEL, False),
+        ("for row in rows:\n        found.append(save([row]))", SCIKIT, False),  # no model
+        ("for row in rows:\n        found.append(model.predict([row]))", replace(SCIKIT, calls=20), False),
+        ("for row in rows:\n        found.append(model.predict([row]))", replace(SCIKIT, seconds_per_call=0.4), False),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_called_for_one_item_at_a_time_is_said_where_no_item_needs_another(
+    body: str, under: Beneath, said: bool
+) -> None:
+    spot = spot_at(f"def report(rows):\n    {body}\n", 3, under=under)
+    assert (prediction_for_each(documents.empty(), spot) is not None) == said
+
+
+def test_a_search_that_ends_at_the_first_hit_needs_one_item_after_the_other() -> None:
+    text = "def report(rows):\n    for row in rows:\n        if model.predict([row]):\n            break\n"
+    assert line_code(text, 3) is not None
+    assert prediction_for_each(documents.empty(), spot_at(text, 3, under=SCIKIT)) is None
+    head = "def report(rows):\n    for row in rows:\n"
+    before = f"{head}        x = row / last\n        model.predict([x])\n        last = x\n"
+    assert prediction_for_each(documents.empty(), spot_at(before, 4, under=SCIKIT)) is None
+    scaled = before.replace("last = x", "count(x)")
+    assert prediction_for_each(documents.empty(), spot_at(scaled, 4, under=SCIKIT)) is not None
+
+
+# ---------------------------------------------------------------- an event loop that is held
+
+SERVER = """
+import asyncio, hashlib
+def key_of(n):
+    return hashlib.pbkdf2_hmac("sha256", b"%%d" %% n, b"salt", %s)
+async def login(first):
+    for n in range(first, first + %s):
+        %s
+        await asyncio.sleep(0.001)
+async def main():
+    %s
+asyncio.run(main())
+"""
+GATHERED = "await asyncio.gather(*(login(n) for n in range(4)))"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "count", "line", "runs", "said"),
+    [
+        (120_000, 5, "key_of(n)", GATHERED, True),
+        (120_000, 5, "await asyncio.to_thread(key_of, n)", GATHERED, False),
+        (120_000, 12, "key_of(n)", "await login(0)", False),  # nobody waits
+        (120_000, 12, "key_of(n)", "await asyncio.wait_for(asyncio.create_task(login(0)), 60)", False),
+        (300, 500, "key_of(n)", GATHERED, False),  # each is short
+    ],
+)
+def test_what_holds_an_event_loop_is_said_where_something_else_was_ready(
+    tmp_path: Path, rounds: int, count: int, line: str, runs: str, said: bool
+) -> None:
+    found = findings(tmp_path, SERVER % (rounds, count, line, runs)).get("blocked-event-loop")
+    assert (found is not None) == said, found
+    if found is not None:
+        assert found.where.line == 4
+        assert "called from login" in found.evidence
+
+
+# ---------------------------------------------------------------- warnings of the program itself
+
+PRINTED = """3 orders
+/app/work.py:3: PerformanceWarning: DataFrame is highly fragmented.  Consider pd.concat(axis=1) instead.
+  frame[k] = value
+/app/work.py:3: PerformanceWarning: DataFrame is highly fragmented.  Consider pd.concat(axis=1) instead.
+work.py:7: UserWarning: A tensor of arrays is extremely slow. Join them. (Triggered internally at /x/new.cpp:252.)
+/app/work.py:3: DeprecationWarning: orders is the old name
+/app/work.py: Warning: no line
+"""
+
+
+def test_warnings_are_read_from_what_a_program_printed_each_once(tmp_path: Path) -> None:
+    log = tmp_path / "timing-1.log"
+    log.write_text(PRINTED)
+    found = read_warnings(log)
+    assert [(one.file, one.line, one.category) for one in found] == [
+        (WORK, 3, "PerformanceWarning"),
+        ("work.py", 7, "UserWarning"),
+        (WORK, 3, "DeprecationWarning"),
+    ]
+    assert found[1].text == "A tensor of arrays is extremely slow. Join them."
+    assert read_warnings(tmp_path / "none.log") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "category", "text", "said"),
+    [
+        (3, "PerformanceWarning", "DataFrame is highly fragmented. Consider pd.concat.", True),
+        (3, "UserWarning", "A list of arrays is extremely slow. Join them.", True),
+        (3, "DeprecationWarning", "orders is the old name. Use order.", False),  # it costs no time
+        (9, "PerformanceWarning", "DataFrame is highly fragmented. Consider pd.concat.", False),  # elsewhere
+    ],
+)
+def test_a_warning_is_shown_in_its_own_words_where_it_is_of_a_hot_line_and_of_time(
+    line: int, category: str, text: str, said: bool
+) -> None:
+    document = replace(documents.empty(), warnings=(ProgramWarning(WORK, line, category, text),))
+    found = own_warning(document, spot_at(LOOP, 3))
+    assert (found is not None) == said
+    if found is not None:
+        assert found.title == f"This line gets a {category}: {text.split('. ')[0]}"
+        assert found.change == text.split(". ")[1]
+
+
+# ---------------------------------------------------------------- small writes
+
+
+def _split(calls: int, each: float) -> TimeSplit:
+    return TimeSplit(2.0, read=0.0, written=calls * each, io_calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "each", "said"),
+    [
+        ("for n in rows:\n    print(n, flush=True)\n", 600_000, 4.0, True),
+        ("for n in rows:\n    print(n)\n", 600_000, 4.0, False),  # those are of another line
+        ("for n in rows:\n    print(n, flush=True)\n", 900, 4.0, False),
+        ("for n in rows:\n    print(n, flush=True)\n", 600_000, 65536.0, False),
+    ],
+)
+def test_lines_that_are_flushed_one_by_one_are_said(text: str, calls: int, each: float, said: bool) -> None:
+    document = replace(documents.empty(), time_split=_split(calls, each))
+    found = small_transfers(document, spot_at(text, 2))
+    assert (found is not None) == said
+    assert found is None or "flush=True" in found.change
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "each", "said"),
+    [
+        ("__GI___libc_write", 1_400_000, 4.0, True),
+        ("read", 2_300_000, 2.0, True),
+        ("write", 400, 4.0, False),
+        ("write", 1_400_000, 65536.0, False),
+        ("__vfprintf_internal", 1_400_000, 4.0, False),  # the time is not in the kernel
+    ],
+)
+def test_system_calls_of_a_few_bytes_are_said_of_compiled_code(
+    name: str, calls: int, each: float, said: bool
+) -> None:
+    place = Place(function="main", file="/app/work.cpp", line=6)
+    spot = HotSpot(0.9, 1.8, "native", place, under=Beneath(name, "libc.so.6"))
+    found = native_transfers(replace(documents.empty(), time_split=_split(calls, each)), spot)
+    assert (found is not None) == said
+    assert found is None or f"{calls:,} system calls" in found.title
+
+
+def test_a_line_without_source_is_no_place_in_a_loop() -> None:
+    spot = replace(spot_at(LOOP, 3), code=LineCode("order.customer"))
+    assert query_for_each(documents.empty(), spot) is None
+
+
+@pytest.mark.parametrize(("queued", "said"), [(0.0, True), (0.9, False)])
+def test_threads_that_have_no_processor_are_not_said_to_wait_for_the_interpreters_lock(
+    queued: float, said: bool
+) -> None:
+    workers = tuple(
+        Hotspot(f"worker {n}", 0.5, counters={"threads": 1.0, "first_process": 1.0}) for n in range(4)
+    )
+    split = TimeSplit(2.0, threads=1.05, queued=queued)
+    threads = Profile("", "s", 2.0, workers, "sampled-threads")
+    document = replace(documents.empty(), profiles=(threads,), time_split=split)
+    spot = spot_at(LOOP, 3, kind="python", threads=4)
+    assert (interpreter_lock(document, spot) is not None) == said
