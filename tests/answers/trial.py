@@ -1,12 +1,13 @@
 """Runs profkit on programs with a known problem and holds its first insight against an expert's answer.
 
     python -m tests.answers.trial [NAME...] [--runs 5] [--profkit "ARGUMENT..."] [--gpu]
-        [--keep FOLDER] [--recorded FOLDER]
+        [--keep FOLDER] [--recorded FOLDER] [--rules]
 
 Prints a table: is the place right, is the pattern right, is anything forbidden or absurd said, how long did it take
 (s), and how long does the program take alone (T). The answers stand in `answers.yaml` and were written before profkit
 was run on the programs. `--gpu` takes those of `gpu/`; `--keep` keeps what each run recorded, and `--recorded` judges
-that again, on any machine. Of several runs each, it also says whether the first insight is the same in all.
+that again, on any machine. `--rules` adds a table of the rules. Of several
+runs each, it also says whether the first insight is the same in all.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ class Outcome:
     absurd: str = ""
     first: float | None = None  # seconds until the first answer was printed
     changed: str = ""  # what became of the first answer that stood on the screen
+    said: tuple[str, ...] = ()  # the rules of all insights on the program, each once
+    right: tuple[str, ...] = ()  # those that the answer accepts
+    false: tuple[str, ...] = ()  # those that it forbids
 
     @property
     def word(self) -> str:
@@ -269,6 +273,9 @@ def judge(truths: TruthSet, name: str, document: dict[str, Any], seconds: float)
         split.get("wall") or 0.0,
         absurd=", ".join(absurd),
         changed=next((note for note in spoken_notes(document) if note.startswith("now: ")), ""),
+        said=(rules := tuple(dict.fromkeys(one["rule"] for one in insights if one["source"] == "profkit"))),
+        right=tuple(one for one in rules if one in accepted),
+        false=tuple(one for one in rules if one in answer["forbids"]),
     )
 
 
@@ -296,6 +303,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for what each run recorded")
     parser.add_argument("--recorded", type=Path, help="judge what --keep kept, and run nothing")
     parser.add_argument("--runs", type=int, default=1, help="of each program")
+    parser.add_argument("--rules", action="store_true", help="also a table of how often each rule was right")
     options = parser.parse_args()
     truths = truth_set(options.gpu)
     arguments = [*(("--backend", "cuda") if options.gpu else ()), *options.profkit.split()]
@@ -317,12 +325,28 @@ def main() -> None:
     for name, found in firsts.items() if options.runs > 1 else ():
         most = max(found, key=found.count)
         print(f"{name:16} the same first insight in {found.count(most)} of {options.runs} runs")
+    if options.rules:
+        print("\n".join(rule_table(outcomes)))
     words = [outcome.word for outcome in outcomes]
     counts = ", ".join(f"{word} {words.count(word)}" for word in ("right", "place", "wrong", "absent"))
     absurd = sum(bool(one.absurd) for one in outcomes)
     print(
         f"{len(outcomes)} programs: {counts}; place right {sum(one.place for one in outcomes)}; absurd {absurd}"
     )
+
+
+def rule_table(outcomes: list[Outcome]) -> list[str]:
+    """How often each rule spoke, how often the expert names it there, and how often he says that it is wrong.
+
+    What is left is neither: a second finding on a program whose answer is about another place.
+    """
+    rules = sorted({rule for one in outcomes for rule in one.said})
+    rows = ["| rule | spoke | named | wrong |", "| --- | --- | --- | --- |"]
+    for rule in rules:
+        each = ((one.said, one.right, one.false) for one in outcomes)
+        counts = [sum(rule in named for named in column) for column in zip(*each, strict=True)]
+        rows.append(f"| `{rule}` | {' | '.join(map(str, counts))} |")
+    return rows
 
 
 def _row(outcome: Outcome, gpu: bool) -> str:
