@@ -395,14 +395,12 @@ def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] 
     text = DOES.get(spot.kind, "")
     least = "≥ " if spot.partial else ""
     if under is not None and under.name:
-        calls = f"{least}{under.calls:,} x " if under.calls else ""
-        each = (
-            f", {format_quantity(under.seconds_per_call, 's')} each"
-            if under.calls and under.seconds_per_call
-            else ""
-        )
+        several = (under.calls or 0) > 1
+        calls = f"{least}{under.calls:,} x " if several else ""
+        each = under.seconds_per_call if several else None
+        each_text = f", {format_quantity(each, 's')} each" if each else ""
         name = cut_right(called_name(under), _CALLED)
-        text += f": {calls}{name}{each}" if name else ""
+        text += f": {calls}{name}{each_text}" if name else ""
     elif spot.calls and spot.calls > 1:
         text += f", called {least}{spot.calls:,} times"
     if spot.processes:
