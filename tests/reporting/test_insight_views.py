@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelTime, Place
+import pytest
+
+from profkit.core.types import Beneath, Gain, GpuTrace, HotSpot, Insight, Kernel, KernelTime, Place
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.reporting.views.run_insights import join_insights
+from profkit.reporting.views.run_insights import does_text, join_insights
 from tests import documents
 from tests import gpu_documents as gpu
 from tests.reporting.shown import run_markdown, run_text
@@ -54,3 +56,19 @@ def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judge
         assert "regex:NAME" in last
         assert "--launch-skip" in last
         assert "profkit.region" in last
+
+
+@pytest.mark.parametrize(
+    ("calls", "each", "partial", "said"),
+    [
+        (1, 0.0333, False, "computes: run"),  # how often and how long the row itself says
+        (1, None, True, "computes: run"),
+        (2000, 0.0004, False, "computes: 2,000 x run, 400 µs each"),
+        (2000, None, True, "computes: ≥ 2,000 x run"),
+    ],
+)
+def test_a_row_counts_calls_only_where_there_are_several(
+    calls: int, each: float | None, partial: bool, said: str
+) -> None:
+    spot = HotSpot(0.5, 1.0, "library", under=Beneath("run", "asyncio", calls, each), partial=partial)
+    assert does_text(spot) == said
