@@ -404,6 +404,8 @@ def test_of_a_simulation_that_saw_less_than_a_tenth_of_the_run_nothing_is_conclu
     assert first(simulated_part(counts, 0.0, 3.6)).rule == "strided-access"
     long = simulated_part(counts, 0.0, 3.8)
     assert first(long).rule == "hot-spot"
+    strided = replace(long, counters=(*long.counters, Counter("strided", 39e6, "measured")))
+    assert first(strided).rule == "strided-access"  # its loop is the same in all of the run
     judged = judge_document(long, targets_for("cpu"))
     (rate,) = (one for one in judged.readings if one.metric == "cache.l1.miss_rate")
     assert (rate.value, rate.reason and rate.reason.code) == (None, "little-simulated")

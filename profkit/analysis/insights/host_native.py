@@ -131,7 +131,9 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     name = spot.where.file.rpartition("/")[2]
     here = [one for one in lines.hotspots if (one.file or "").rpartition("/")[2] == name]
     counts = {event: sum(one.counters.get(event, 0.0) for one in here) for event in _EVENTS}
-    if counts["Ir"] < LEAST_COUNTED or is_little_simulated(document):
+    # How a loop moves its address is the same in all of the run; what else a small part shows may not be.
+    strided = is_strided(document, counts["DLmr"])
+    if counts["Ir"] < LEAST_COUNTED or (is_little_simulated(document) and not strided):
         return None
     follows, cycles = is_chained(document, counts["DLmr"]), simulated_cycles(document, counts)
     kind = max(cycles, key=lambda one: cycles[one])
@@ -152,7 +154,9 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
         )
     if kind == "memory" and line.get(event, 0.0) < EACH_MISSES * line.get("Dr", 0.0) and not follows:
         return None  # memory is walked in order
-    columns = rule == "strided-access" and is_strided(document, counts["DLmr"])
+    columns = rule == "strided-access" and strided
+    if not columns and is_little_simulated(document):
+        return None
     counted = format_quantity(line.get(of, 0.0), "count")
     rate = percent_text(100 * line.get(event, 0.0) / max(1.0, line.get(of, 0.0)))
     return say(
