@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from profkit.analysis.function_names import brief_name, function_name, library_name
+from profkit.analysis.stacks.line_counts import calls_in, count_of
 from profkit.analysis.stacks.lines import COMPREHENSIONS
 from profkit.analysis.stacks.python_code import is_users_code, module_name
 from profkit.core.types import (
@@ -327,7 +328,7 @@ def _is_slow(row: _Row, most: float) -> bool:
 
 def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: float) -> HotSpot:
     line, kind = group[0].line, group[0].kind
-    function = _counted(document, line)
+    function, counted = _counted(document, line), count_of(document, line.file, line.line)
     first = line.callers[0] if line.callers else None
     # What measures calls the benchmark's function, and is no place that anybody would look at.
     own = first is not None and _OURS.search(_path(first)) is not None
@@ -355,6 +356,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         inside=_shares(line, line.inside) if kind == "library" else (),
         callers=line.callers,
         caller_code=line.caller_code,
+        executions=counted.executions if counted is not None and len(group) == 1 else None,
     )
 
 
@@ -379,7 +381,8 @@ def _counted(document: RunDocument, line: LineSamples) -> Hotspot | None:
 def _beneath(document: RunDocument, line: LineSamples, share: float, row: float) -> Beneath | None:
     """What the line calls: by sampled stacks a function of Python, by cProfile what is built in; `row`: its seconds.
 
-    cProfile counts the calls of a function, not of a line: where two lines of it call the same, none is known of one.
+    cProfile counts the calls of a function, not of a line: where two lines of it call the same, those of one are known
+    by how often the line ran.
     """
     called = (
         line.callees[0] if line.callees and line.own < MOSTLY * (line.main_cpu + line.other_cpu) else None
@@ -405,9 +408,12 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
             one.name for one in line.code.find("called-elsewhere")
         }
         # Under cProfile each call takes longer: together they take no more than the row does.
-        calls, seconds = 0 if shared else edge.calls or 0, min(edge.total or edge.own, row)
+        calls, seconds = edge.calls or 0, min(edge.total or edge.own, row)
+        if shared:
+            calls = min(calls, _calls_at(document, line, _last(edge.callee.function)))
         library = edge.callee.library if edge.callee.file else _native_library(document, share)
-        each = seconds / calls if calls else None
+        # What cProfile timed are all calls of the function, of which other lines make some.
+        each = seconds / calls if calls and not shared else None
         if calls and profile is not None and profile.partial:
             # The row has the time of all calls, of which a part was counted. Built-in ones take as long under cProfile.
             mean = edge.own / calls
@@ -423,6 +429,14 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         return Beneath(_last(called.function), library, public=_public_name(called.function, file))
     library = _native_library(document, share)
     return Beneath("", library) if library is not None else None
+
+
+def _calls_at(document: RunDocument, line: LineSamples, name: str) -> int:
+    """How often the line called what is named so; 0 where its executions were not counted, or do not tell it."""
+    counted = count_of(document, line.file, line.line)
+    if counted is None or line.code is None:
+        return 0
+    return counted.executions * calls_in(line.code.statement).get(name, 0)
 
 
 def _public_name(function: str, file: str | None) -> str | None:

@@ -16,6 +16,7 @@ from profkit.core.errors import UsageError
 from profkit.core.types import (
     Allocations,
     Check,
+    CountedLine,
     Counter,
     Depth,
     Fact,
@@ -24,6 +25,7 @@ from profkit.core.types import (
     GpuToolLines,
     GpuTrace,
     KernelInstruction,
+    LineCount,
     Machine,
     MetalTrace,
     PassResult,
@@ -84,6 +86,7 @@ class PlanState:
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
     import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     hottest: str | None = None  # the address of a program of machine code that has most samples
+    lines: tuple[CountedLine, ...] = ()  # whose executions are worth counting
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     verdicts: tuple[Verdict, ...] | None = None  # once the counters pass was read; None before
@@ -98,6 +101,7 @@ class PassFindings:
     profiles: tuple[Profile, ...] = ()
     stacks: tuple[Stacks, ...] = ()
     sampled: SampledTime | None = None
+    line_counts: tuple[LineCount, ...] = ()
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None

@@ -15,6 +15,7 @@ from profkit.backends.source_lines import with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
+    CountedLine,
     Counter,
     Depth,
     Directive,
@@ -31,6 +32,7 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
+from profkit.profilers.line_counts import read_line_counts
 from profkit.profilers.stacks import read_stacks
 from profkit.profilers.torch_lines import read_torch_lines
 from profkit.runtime.passes.command import host_command, program_words, start_up_environment
@@ -210,6 +212,7 @@ class PythonPass(Pass):
         reason: str | None,
         cost: float,
         env: Mapping[str, str] | None = None,
+        lines: tuple[CountedLine, ...] = (),
     ) -> list[PassPlan]:
         """The workload under the instrument by `argv`, or the `reason` why it has no Python to look into.
 
@@ -230,7 +233,10 @@ class PythonPass(Pass):
             cost = plain_runs(seconds, state)
             if longest is not None:  # the start is slower under it, and its iterations are what counts
                 longest = max(longest, 2 * seconds)
-        directive = self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest)
+        directive = replace(
+            self.directive(self.name, iterations=iterations, seconds=self.seconds, longest=longest),
+            lines=lines,
+        )
         step = Step(self.name, tuple(argv), (f"artifacts/{self.file}",), env=env or {}, directive=directive)
         return self.planned((step,), cost=cost + plain_runs(self.fixed, state))
 
@@ -244,7 +250,7 @@ class CallsPass(PythonPass):
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One step under the host."""
         argv, reason = host_command(self.context.workload.command, "cprofile", self.folder / self.file)
-        return self.one_step(state, argv, reason, 1.5)
+        return self.one_step(state, argv, reason, 1.5, lines=state.lines)
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
         """Functions and their callers."""
@@ -252,7 +258,11 @@ class CallsPass(PythonPass):
         facts = self.folder / "cprofile.json"
         notes = (*report.warnings, *read_pass_notes(facts))
         partial = is_partial(facts)
-        return PassFindings(profiles=tuple(replace(p, partial=partial) for p in report.profiles), notes=notes)
+        return PassFindings(
+            profiles=tuple(replace(p, partial=partial) for p in report.profiles),
+            line_counts=() if partial else read_line_counts(facts),  # a count that is not whole is none
+            notes=notes,
+        )
 
 
 class AllocationsPass(PythonPass):

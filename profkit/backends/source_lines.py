@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.python_code import is_users_code
-from profkit.analysis.stacks.source import MOST_BYTES, body_line, line_code
+from profkit.analysis.stacks.source import MOST_BYTES, body_line, line_code, parsed
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
 from profkit.core.types import CodeLine, LineCode, LineSamples, Report, SampledTime, Workload
@@ -69,7 +70,9 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         if is_users_code(caller.file)
     ]
     first = code_of(callers[0].file, callers[0].line) if callers else None
-    return replace(sampled, lines=tuple(lines), import_code=first)
+    work = sum(one.main_wall for one in lines) + sampled.rest_wall  # imports are in neither
+    loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
+    return replace(sampled, lines=tuple(lines), import_code=first, loops=loops)
 
 
 def in_bodies(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> list[LineSamples]:

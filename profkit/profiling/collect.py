@@ -12,6 +12,7 @@ from pathlib import Path
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.plausible import check_possible
+from profkit.analysis.stacks.line_counts import lines_to_count
 from profkit.analysis.summaries.host import time_split
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
@@ -155,6 +156,7 @@ class RunCollector:
                 trace=self.document.trace,
                 import_seconds=totals.get("sampled-imports", totals.get("imports")),
                 hottest=next((one.hottest for one in self.document.sampled if one.native), None),
+                lines=lines_to_count(self.document),
             )
             plan = self._update_plan(known)
             number += 1
@@ -353,6 +355,7 @@ class RunCollector:
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
+            line_counts=(*known.line_counts, *findings.line_counts),
             allocations=findings.allocations or known.allocations,
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )

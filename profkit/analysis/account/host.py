@@ -1,23 +1,32 @@
-"""The account on the processor: of one entry of a marked region, else of the run. Its places by their samples.
+"""The account on the processor: of one entry of a marked region, else of one iteration of the loop that a program
+repeats, else of the run. Its places by their samples.
 
-A line that calls torch is divided by what a window of torch's own profiler saw of its operations.
+A line that calls torch is divided by what a window of torch's own profiler saw of its operations. One that asks NumPy
+for known operations is held against what these need, by how often it ran and the shapes that its names had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
+from profkit.analysis.account.iteration import growth_of, repetitions, share_inside, step_of
 from profkit.analysis.account.rows import with_rest
+from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, numpy_operations
+from profkit.analysis.stacks.line_counts import count_of
 from profkit.analysis.summaries.host import is_disturbed, scope_of
 from profkit.analysis.summaries.readings import find_reading
 from profkit.core.types import (
     Account,
     AccountRow,
     AccountUnit,
+    ArrayForm,
     Bound,
     HotSpot,
     Hotspot,
+    LineCount,
+    Machine,
     Peaks,
     Place,
     RunDocument,
@@ -46,7 +55,7 @@ def host_account(document: RunDocument) -> Account | None:
     median = find_reading(document, "time.median", "timing")
     if median.value is None or median.scope != scope:
         return _run_account(document)
-    rows = list(_rows(document, median.value))
+    rows = list(_rows(document, median.value, _entries(document)))
     counted = _counted(document, median.value)
     if len(rows) == 1 and rows[0].limit is None and counted is not None:
         rows[0] = _with_limit(rows[0], *counted)
@@ -61,16 +70,45 @@ def _run_account(document: RunDocument) -> Account | None:
     if first is None or first.kind == "gpu":
         return None
     wall = first.seconds / first.share
-    return Account("run", wall, with_rest(_rows(document, wall), wall), 1)
+    found = repetitions(document, wall)
+    step, growth = step_of(found), growth_of(found)
+    if step is None:
+        return Account("run", wall, with_rest(_rows(document, wall), wall), 1, growth=growth)
+    count = step.count.executions
+    each = step.seconds / count
+    rows = _rows(document, wall, float(count), lambda spot: share_inside(document, step.loop, spot) / count)
+    outside = max(0.0, wall - step.seconds)
+    return Account(
+        "iteration", each, with_rest(rows, each), count, loop=step.place, outside=outside, growth=growth
+    )
 
 
-def _rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
-    """The places with their shares of so many seconds, those that call torch by operation."""
+def _entries(document: RunDocument) -> float | None:
+    """How often the only region was entered where lines were counted; None where nobody knows."""
+    entries = {one.entries for one in document.line_counts}
+    known = entries.pop() if len(entries) == 1 and document.timings[0].kind == "region" else 0
+    return float(known) if known else None
+
+
+def _rows(
+    document: RunDocument,
+    seconds: float,
+    units: float | None = 1.0,
+    part: Callable[[HotSpot], float] = lambda _: 1.0,
+) -> Iterator[AccountRow]:
+    """The places with their shares of so many seconds, of each so much; those that call torch by operation.
+
+    `units`: in how many of what the account is of lines were counted; None where that is not known.
+    """
     for spot in document.hot_spots:
         if spot.kind == "rest":
             continue
         under = spot.under.name if spot.under is not None else ""
-        row = AccountRow("host", spot.share * seconds, spot.where, under, estimated=True, does=spot.kind)
+        time = spot.share * seconds * part(spot)
+        row = AccountRow("host", time, spot.where, under, estimated=True, does=spot.kind)
+        if units and spot.executions:
+            row = replace(row, launches=spot.executions / units)
+            row = _with_numpy(document, spot, row)
         yield from _by_operation(document, spot, row)
 
 
@@ -91,6 +129,79 @@ def _counted(document: RunDocument, median: float) -> tuple[Bound, float] | None
 
 def _with_limit(row: AccountRow, bound: Bound, busy: float) -> AccountRow:
     return replace(row, limit=bound, busy=busy, least=busy * row.seconds)
+
+
+# ------------------------------------------------------------ operations of NumPy
+
+
+def _with_numpy(document: RunDocument, spot: HotSpot, row: AccountRow) -> AccountRow:
+    """The row of a line that asks NumPy for known operations: what these are, and the least that they need.
+
+    Nothing of a line that other threads run too, and no limit where its shapes change.
+    """
+    counted = count_of(document, spot.where.file, spot.where.line)
+    alone = not spot.threads and not spot.processes and spot.kind in ("python", "library")
+    if counted is None or spot.code is None or not spot.code.statement or not alone:
+        return row
+    small, large = (_at(counted, pick) for pick in (min, max))
+    first = numpy_operations(spot.code.statement, small)
+    last = numpy_operations(spot.code.statement, large) if small != large else first
+    if not first or not last or [one.name for one in first] != [one.name for one in last]:
+        return row
+    row = replace(row, what=_title(first, last), library="numpy")
+    if small != large or document.peaks is None or not row.launches:
+        return row
+    needs = [_least(one, document.machine, document.peaks) for one in first]
+    least = row.launches * sum(seconds for _, seconds in needs)
+    bound = max(needs, key=lambda one: one[1])[0]
+    if not 0 < least <= row.seconds:
+        return row
+    return replace(row, limit=bound, busy=least / row.seconds, least=least)
+
+
+def _at(counted: LineCount, pick: Callable[..., ArrayForm]) -> dict[str, ArrayForm]:
+    """What each name held, of several shapes the smallest or the largest; nothing of one that held other things."""
+    kept = {}
+    for name, forms in counted.forms.items():
+        alike = {(one.type, len(one.shape) if one.shape is not None else None) for one in forms}
+        if len(alike) == 1:
+            kept[name] = pick(forms, key=lambda one: prod(one.shape or ()))
+    return kept
+
+
+def _least(one: NumpyOperation, machine: Machine | None, peaks: Peaks) -> tuple[Bound, float]:
+    """What an operation takes at least, and on what: arithmetic of products, and what no cache can hold.
+
+    Half as many numbers of 64 bits as of 32 go into a vector register, so that their peak is half of it.
+    """
+    last = max((cache.size for cache in machine.caches), default=0) if machine is not None else 0
+    moved = (
+        max(0.0, (one.work.bytes or 0.0) - last) / peaks.bandwidth_all
+        if last and peaks.bandwidth_all
+        else 0.0
+    )
+    flop: float = 0.0
+    if one.work.unit == "tensor" and one.work.type in ("fp32", "fp64") and peaks.flops_f32_all:
+        flop = one.work.flop / peaks.flops_f32_all * (2 if one.work.type == "fp64" else 1)
+    if flop >= moved:
+        return ("fp64" if one.work.type == "fp64" else "fp32"), flop
+    return "dram", moved
+
+
+def _title(first: Sequence[NumpyOperation], last: Sequence[NumpyOperation]) -> str:
+    """`matmul [256,512] x [512,1024] fp32`, with others behind it; a dimension that changes as `8..64`."""
+    main = max(range(len(first)), key=lambda n: (last[n].work.flop, last[n].work.bytes or 0.0))
+    texts = []
+    for small, large in zip(first[main].inputs, last[main].inputs, strict=True):
+        sizes = [
+            str(low) if low == high else f"{min(low, high)}..{max(low, high)}"
+            for low, high in zip(small.shape, large.shape, strict=True)
+        ]
+        texts.append(f"[{','.join(sizes)}]")
+    more = [one.name for n, one in enumerate(first) if n != main]
+    others = f" + {', '.join(dict.fromkeys(more))}" if more else ""
+    type_ = first[main].inputs[0].type
+    return f"{first[main].name} {' x '.join(texts)} {type_}{others}"
 
 
 # ------------------------------------------------------------ operations of torch

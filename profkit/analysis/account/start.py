@@ -17,6 +17,8 @@ _IMPORTS = "sampled-imports"
 
 def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ...]:
     """Return the largest places before the part that counts; none where the account is of the whole run."""
+    if account.unit == "iteration":
+        return tuple(islice(_outside(document, account), MOST_PARTS))
     split = document.time_split
     if split is None or not split.startup or account.unit == "run":
         return ()
@@ -35,6 +37,26 @@ def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRo
             name = spot.under.name if spot.under is not None and spot.kind == "import" else ""
             what = "" if name.startswith("[") else name
             yield AccountRow("host", spot.seconds, spot.where, what, estimated=True, does=spot.kind)
+
+
+def _outside(document: RunDocument, account: Account) -> Iterator[AccountRow]:
+    """The places outside of the loop that the account is of, with what of them is no part of it."""
+    kept = {
+        (row.where, row.does): row.seconds * account.repeats for row in account.rows if row.kind == "host"
+    }
+    parts = []
+    for spot in document.hot_spots:
+        inside = kept.get((spot.where, spot.kind), 0.0)
+        if (
+            spot.kind != "rest"
+            and spot.seconds - inside >= PART * account.outside
+            and inside < PART * spot.seconds
+        ):
+            what = spot.under.name if spot.under is not None and spot.kind == "import" else ""
+            parts.append(
+                AccountRow("host", spot.seconds - inside, spot.where, what, estimated=True, does=spot.kind)
+            )
+    yield from sorted(parts, key=lambda row: -row.seconds)
 
 
 def _imports(document: RunDocument) -> Iterator[AccountRow]:

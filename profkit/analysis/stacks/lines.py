@@ -17,6 +17,7 @@ from profkit.core.types import CodeLine, Frame, LineSamples, SampledTime
 
 MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
+MOST_AROUND = 12  # lines of the program around one
 BELOW, MOST_BELOW = 0.1, 12  # of a line's time: a function anywhere below it with less is left out
 # A line that calls a library is opened to the library's public functions with so much of the line's time. Of two
 # functions within `WRAPS` of each other the outer one only leads to the inner one.
@@ -48,6 +49,7 @@ class _Line:
     depths: dict[Frame, int] = field(
         default_factory=dict
     )  # calls from the line to a function below it, at least
+    within: dict[Place, float] = field(default_factory=partial(defaultdict, float))
     threads: set[str] = field(default_factory=set)
     processes: set[str] = field(default_factory=set)
     ranks: dict[str, float] = field(default_factory=partial(defaultdict, float))
@@ -85,6 +87,9 @@ class LineTally:
         if role == "main":
             line.main_wall += sample.wall
             line.main_cpu += sample.cpu
+            for n, around in enumerate(places[:outer]):
+                if is_users_frame(places, n):  # the sampler has a function that calls itself once
+                    line.within[around] += sample.wall
         else:
             (line.threads if role == "thread" else line.processes).add(source)
             line.other_wall += sample.wall
@@ -205,6 +210,7 @@ class LineTally:
                 "callers": largest(line.callers),
                 "below": _good_part(line),
                 "inside": _opened(line),
+                "within": largest(line.within, MOST_AROUND),
                 "longest": line.longest or None,
                 "collecting": self._collecting.get((frame.file, number), 0.0),
                 "threads": len(line.threads),

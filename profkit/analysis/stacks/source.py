@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
+from profkit.analysis.stacks.line_counts import statement_at
 from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 80
@@ -55,16 +57,27 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     if not 0 < line <= len(lines) or len(text) > MOST_BYTES:
         return None
     shown = _COMMENT.sub("", lines[line - 1].strip())[:LONGEST_TEXT]
-    try:
-        source = _Source(ast.parse(text), text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(text)
+    if tree is None:
         return LineCode(shown)
+    source = _Source(tree, text)
     around = source.around(line)
     loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
     constructs = tuple(dict.fromkeys(source.constructs(line, around)))
     loop = getattr(loops[-1], "lineno", None) if loops else None
     into = tuple(source.called_from(line)) if inner else ()
-    return LineCode(shown, loop, constructs, into)
+    said = statement_at(source.tree, line, source.modules_at(around)) if inner else None
+    text, each = (said.text, said.each) if said is not None else ("", True)
+    return LineCode(shown, loop, constructs, into, text, each)
+
+
+@lru_cache(maxsize=16)
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree of a file, which nobody changes; None where the text is no Python of this version."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def body_line(text: str, line: int) -> int:
@@ -72,11 +85,8 @@ def body_line(text: str, line: int) -> int:
 
     The cost of a call is seen where a function begins, at its `def` or at its first decorator.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return line
-    for node in ast.walk(tree):
+    tree = parsed(text)
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, _FUNCTIONS) and _first_line(node) <= line < node.body[0].lineno:
             return _first_statement(node)
     return line
@@ -119,6 +129,12 @@ class _Source:
         if first in self.modules:
             return f"{self.modules[first]}.{rest}" if rest else self.modules[first]
         return name if not rest else f".{name.rpartition('.')[2]}"
+
+    def modules_at(self, around: Sequence[ast.AST]) -> Mapping[str, str]:
+        """What was imported, without names that the function around binds anew."""
+        function = around[0] if around and isinstance(around[0], _FUNCTIONS) else None
+        bound = _bound_names(function) if function is not None else set()
+        return {name: module for name, module in self.modules.items() if name not in bound}
 
     def around(self, line: int) -> list[ast.AST]:
         """The blocks and comprehensions that hold the line in their body, from the innermost function inwards."""

@@ -12,6 +12,7 @@ AccountUnit = Literal[
     "step",  # what repeats
     "region",  # one entry of what is marked
     "call",  # one of equal calls in it
+    "iteration",  # one of a loop of the program, under which most of its time lies
     "trace",  # all that was recorded
     "run",  # the whole program
 ]
@@ -61,6 +62,16 @@ class AccountClock:
 
 
 @dataclass(frozen=True)
+class LoopGrowth:
+    """A loop whose iterations take longer and longer: what one takes in the first and in the last eighth of them."""
+
+    where: Place
+    iterations: int
+    first: float  # seconds
+    last: float
+
+
+@dataclass(frozen=True)
 class Account:
     """The rows of one step, the largest first; their seconds add up to `seconds`."""
 
@@ -73,6 +84,9 @@ class Account:
     waiting_threads: float = 0.0
     # The largest places of what came before it, which `seconds` do not hold.
     start: tuple[AccountRow, ...] = ()
+    loop: Place = NOWHERE  # whose iterations it is of
+    outside: float = 0.0  # seconds of the run before and after that loop
+    growth: LoopGrowth | None = None
 
     @property
     def known(self) -> float:

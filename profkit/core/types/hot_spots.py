@@ -91,6 +91,9 @@ class LineCode:
     loop: int | None = None  # the first line of the loop around it
     constructs: tuple[Construct, ...] = ()
     into: tuple[InnerCode, ...] = ()  # the functions of the same file that it calls
+    # The simple statement that begins there, of an `if` its test, with modules by their own names: `y = numpy.exp(x)`.
+    statement: str = ""
+    each: bool = True  # the interpreter comes to the line once for each execution of it
 
     def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
         """Those of a kind."""
@@ -112,6 +115,49 @@ class Variable:
 
     type: str
     length: int | None = None
+
+
+@dataclass(frozen=True)
+class ArrayForm:
+    """What a name held: an array of NumPy by its type ("<f4"), its shape and its order; a number by its type alone."""
+
+    type: str  # "" of anything else
+    shape: tuple[int, ...] | None = None
+    order: str = ""  # "C", "F", or "" where it is neither
+
+
+@dataclass(frozen=True)
+class LineCount:
+    """How often a line ran in the main thread, and what its names held when it was looked at.
+
+    `parts`: of a line that is the first one in a loop, the mean seconds of an iteration in each eighth of them.
+    """
+
+    file: str
+    line: int
+    function: str
+    executions: int
+    looks: int = 0
+    forms: Mapping[str, tuple[ArrayForm, ...]] = field(default_factory=dict)
+    parts: tuple[float, ...] = ()
+    entries: int = 0  # of regions, in which alone was counted; 0: in all of the program
+
+
+@dataclass(frozen=True)
+class SampledLoop:
+    """A loop of the program under which much of its main thread's time lies, the whole of it without imports.
+
+    `first` is the line of the first statement in its body, `each` as of a LineCode, and `last` where the body ends.
+    """
+
+    file: str
+    line: int
+    function: str
+    first: int
+    last: int
+    share: float  # 0..1 of that time, which is
+    seconds: float  # of the samples
+    each: bool = True
 
 
 @dataclass(frozen=True)
@@ -149,6 +195,9 @@ class LineSamples:
     collecting: float = 0.0  # the garbage collector's time in the first process, while this line ran
     code: LineCode | None = None
     caller_code: LineCode | None = None  # of the first of its callers
+    within: tuple[
+        CodeLine, ...
+    ] = ()  # lines of the program around it, with the main thread's seconds in both
 
 
 @dataclass(frozen=True)
@@ -164,6 +213,7 @@ class SampledTime:
     native: bool = False  # sampled from outside, lines of machine code
     hottest: str | None = None  # of machine code the address of most samples: `main+0x80`
     import_code: LineCode | None = None  # of the line that imports most
+    loops: tuple[SampledLoop, ...] = ()  # the outer ones first
     lines: tuple[LineSamples, ...] = ()
 
 
@@ -205,3 +255,4 @@ class HotSpot:
         CodeLine, ...
     ] = ()  # functions of libraries anywhere below it; `value`: their share (0..1) of its time
     inside: tuple[CodeLine, ...] = ()  # those of them that are public and take most of it, outermost first
+    executions: int | None = None  # of the line, in all of what was counted

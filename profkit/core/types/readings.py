@@ -277,6 +277,23 @@ class Switch:
 
 
 @dataclass(frozen=True)
+class CountedLine:
+    """A line of the program whose executions are to be counted.
+
+    `each`: whenever the interpreter comes to it, which of a statement over several lines it does more than once.
+    `names`: what its expression works on, as paths: `("self", ".weights", "[0]")`. `loop`: it is the first one in the
+    body of a loop, whose iterations are timed.
+    """
+
+    file: str
+    line: int
+    function: str
+    each: bool = True
+    names: tuple[tuple[str, ...], ...] = ()
+    loop: bool = False
+
+
+@dataclass(frozen=True)
 class Directive:
     """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE."""
 
@@ -292,6 +309,7 @@ class Directive:
     delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
     entries: tuple[int, int] | None = None  # of regions that the switch leaves out, and then runs in
     ends: bool = False  # after these entries: what would follow is not looked at, and takes minutes
+    lines: tuple[CountedLine, ...] = ()  # whose executions a pass that counts calls counts as well
 
 
 # `synchronized`: the wall clock, with the GPU waited for at both ends of a sample

@@ -17,7 +17,7 @@ from profkit.core.types.gpu import (
     MetalTrace,
     ToolRule,
 )
-from profkit.core.types.hot_spots import NOWHERE, HotSpot, Place, SampledTime
+from profkit.core.types.hot_spots import NOWHERE, HotSpot, LineCount, Place, SampledTime
 from profkit.core.types.readings import (
     BackendName,
     CheckState,
@@ -297,6 +297,7 @@ class RunDocument:
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
     sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
+    line_counts: tuple[LineCount, ...] = ()  # executions of the program's lines that take most of the time
     hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
     account: Account | None = (
         None  # of a step on a device: what takes it, and what the hardware would need for that

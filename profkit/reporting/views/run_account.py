@@ -22,6 +22,7 @@ _UNIT = {
     "step": "a step",
     "region": "one entry of the region",
     "call": "one call",
+    "iteration": "one iteration",
     "trace": "the traced time",
     "run": "the time",
 }
@@ -100,14 +101,20 @@ def account_section(document: RunDocument) -> Section | None:
     below = (_clock(account), _waiting_threads(account), _start_up(document, account))
     blocks += [Paragraph(one) for one in below if one is not None]
     said = _run_headline(account, folder) if account.unit == "run" else _headline(account, document)
+    said = f"{said} {_growth(account, folder)}".strip()
     return Section(f"Where {_UNIT[account.unit]} goes", tuple(blocks), said, anchor="account")
 
 
 def _headline(account: Account, document: RunDocument) -> str:
     """What the table says: how long it takes, how much of it the hardware needs, and what stands between the two."""
     unit, folder = _UNIT[account.unit], document.workload.folder
-    seen = f"{account.repeats} times" if account.repeats > 1 else "once"
-    said = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} (seen {seen})"
+    seen = f"{account.repeats:,} times" if account.repeats > 1 else "once"
+    if account.unit == "iteration":
+        unit = f"{unit} of the loop at {where_text(replace(account.loop, function=None), folder)}"
+        seen = f"{account.repeats:,} of them"
+    else:
+        seen = f"seen {seen}"
+    said = f"{unit[0].upper()}{unit[1:]} takes {format_quantity(account.seconds, 's')} ({seen})"
     if is_disturbed(document):
         others = percent_text(100 * share_of_others(document))
         return f"{said}. Other programs had the processors for {others} of the run: alone it is faster."
@@ -127,6 +134,18 @@ def _headline(account: Account, document: RunDocument) -> str:
         left = percent_text(100 * (1 - account.least / account.seconds))
         return f"{said}. It is near them: with the same work at most {left} can be won."
     return f"{said}.{_most_to_win(account, folder, 'them' if known and account.least else 'its limit')}"
+
+
+def _growth(account: Account, folder: str) -> str:
+    """That iterations of a loop take longer and longer; nothing where they do not."""
+    growth = account.growth
+    if growth is None:
+        return ""
+    first, last = format_quantity(growth.first, "s"), format_quantity(growth.last, "s")
+    one = "An iteration"
+    if growth.where != account.loop:
+        one = f"An iteration of the loop at {where_text(replace(growth.where, function=None), folder)}"
+    return f"{one} takes {first} at first and {last} at the end: what it does grows with the number of iterations."
 
 
 def _run_headline(account: Account, folder: str) -> str:
@@ -233,9 +252,11 @@ def _what_text(document: RunDocument, row: AccountRow, folder: str) -> Text:
     text = does_text(spot)
     # Where nothing that it calls has a name, the line itself says most.
     code = spot.code.text.strip() if spot.code is not None else ""
-    if text != "computes" or not code:
+    count = round(row.launches or 0)
+    if not code or (text != "computes" and not (spot.executions and text.startswith("computes, "))):
         return text
-    return f"computes: {code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}"
+    times = f"{count:,} x " if count > 1 else ""
+    return f"computes: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}"
 
 
 def _limit(row: AccountRow) -> str:
@@ -275,12 +296,12 @@ def _waiting_threads(account: Account) -> str | None:
 def _start_up(document: RunDocument, account: Account) -> str | None:
     """`start-up, not in the table: 12.7 s (import torch 10.4 s)`; None where that is not known."""
     split = document.time_split
-    if split is None or not split.startup or account.unit == "run":
+    seconds = account.outside or (split.startup if split is not None and account.unit != "run" else None)
+    if not seconds:
         return None
     parts = ", ".join(f"{_start_part(row, document.workload.folder)} {_time(row)}" for row in account.start)
-    return (
-        f"start-up, not in the table: {format_quantity(split.startup, 's')}{f' ({parts})' if parts else ''}"
-    )
+    what = "outside of the loop" if account.unit == "iteration" else "start-up"
+    return f"{what}, not in the table: {format_quantity(seconds, 's')}{f' ({parts})' if parts else ''}"
 
 
 def _start_part(row: AccountRow, folder: str) -> str:

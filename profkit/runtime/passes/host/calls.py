@@ -12,7 +12,8 @@ import sys
 import threading
 from typing import Any
 
-from .session import fact, is_own, write_atomically, write_json
+from .line_counts import LineCounter
+from .session import fact, is_own, told, write_atomically, write_json
 
 SCHEMA = "profkit.cprofile/2"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
@@ -40,10 +41,12 @@ class CallProfiler:
         self._ended = self._entered = False
         self._notes: list[dict[str, object]] = []
         self._threads = 0  # that the `threading` module started
+        self._lines = LineCounter(told("lines") or [])
 
     def start(self) -> None:
         """Profile from here; the imports come next."""
         threading.setprofile(self._begin_thread)
+        self._lines.start()
         self._setup.enable()
 
     def _begin_thread(self, *_: object) -> None:
@@ -57,6 +60,7 @@ class CallProfiler:
             return
         if self._thread == threading.get_ident() or not PER_THREAD:
             self._setup.disable()
+        self._lines.enter(first=not self._entered)
         self._inside = True
         self._entered = True
         self._region.enable()
@@ -66,6 +70,7 @@ class CallProfiler:
         if self._ended:
             return
         self._region.disable()
+        self._lines.exit()
         self._inside = False
         if self._thread == threading.get_ident() or not PER_THREAD:
             self._setup.enable()
@@ -74,6 +79,7 @@ class CallProfiler:
         """In a forked child: profile nothing."""
         if self._ended:
             return
+        self._lines.stop()
         (self._region if self._inside else self._setup).disable()
 
     def finish(self, early: float | None = None) -> None:
@@ -82,6 +88,7 @@ class CallProfiler:
             self._notes.append(fact("ended-early", "cProfile", seconds=early))
         self._ended = True
         (self._region if self._inside else self._setup).disable()
+        self._lines.stop()
         setup, region = _read_stats(self._setup), _read_stats(self._region)
         if self._entered:
             write_atomically(self._out, marshal.dumps(region))
@@ -91,9 +98,16 @@ class CallProfiler:
         if self._threads:
             code = "threads-not-profiled" if PER_THREAD else "threads-mixed"
             self._notes.append(fact(code, count=self._threads))
+        self._notes += self._lines.notes()
         write_json(
             f"{self._stem}.json",
-            {"schema": SCHEMA, "notes": self._notes, "partial": early is not None},
+            {
+                "schema": SCHEMA,
+                "notes": self._notes,
+                "partial": early is not None,
+                "lines": self._lines.rows(),
+                "entries": self._lines.entries,
+            },
         )
 
 

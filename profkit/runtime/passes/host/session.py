@@ -234,10 +234,15 @@ def prepare(arguments: list[str]) -> HostSession:
     return HostSession(instrument, words, _longest())
 
 
-def _longest() -> float | None:
-    """How long the plan lets the instrument look, in seconds."""
+def told(name: str) -> Any:
+    """What the plan says of this, as plain data; None where it says nothing."""
     try:
-        longest = json.loads(os.environ.get("PROFKIT_DIRECTIVE", "{}")).get("longest")
+        return json.loads(os.environ.get("PROFKIT_DIRECTIVE", "{}")).get(name)
     except (ValueError, AttributeError):
         return None
+
+
+def _longest() -> float | None:
+    """How long the plan lets the instrument look, in seconds."""
+    longest = told("longest")
     return float(longest) if isinstance(longest, (int, float)) and longest > 0 else None

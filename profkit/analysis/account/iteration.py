@@ -1,0 +1,106 @@
+"""The loop that a program repeats: which one is its step where nothing is marked, and whether iterations grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from profkit.analysis.stacks.line_counts import count_of
+from profkit.core.types import (
+    HotSpot,
+    LineCount,
+    LineSamples,
+    LoopGrowth,
+    Place,
+    RunDocument,
+    SampledLoop,
+    SampledTime,
+)
+
+LEAST_ITERATIONS = 3
+LEAST_SECONDS = 1e-4  # of an iteration: what is shorter is no step that a person thinks of
+GROWS = 1.5  # times as long as in the first quarter of its iterations
+STEADY = 0.97  # of the eighth before: less is no growth
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """A loop whose iterations were counted: how many, and the seconds of all together in a plain run."""
+
+    loop: SampledLoop
+    count: LineCount
+    seconds: float
+
+    @property
+    def place(self) -> Place:
+        """The line of the loop."""
+        return Place(function=self.loop.function, file=self.loop.file, line=self.loop.line)
+
+
+def repetitions(document: RunDocument, wall: float) -> list[Repetition]:
+    """Return the counted loops with most of a program's time, the outer ones first; `wall`: seconds of the run."""
+    sampled = _sampled(document)
+    if sampled is None or any(timing.kind != "process" for timing in document.timings):
+        return []
+    found = []
+    for loop in sampled.loops:
+        count = count_of(document, loop.file, loop.first)
+        if count is not None and count.executions >= LEAST_ITERATIONS:
+            found.append(Repetition(loop, count, wall * min(1.0, loop.seconds / sampled.wall)))
+    return found
+
+
+def step_of(found: Sequence[Repetition]) -> Repetition | None:
+    """Return the innermost loop with iterations that are long enough to be looked at."""
+    long = [one for one in found if one.seconds >= LEAST_SECONDS * one.count.executions]
+    return long[-1] if long else None
+
+
+def growth_of(found: Sequence[Repetition]) -> LoopGrowth | None:
+    """Return how the iterations of a loop grow from one eighth of them to the next; None where they do not."""
+    for one in found:
+        parts = one.count.parts
+        mean = sum(parts) / len(parts) if parts else 0.0
+        grows = mean > 0 and all(after >= STEADY * before for before, after in pairwise(parts))
+        if grows and sum(parts[-2:]) >= GROWS * sum(parts[:2]):
+            scale = one.seconds / one.count.executions / mean  # the pass that counts slows them down
+            return LoopGrowth(one.place, one.count.executions, parts[0] * scale, parts[-1] * scale)
+    return None
+
+
+def share_inside(document: RunDocument, loop: SampledLoop, spot: HotSpot) -> float:
+    """Return which part (0..1) of a place's time lies under the loop."""
+    if spot.kind == "import":
+        return 0.0
+    where = spot.where
+    line = _line_at(document, where.function, where.file, where.line)
+    if line is None:  # a function apart from the line that calls it
+        caller = spot.callers[0] if spot.callers else None
+        line = _line_at(document, caller.function, caller.file, caller.line) if caller is not None else None
+    if line is None:
+        return loop.share
+    if _is_in(loop, line.function, line.file, line.line):
+        return 1.0
+    inside = sum(one.value for one in line.within if _is_in(loop, one.function, one.file, one.line))
+    return min(1.0, inside / line.main_wall) if line.main_wall > 0 else loop.share
+
+
+def _line_at(
+    document: RunDocument, function: str | None, file: str | None, line: int | None
+) -> LineSamples | None:
+    sampled = _sampled(document)
+    found = (
+        one
+        for one in (sampled.lines if sampled is not None else ())
+        if (one.function, one.file, one.line) == (function, file, line)
+    )
+    return next(found, None)
+
+
+def _is_in(loop: SampledLoop, function: str | None, file: str | None, line: int | None) -> bool:
+    return (file, function) == (loop.file, loop.function) and loop.line <= (line or 0) <= loop.last
+
+
+def _sampled(document: RunDocument) -> SampledTime | None:
+    return next((one for one in document.sampled if not one.native and one.wall > 0), None)

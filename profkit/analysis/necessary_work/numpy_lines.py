@@ -1,0 +1,571 @@
+"""What a statement of a program asks of NumPy, and the least work of it, by the shapes that its names had.
+
+The statement is evaluated with shapes instead of arrays. Where a step is not known for sure, nothing is said of all of
+it: a name that holds something else, a function that is not in the tables, elements that are chosen by values.
+Types are those of NumPy's rules of promotion; of scalars, whose part in them changed with NumPy 2, only what is
+the same in both. Views (`.T`, `reshape`, slices of whole axes) need nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+from profkit.analysis.necessary_work.calls import WIDTHS, OperationCall, Tensor
+from profkit.analysis.necessary_work.formulas import necessary_work
+from profkit.analysis.necessary_work.work import NecessaryWork, broadcast_shape, kind_of, moved_bytes, words
+from profkit.analysis.stacks.line_counts import path_of
+from profkit.core.types import ArrayForm
+
+_TYPES = {
+    "b1": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
+    "f2": "fp16", "f4": "fp32", "f8": "fp64",
+}  # fmt: skip
+_NAMED = {
+    "numpy.float16": "fp16", "numpy.float32": "fp32", "numpy.float64": "fp64", "numpy.int8": "int8",
+    "numpy.int16": "int16", "numpy.int32": "int32", "numpy.int64": "int64", "numpy.uint8": "uint8",
+    "numpy.bool_": "bool", "float": "fp64", "bool": "bool",
+}  # fmt: skip
+_ARITHMETIC = {
+    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder", ast.Pow: "power", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor", ast.MatMult: "matmul",
+}  # fmt: skip
+_COMPARED = {
+    ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}  # fmt: skip
+_SIGNED = {ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert"}
+_OF_TWO = frozenset(
+    words(
+        "add subtract multiply remainder mod fmod maximum minimum fmax fmin power bitwise_and bitwise_or bitwise_xor "
+        "floor_divide"
+    )
+)
+_OF_TWO_FLOATS = frozenset(words("divide true_divide arctan2 hypot logaddexp copysign"))
+_QUESTIONS_OF_TWO = frozenset(
+    words("equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor")
+)
+_OF_ONE = frozenset(words("negative positive invert abs absolute square sign conj"))
+_OF_ONE_FLOAT = frozenset(
+    words(
+        "exp exp2 expm1 log log2 log10 log1p sqrt cbrt reciprocal sin cos tan arcsin arccos arctan sinh cosh tanh "
+        "floor ceil trunc rint"
+    )
+)
+_QUESTIONS = frozenset(words("isnan isinf isfinite logical_not signbit"))
+_REDUCED = frozenset(words("sum mean prod max min amax amin std var"))
+_REDUCED_TO_BOOL = frozenset(words("any all"))
+_REDUCED_TO_INDEX = frozenset(words("argmax argmin"))
+_LIKE = frozenset(words("zeros_like ones_like empty_like full_like"))
+
+
+class NotKnown(Exception):
+    """The statement does something that its text and its shapes do not tell."""
+
+
+@dataclass(frozen=True)
+class NumpyOperation:
+    """One call of NumPy: its name, what goes into it (numbers left out), and the least that it needs."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    work: NecessaryWork
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A number of Python's own, or a text or a type that a call is given: it has no shape."""
+
+    type: str
+    node: ast.AST
+
+
+@dataclass(frozen=True)
+class _Array(Tensor):
+    """An array, and the name whose memory it is: that of a view is read once, however often it is named."""
+
+    source: str = ""
+
+
+_Value: TypeAlias = "Tensor | _Number"
+
+
+def _view(of: Tensor, shape: Sequence[int]) -> Tensor:
+    return _Array(tuple(shape), of.type, source=of.source if isinstance(of, _Array) else "")
+
+
+def _moved(inputs: Sequence[Tensor], result: Tensor) -> float | None:
+    """The bytes of the inputs, of each memory once, and of the result."""
+    kept: dict[object, Tensor] = {}
+    for number, one in enumerate(inputs):
+        key = one.source if isinstance(one, _Array) and one.source else number
+        kept[key] = max(kept.get(key, one), one, key=lambda each: each.elements)
+    return moved_bytes(*kept.values(), result)
+
+
+def numpy_operations(statement: str, forms: Mapping[str, ArrayForm]) -> tuple[NumpyOperation, ...] | None:
+    """Return the operations of a statement in their order; None where it does something that is not known.
+
+    `forms` has what each path of a name held: `{"self.w": ArrayForm("<f4", (4, 3), "C")}`.
+    """
+    try:
+        tree = ast.parse(statement)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    evaluation = _Evaluation(forms)
+    try:
+        for node in tree.body:
+            evaluation.statement(node)
+    except (NotKnown, RecursionError):
+        return None
+    return tuple(evaluation.operations)
+
+
+class _Evaluation:
+    def __init__(self, forms: Mapping[str, ArrayForm]) -> None:
+        self._forms = forms
+        self.operations: list[NumpyOperation] = []
+
+    # ------------------------------------------------------------ statements
+
+    def statement(self, node: ast.stmt) -> None:
+        """Evaluate a simple statement."""
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if isinstance(node, ast.AugAssign):
+            self._in_place(node)
+        elif isinstance(target, ast.Subscript):
+            value = self.value(node.value)  # type: ignore[attr-defined]
+            self._copy("copyto", self._part(target), value)
+        elif isinstance(node, (ast.Expr, ast.Return, ast.Assign)) and node.value is not None:
+            if not all(map(_is_plain, getattr(node, "targets", ()))):
+                raise NotKnown
+            self.values(node.value)
+        else:
+            raise NotKnown
+
+    def values(self, node: ast.expr) -> None:
+        """Evaluate what may be several values: `a, b`."""
+        for one in node.elts if isinstance(node, ast.Tuple) else [node]:
+            self.value(one)
+
+    def _in_place(self, node: ast.AugAssign) -> None:
+        value = self.value(node.value)
+        target = (
+            self._part(node.target) if isinstance(node.target, ast.Subscript) else self.value(node.target)
+        )
+        name = _ARITHMETIC.get(type(node.op))
+        if name is None:
+            raise NotKnown
+        if isinstance(target, Tensor):
+            self._binary(name, target, value, out=target)
+        elif isinstance(value, Tensor):
+            self._binary(name, target, value)
+
+    def _copy(self, name: str, target: _Value, value: _Value) -> None:
+        if not isinstance(target, Tensor):
+            raise NotKnown
+        given = [value] if isinstance(value, Tensor) else []
+        if broadcast_shape([target, *given]) != target.shape:
+            raise NotKnown
+        work = NecessaryWork(0.0, _moved(given, target), "memory", target.type)
+        self.operations.append(NumpyOperation(name, tuple(given) or (target,), work))
+
+    # ------------------------------------------------------------ expressions
+
+    def value(self, node: ast.expr) -> _Value:
+        """What an expression gives."""
+        known = self._named(node)
+        if known is not None:
+            return known
+        if isinstance(node, ast.Constant):
+            return _Number(type(node.value).__name__, node)
+        if isinstance(node, ast.BinOp):
+            name = _ARITHMETIC.get(type(node.op))
+            left, right = self.value(node.left), self.value(node.right)
+            if name is None:
+                raise NotKnown
+            return self._binary(name, left, right)
+        if isinstance(node, ast.UnaryOp):
+            inner = self.value(node.operand)
+            name = _SIGNED.get(type(node.op))
+            if name is None or not isinstance(inner, Tensor):
+                return _number_or_raise(inner, node)
+            return self._unary(name, inner)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
+            left, right = self.value(node.left), self.value(node.comparators[0])
+            return self._binary(_COMPARED[type(node.ops[0])], left, right)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if isinstance(node, ast.Subscript):
+            if _is_size(node.value):
+                return self._size(node.value, node)
+            return self._part(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise NotKnown
+
+    def _named(self, node: ast.AST) -> _Value | None:
+        form = self._forms.get("".join(path_of(node)) or "?")
+        if form is None or not form.type:
+            return None
+        if form.shape is None:
+            return _Number(form.type, node)
+        type_ = _TYPES.get(form.type[1:])
+        if form.type[0] not in "<|=" or type_ is None:
+            raise NotKnown
+        return _Array(form.shape, type_, source="".join(path_of(node)))
+
+    def _attribute(self, node: ast.Attribute) -> _Value:
+        if _is_size(node) and node.attr != "shape":
+            return self._size(node, node)
+        base = self.value(node.value)
+        if node.attr == "T" and isinstance(base, Tensor):
+            return _view(base, base.shape[::-1])
+        raise NotKnown
+
+    def _size(self, node: ast.expr, whole: ast.AST) -> _Number:
+        assert isinstance(node, ast.Attribute)
+        self.value(node.value)
+        return _Number("int", whole)
+
+    def _part(self, node: ast.Subscript) -> Tensor:
+        """A view: whole axes, new ones, and single elements of an axis."""
+        base = self.value(node.value)
+        if not isinstance(base, Tensor):
+            raise NotKnown
+        keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        left, shape = list(base.shape), []
+        for key in keys:
+            if (isinstance(key, ast.Constant) and key.value is None) or _dotted(key) == "numpy.newaxis":
+                shape.append(1)
+            elif not left:
+                raise NotKnown
+            elif isinstance(key, ast.Slice) and key.lower is None and key.upper is None and key.step is None:
+                shape.append(left.pop(0))
+            elif isinstance(key, ast.Slice):
+                shape.append(_length(key, left.pop(0)))
+            elif (
+                isinstance(key, ast.Constant) and key.value is Ellipsis and key is keys[0] and len(keys) == 1
+            ):
+                shape += left
+                left = []
+            else:
+                index = self.value(key)
+                if not isinstance(index, _Number) or index.type != "int":
+                    raise NotKnown
+                left.pop(0)
+        return _view(base, (*shape, *left))
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, node: ast.Call) -> _Value:
+        name = _dotted(node.func)
+        if name.startswith("numpy."):
+            return self._function(name.removeprefix("numpy."), node)
+        if name in ("float", "int", "len", "bool") and len(node.args) == 1 and not node.keywords:
+            self.value(node.args[0])
+            return _Number("int" if name == "len" else name, node)
+        if isinstance(node.func, ast.Attribute):
+            return self._method(node.func.attr, self.value(node.func.value), node)
+        raise NotKnown
+
+    def _function(self, name: str, node: ast.Call) -> _Value:
+        if f"numpy.{name}" in _NAMED and len(node.args) == 1:
+            return _number_or_raise(self.value(node.args[0]), node)
+        if name == "einsum":
+            return self._einsum(node)
+        out = self._out(node)
+        if name in _REDUCED | _REDUCED_TO_BOOL | _REDUCED_TO_INDEX | {"linalg.norm"}:
+            return self._reduce(name, self.value(node.args[0]), node, node.args[1:])
+        values = [self.value(one) for one in node.args]
+        if any(one.arg != "out" for one in node.keywords):
+            raise NotKnown
+        if name in ("dot", "matmul") and len(values) == 2:
+            return self._binary("matmul", values[0], values[1], out=out)
+        if len(values) == 2 and name in _OF_TWO | _OF_TWO_FLOATS | _QUESTIONS_OF_TWO:
+            return self._binary(name, values[0], values[1], out=out)
+        if len(values) == 1 and isinstance(values[0], Tensor):
+            if name in _OF_ONE | _OF_ONE_FLOAT | _QUESTIONS:
+                return self._unary(name, values[0], out=out)
+            if name in _LIKE or name == "copy":
+                new = Tensor(values[0].shape, values[0].type)
+                read = [values[0]] if name == "copy" else []
+                self._copy(name, new, read[0] if read else _Number("int", node))
+                return new
+            if name == "transpose":
+                return _view(values[0], values[0].shape[::-1])
+        if name == "where" and len(values) == 3:
+            return self._where(values)
+        bounds = values[1:]
+        if (
+            name == "clip"
+            and isinstance(values[0], Tensor)
+            and all(isinstance(one, _Number) for one in bounds)
+        ):
+            return self._unary("clip", values[0], out=out)
+        raise NotKnown
+
+    def _method(self, name: str, base: _Value, node: ast.Call) -> _Value:
+        if not isinstance(base, Tensor):
+            raise NotKnown
+        if name in _REDUCED | _REDUCED_TO_BOOL | _REDUCED_TO_INDEX:
+            return self._reduce(name, base, node, node.args)
+        if node.keywords:
+            raise NotKnown
+        if name == "dot" and len(node.args) == 1:
+            return self._binary("matmul", base, self.value(node.args[0]))
+        if name == "copy" and not node.args:
+            new = Tensor(base.shape, base.type)
+            self._copy("copy", new, base)
+            return new
+        if name == "astype" and len(node.args) == 1 and (type_ := _NAMED.get(_dotted(node.args[0]))):
+            new = Tensor(base.shape, type_)
+            self._copy("astype", new, base)
+            return new
+        if name == "transpose" and not node.args:
+            return _view(base, base.shape[::-1])
+        if name == "item" and not node.args and base.elements == 1:
+            return _Number("float", node)
+        if name == "reshape":
+            return self._reshape(base, node.args)
+        raise NotKnown
+
+    def _reshape(self, base: Tensor, args: Sequence[ast.expr]) -> Tensor:
+        given = args[0].elts if len(args) == 1 and isinstance(args[0], ast.Tuple) else args
+        sizes = [_integer(one) for one in given]
+        free = [n for n, size in enumerate(sizes) if size == -1]
+        known = prod(size for size in sizes if size is not None and size >= 0)
+        if None in sizes or len(free) > 1 or not known or base.elements % known:
+            raise NotKnown
+        shape = tuple(base.elements // known if size == -1 else size or 0 for size in sizes)
+        if prod(shape) != base.elements:
+            raise NotKnown
+        return _view(base, shape)
+
+    def _out(self, node: ast.Call) -> Tensor | None:
+        out = next((one.value for one in node.keywords if one.arg == "out"), None)
+        value = self.value(out) if out is not None else None
+        if isinstance(value, _Number):
+            raise NotKnown
+        return value
+
+    # ------------------------------------------------------------ operations
+
+    def _add(self, name: str, inputs: Sequence[_Value], result: Tensor, flop: float) -> Tensor:
+        arrays = tuple(one for one in inputs if isinstance(one, Tensor))
+        work = NecessaryWork(flop, _moved(arrays, result), "fma" if flop else "memory", result.type)
+        self.operations.append(NumpyOperation(name, arrays, work))
+        return result
+
+    def _unary(self, name: str, data: Tensor, out: Tensor | None = None) -> Tensor:
+        type_ = "bool" if name in _QUESTIONS else _as_float(data.type) if name in _OF_ONE_FLOAT else data.type
+        result = out or Tensor(data.shape, type_)
+        return self._add(name, (data,), result, float(data.elements))
+
+    def _binary(self, name: str, left: _Value, right: _Value, out: Tensor | None = None) -> _Value:
+        arrays = [one for one in (left, right) if isinstance(one, Tensor)]
+        if not arrays:
+            assert isinstance(left, _Number)
+            return _Number("float", left.node)
+        if name == "matmul":
+            return self._matmul(arrays, out)
+        shape = broadcast_shape(arrays)
+        if shape is None or (out is not None and out.shape != shape):
+            raise NotKnown
+        type_ = _promoted([left, right])
+        if name in _QUESTIONS_OF_TWO:
+            type_ = "bool"
+        elif name in _OF_TWO_FLOATS:
+            type_ = _as_float(type_)
+        result = Tensor(shape, type_)
+        return self._add(name, (left, right), out or result, float(result.elements))
+
+    def _matmul(self, arrays: Sequence[Tensor], out: Tensor | None) -> Tensor:
+        if len(arrays) != 2 or arrays[0].type != arrays[1].type or arrays[0].type not in ("fp32", "fp64"):
+            raise NotKnown  # BLAS has these two; of two types NumPy makes copies first
+        left, right = arrays
+        work = necessary_work(OperationCall("matmul", (left, right)))
+        if work is None:
+            raise NotKnown
+        rows = left.shape[-2:-1] if len(left.shape) > 1 else ()
+        columns = right.shape[-1:] if len(right.shape) > 1 else ()
+        batch = broadcast_shape([Tensor(left.shape[:-2]), Tensor(right.shape[:-2])])
+        assert batch is not None
+        result = Tensor((*batch, *rows, *columns), left.type)
+        work = replace(work, bytes=_moved(arrays, result))
+        self.operations.append(NumpyOperation("matmul", (left, right), work))
+        return out or result
+
+    def _where(self, values: Sequence[_Value]) -> Tensor:
+        arrays = [one for one in values if isinstance(one, Tensor)]
+        shape = broadcast_shape(arrays)
+        if shape is None or not isinstance(values[0], Tensor):
+            raise NotKnown
+        result = Tensor(shape, _promoted(values[1:]))
+        # Of both others together at least one element is read for each of the result.
+        smaller = min((one.bytes or 0.0 for one in values[1:] if isinstance(one, Tensor)), default=0.0)
+        moved = (_moved([values[0]], result) or 0.0) + (smaller if len(arrays) == 3 else 0.0)
+        self.operations.append(
+            NumpyOperation("where", tuple(arrays), NecessaryWork(0.0, moved, "memory", result.type))
+        )
+        return result
+
+    def _reduce(self, name: str, data: _Value, node: ast.Call, args: Sequence[ast.expr]) -> _Value:
+        if not isinstance(data, Tensor) or len(args) > 1:
+            raise NotKnown
+        given = {one.arg: one.value for one in node.keywords}
+        axis = args[0] if args else given.pop("axis", None)
+        keep = given.pop("keepdims", None)
+        if given or (
+            keep is not None and not (isinstance(keep, ast.Constant) and isinstance(keep.value, bool))
+        ):
+            raise NotKnown
+        kept = isinstance(keep, ast.Constant) and keep.value is True
+        gone = set(range(len(data.shape)))
+        if axis is not None and not (isinstance(axis, ast.Constant) and axis.value is None):
+            axes = [_integer(one) for one in (axis.elts if isinstance(axis, ast.Tuple) else [axis])]
+            gone = {
+                one % len(data.shape)
+                for one in axes
+                if one is not None and -len(data.shape) <= one < len(data.shape)
+            }
+            if len(gone) != len(axes):
+                raise NotKnown
+        shape = tuple(
+            1 if place in gone else size for place, size in enumerate(data.shape) if kept or place not in gone
+        )
+        type_ = "int64" if name in _REDUCED_TO_INDEX else "bool" if name in _REDUCED_TO_BOOL else data.type
+        if name in ("mean", "std", "var", "linalg.norm"):
+            type_ = _as_float(type_)
+        elif name in ("sum", "prod") and type_ is not None and kind_of(type_) < 2:
+            type_ = "int64"
+        each = 3 if name in ("std", "var") else 2 if name == "linalg.norm" else 1
+        return self._add(name, (data,), Tensor(shape, type_), float(each * data.elements))
+
+    def _einsum(self, node: ast.Call) -> Tensor:
+        """Of two operands: a multiply-add for each combination of all indices, where some are summed over."""
+        text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        operands = [self.value(one) for one in node.args[1:]]
+        arrays = [one for one in operands if isinstance(one, Tensor)]
+        if not isinstance(text, str) or node.keywords or len(arrays) != len(operands) or len(arrays) != 2:
+            raise NotKnown
+        left, arrow, right = text.replace(" ", "").partition("->")
+        indices = left.split(",")
+        if not arrow or "." in left or [len(one) for one in indices] != [len(one.shape) for one in arrays]:
+            raise NotKnown
+        sizes: dict[str, int] = {}
+        for names, one in zip(indices, arrays, strict=True):
+            for index, size in zip(names, one.shape, strict=True):
+                if sizes.setdefault(index, size) != size:
+                    raise NotKnown
+        if not set(right) <= sizes.keys() or arrays[0].type != arrays[1].type:
+            raise NotKnown
+        result = Tensor(tuple(sizes[index] for index in right), arrays[0].type)
+        summed = len(sizes) > len(right)
+        flop = (2.0 if summed else 1.0) * prod(sizes.values())
+        work = NecessaryWork(flop, _moved(arrays, result), "tensor" if summed else "fma", result.type)
+        self.operations.append(NumpyOperation("einsum", tuple(arrays), work))
+        return result
+
+
+# ------------------------------------------------------------ small questions
+
+
+def _is_plain(target: ast.AST) -> bool:
+    """Whether a target only takes a name for what was made."""
+    if isinstance(target, ast.Tuple):
+        return all(map(_is_plain, target.elts))
+    return isinstance(target, (ast.Name, ast.Attribute))
+
+
+def _is_size(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "ndim")
+
+
+def _number_or_raise(value: _Value, node: ast.AST) -> _Number:
+    if not isinstance(value, _Number):
+        raise NotKnown
+    return _Number(value.type, node)
+
+
+def _dotted(node: ast.AST) -> str:
+    path = path_of(node)
+    return "".join(path) if not any(part.startswith("[") for part in path) else ""
+
+
+def _integer(node: ast.AST) -> int | None:
+    """`-1` as it is written."""
+    sign = -1 if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else 1
+    inner = node.operand if isinstance(node, ast.UnaryOp) and sign < 0 else node
+    value = inner.value if isinstance(inner, ast.Constant) else None
+    return sign * value if type(value) is int else None
+
+
+def _length(key: ast.Slice, size: int) -> int:
+    """How many elements a slice with written bounds has."""
+    parts = [key.lower, key.upper, key.step]
+    numbers = [_integer(one) if one is not None else None for one in parts]
+    if any(one is not None and number is None for one, number in zip(parts, numbers, strict=True)):
+        raise NotKnown
+    return len(range(*slice(*numbers).indices(size)))
+
+
+def _as_float(type_: str | None) -> str | None:
+    """The type of a quotient or an exponential."""
+    if type_ is None or kind_of(type_) >= 2:
+        return type_
+    if WIDTHS[type_] < 4:  # fp16 or fp32
+        raise NotKnown
+    return "fp64"
+
+
+def _promoted(values: Sequence[_Value]) -> str | None:
+    """The type of a result of NumPy (https://numpy.org/doc/stable/reference/arrays.promotion.html).
+
+    Raises NotKnown where versions of NumPy differ, and for pairs that are not told here.
+    """
+    arrays = [one.type for one in values if isinstance(one, Tensor) and one.shape]
+    scalars = [one.type for one in values if isinstance(one, Tensor) and not one.shape]
+    type_ = (arrays or scalars)[0] if arrays or scalars else None
+    if type_ is None:
+        raise NotKnown
+    for other in arrays[1:]:
+        if other is None:
+            raise NotKnown
+        type_ = _joined(type_, other)
+    for other in scalars if arrays else scalars[1:]:
+        if other is None or _joined(type_, other) != type_:
+            raise NotKnown
+    for one in values:
+        if isinstance(one, _Number):
+            kind = {"bool": 0, "int": 1, "float": 2}.get(one.type)
+            if kind is None:
+                raise NotKnown
+            if kind > kind_of(type_):
+                type_ = "fp64" if kind == 2 and type_ not in ("bool",) else "int64" if kind == 1 else "fp64"
+    return type_
+
+
+def _joined(first: str, second: str) -> str:
+    if first == second:
+        return first
+    kinds = kind_of(first), kind_of(second)
+    if max(kinds) > 2:
+        raise NotKnown
+    if kinds[0] == kinds[1]:
+        if "uint8" in (first, second):
+            other = second if first == "uint8" else first
+            return "int16" if other == "int8" else other
+        return max(first, second, key=WIDTHS.__getitem__)
+    low, high = sorted((first, second), key=kind_of)
+    if low == "bool" or kind_of(high) < 2:
+        return high
+    if high == "fp64" or WIDTHS[low] >= 4:
+        return "fp64"
+    if WIDTHS[low] == 1:
+        return high
+    return "fp32"

@@ -1,0 +1,49 @@
+"""Reads how often lines of the program ran, which the pass that counts calls counted as well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from profkit.core.codec import is_finite_number
+from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import read_bounded
+from profkit.core.types import ArrayForm, LineCount
+
+MOST_LINES, MOST_NAMES, MOST_FORMS, MOST_DIMENSIONS = 200, 100, 10, 64
+PARTS = 8
+
+
+def read_line_counts(path: Path) -> tuple[LineCount, ...]:
+    """Return the lines that were counted whole; none where the file holds none, or what is none."""
+    try:
+        told = json.loads(read_bounded(path))
+        rows, entries = told.get("lines", ()), int(told.get("entries", 0))
+        return tuple(_line_count(row, entries) for row in rows[:MOST_LINES] if row[3] > 0)
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, UnreadableReport):
+        return ()
+
+
+def _line_count(row: Any, entries: int) -> LineCount:
+    file, line, function, executions, looks, forms, parts = row
+    read = {
+        str(name)[:200]: tuple(_form(one) for one in several[:MOST_FORMS])
+        for name, several in list(forms.items())[:MOST_NAMES]
+    }
+    seconds = tuple(float(one) for one in parts)
+    if len(seconds) not in (0, PARTS) or not all(is_finite_number(one) and one >= 0 for one in seconds):
+        raise ValueError("times of a loop's parts that are none")
+    return LineCount(
+        str(file), int(line), str(function)[:200], int(executions), int(looks), read, seconds, entries
+    )
+
+
+def _form(form: Any) -> ArrayForm:
+    if isinstance(form, str):
+        return ArrayForm(form[:20])
+    type_, shape, order = form
+    sizes = tuple(int(size) for size in shape[:MOST_DIMENSIONS])
+    if min(sizes, default=0) < 0:
+        raise ValueError("a shape that is none")
+    return ArrayForm(str(type_)[:20], sizes, str(order)[:1])

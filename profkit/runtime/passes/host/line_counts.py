@@ -1,0 +1,372 @@
+"""Counts how often lines of the program run, for the few that take its time, and looks at the arrays they work on.
+
+From Python 3.12 on by sys.monitoring, with events of the wanted lines alone; before by sys.settrace, whose function
+asks for lines of the wanted functions only. It takes a small part of the time, and ends by itself where that is too
+little: a count that is not whole is none. A program that traces itself, a debugger and a coverage tool are left alone.
+
+Nothing is called on a value of the program but `type`, and of what is exactly an array of NumPy its shape, its type and
+how it lies in memory. No content leaves the process.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from array import array
+from collections import defaultdict
+from itertools import count, pairwise
+from time import perf_counter
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from .session import fact
+
+MOST_SHARE = 0.05  # of the time so far, that counting may take
+FREE = 0.02  # seconds that it may take in any case: a short program is counted whole
+# Seconds of an event, as measured: a call of any function, a line of a wanted one, and each of that one's variables,
+# which sys.settrace copies before and after.
+CALL, LINE, VARIABLE = 0.25e-6, 0.4e-6, 0.03e-6
+EACH = 1024  # events between two looks at what it took
+MOST_MARKS = 8192  # times of a loop's iterations that are kept; of more each second one
+OFTEN, MOST_LOOKS = 61, 200  # at the names of a line: each of so many executions, and all together
+MOST_FORMS = 6  # of one name that are told apart
+PARTS = 8  # of a loop's iterations, whose times are told
+ENDED, ELSEWHERE = "lines-ended", "lines-traced-elsewhere"  # codes of facts
+_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
+_OWN_NAME = "profkit"
+_TOOLS = (4, 3)  # numbers of tools of sys.monitoring that no kind of tool has
+_NUMBERS = (int, float, bool, complex)
+_MONITORING: Any = getattr(sys, "monitoring", None)  # 3.12
+
+WantedLine = dict[str, Any]  # a row of the directive's `lines`: see core.types.CountedLine
+
+
+class _Line:
+    """One wanted line: its executions, what its names held, and when iterations of a loop began."""
+
+    __slots__ = ("forms", "looks", "marks", "seen", "stride", "wanted")
+
+    def __init__(self, wanted: WantedLine) -> None:
+        self.wanted = wanted
+        self.clear()
+
+    def clear(self) -> None:
+        self.seen, self.looks, self.stride = 0, 0, 1
+        self.forms: dict[str, list[object]] = {}
+        self.marks = array("d")
+
+    def count(self, frame: FrameType) -> None:
+        """One more execution, which begins now."""
+        self.seen += 1
+        seen = self.seen
+        if self.wanted["loop"] and seen % self.stride == 0:
+            self.marks.append(perf_counter())
+            if len(self.marks) >= MOST_MARKS:
+                self.marks = self.marks[1::2]
+                self.stride *= 2
+        # Seldom, and not only at even ones: what two things take in turn is seen of both.
+        if (seen & (seen - 1) == 0 or seen % OFTEN == 0) and self.looks < MOST_LOOKS and self.wanted["names"]:
+            self._look(frame)
+
+    def _look(self, frame: FrameType) -> None:
+        self.looks += 1
+        known = frame.f_locals
+        for path in self.wanted["names"]:
+            form = _form_of(_value_at(path, known, frame.f_globals))
+            forms = self.forms.setdefault("".join(path), [])
+            if form not in forms and len(forms) < MOST_FORMS:
+                forms.append(form)
+        if _MONITORING is not None and sys.version_info < (3, 13) and frame.f_code.co_flags & _OPTIMIZED:
+            known.clear()  # a copy that the frame keeps; under sys.settrace it is written back
+
+    def row(self) -> list[object]:
+        """File, line, function, executions, what the names held, and seconds of an iteration in each part of them."""
+        wanted = self.wanted
+        return [
+            wanted["file"],
+            wanted["line"],
+            wanted["function"],
+            self.seen,
+            self.looks,
+            self.forms,
+            self._parts(),
+        ]
+
+    def _parts(self) -> list[float]:
+        marks = self.marks
+        steps = len(marks) - 1
+        if steps < PARTS:
+            return []
+        ends = [part * steps // PARTS for part in range(PARTS + 1)]
+        return [
+            (marks[last] - marks[first]) / ((last - first) * self.stride) for first, last in pairwise(ends)
+        ]
+
+
+class _Code:
+    """One code object with wanted lines, which is kept so that its address stays its own."""
+
+    __slots__ = ("by_offset", "code", "cost", "events", "lines")
+
+    def __init__(self, code: CodeType, lines: dict[int, _Line]) -> None:
+        self.code, self.lines, self.events = code, lines, 0
+        self.cost = LINE + (VARIABLE * code.co_nlocals if _MONITORING is None else 0.0)
+        self.by_offset: dict[int, _Line] = {}
+        for line in lines.values():
+            starts = _starts(code, line.wanted["line"])
+            self.by_offset |= dict.fromkeys(starts if line.wanted["each"] else starts[:1], line)
+
+    def count(self, frame: FrameType) -> None:
+        line = self.by_offset.get(frame.f_lasti)
+        if line is not None:
+            line.count(frame)
+
+
+def _starts(code: CodeType, wanted: int) -> list[int]:
+    """Offsets at which the interpreter comes to a line from another one."""
+    found, before = [], None
+    for begin, _, line in code.co_lines():
+        if line == wanted and before != wanted:
+            found.append(begin)
+        before = line
+    return found
+
+
+class LineCounter:
+    """Counts the wanted lines of the main thread from `start` to `stop`."""
+
+    def __init__(self, wanted: list[WantedLine]) -> None:
+        self._files: dict[str, list[WantedLine]] = defaultdict(list)
+        for one in wanted:
+            self._files[one["file"]].append(one)
+        self._codes: dict[int, _Code | None] = {}
+        self._kept: list[CodeType] = []  # of the codes that are not wanted, whose addresses stay theirs
+        self._lost: list[_Code] = []  # that ran too often to be counted
+        self._on = self._counts = False
+        self._ended = ""
+        self.entries = 0  # of regions
+        self._tick, self._calls = count(1), 0
+        self._begun = 0.0
+        self._tool: int | None = None
+        self._ident = 0
+
+    # ------------------------------------------------------------ on and off
+
+    def start(self) -> None:
+        """Count from here, in the thread that calls."""
+        if not self._files or sys.gettrace() is not None:
+            self._ended = ELSEWHERE if self._files else ""
+            return
+        self._begun = perf_counter()
+        self._on = self._counts = True
+        if _MONITORING is None:
+            sys.settrace(self._trace_call)
+        else:
+            self._start_monitoring(_MONITORING)
+
+    def stop(self) -> None:
+        """Count no more."""
+        if not self._on:
+            return
+        self._on = self._counts = False
+        if _MONITORING is not None:
+            self._stop_monitoring(_MONITORING)
+        elif sys.gettrace() == self._trace_call:
+            sys.settrace(None)
+        else:  # the program's own tracing took its place: what came then was not seen
+            self._ended = self._ended or ELSEWHERE
+
+    def enter(self, *, first: bool) -> None:
+        """A region begins; what ran before the first one does not count."""
+        self.entries += 1
+        if first:
+            for code in self._codes.values():
+                for line in code.lines.values() if code is not None else ():
+                    line.clear()
+        self._counts = self._on
+
+    def exit(self) -> None:
+        """A region ends."""
+        self._counts = False
+
+    def rows(self) -> list[list[object]]:
+        """What was counted of each line that was counted whole."""
+        if self._ended:
+            return []
+        whole = [one for one in self._codes.values() if one is not None]
+        return [line.row() for code in whole for line in code.lines.values()]
+
+    def notes(self) -> list[dict[str, Any]]:
+        """Why lines were not counted."""
+        if self._ended:
+            return [fact(self._ended)]
+        names = ", ".join(code.code.co_name for code in self._lost[:3])
+        return [fact("lines-too-often", names, count=len(self._lost))] if self._lost else []
+
+    # ------------------------------------------------------------ what both ways have in common
+
+    def _code_of(self, code: CodeType) -> _Code | None:
+        """The wanted code, found once; None of all other."""
+        wanted = self._files.get(code.co_filename)
+        lines: dict[int, _Line] = {}
+        if wanted is not None:
+            held = {line for _, _, line in code.co_lines()}
+            lines = {
+                one["line"]: _Line(one)
+                for one in wanted
+                if one["line"] in held and one["function"].rpartition(".")[2] == code.co_name
+            }
+        found = _Code(code, lines) if lines else None
+        self._codes[id(code)] = found
+        if found is None:
+            self._kept.append(code)
+        return found
+
+    def _check_cost(self) -> None:
+        """Give up the function with most events, or all, where counting takes too much of the time."""
+        counted = [one for one in self._codes.values() if one is not None]
+        lines = sum(one.events * one.cost for one in counted)
+        calls = self._calls * CALL
+        if lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun):
+            return
+        most = max(counted, key=lambda one: one.events * one.cost, default=None)
+        if most is None or calls > lines:
+            self._ended = ENDED
+            self.stop()
+            return
+        self._lost.append(most)
+        self._forget(most)
+
+    def _forget(self, code: _Code) -> None:
+        self._codes[id(code.code)] = None
+        self._kept.append(code.code)
+        if _MONITORING is not None and self._tool is not None:
+            _MONITORING.set_local_events(self._tool, code.code, 0)
+
+    # ------------------------------------------------------------ sys.settrace
+
+    def _trace_call(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002
+        """The interpreter calls a function: its lines are asked for if it is a wanted one."""
+        if not self._on:
+            return None
+        code = frame.f_code
+        key = id(code)
+        found = self._codes[key] if key in self._codes else self._code_of(code)
+        self._calls += 1
+        if not next(self._tick) % EACH:
+            self._check_cost()
+        return self._tracer(found) if found is not None else None
+
+    def _tracer(self, code: _Code) -> Any:
+        by_offset, tick = code.by_offset, self._tick
+
+        def trace(frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG001
+            if event != "line":
+                return trace
+            code.events += 1
+            if not next(tick) % EACH:
+                self._check_cost()
+            if not self._on or self._codes[id(code.code)] is None:
+                return None
+            line = by_offset.get(frame.f_lasti)
+            if line is not None and self._counts:
+                line.count(frame)
+            return trace
+
+        return trace
+
+    # ------------------------------------------------------------ sys.monitoring
+
+    def _start_monitoring(self, monitoring: Any) -> None:
+        self._ident = get_ident()
+        self._tool = next((one for one in _TOOLS if monitoring.get_tool(one) is None), None)
+        if self._tool is None:
+            self._on = self._counts = False
+            self._ended = ELSEWHERE
+            return
+        monitoring.use_tool_id(self._tool, _OWN_NAME)
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._begin_code)
+        monitoring.register_callback(self._tool, monitoring.events.LINE, self._begin_line)
+        monitoring.set_events(self._tool, monitoring.events.PY_START)
+
+    def _stop_monitoring(self, monitoring: Any) -> None:
+        if self._tool is None:
+            return
+        monitoring.set_events(self._tool, 0)
+        for code in self._codes.values():
+            if code is not None:
+                monitoring.set_local_events(self._tool, code.code, 0)
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, None)
+        monitoring.register_callback(self._tool, monitoring.events.LINE, None)
+        monitoring.free_tool_id(self._tool)
+        self._tool = None
+
+    def _begin_code(self, code: CodeType, offset: int) -> Any:  # noqa: ARG002
+        """A function runs for the first time."""
+        if self._on and id(code) not in self._codes:
+            self._calls += 1
+            if self._code_of(code) is not None and _MONITORING is not None:
+                _MONITORING.set_local_events(self._tool, code, _MONITORING.events.LINE)
+        return _MONITORING.DISABLE if _MONITORING is not None else None
+
+    def _begin_line(self, code: CodeType, line: int) -> Any:
+        """A line of a wanted function begins; one that is not wanted says so once."""
+        found = self._codes.get(id(code))
+        if found is None or line not in found.lines:
+            return _MONITORING.DISABLE if _MONITORING is not None else None
+        found.events += 1
+        if not next(self._tick) % EACH:
+            self._check_cost()
+        if self._counts and get_ident() == self._ident:
+            found.count(sys._getframe(1))
+        return None
+
+
+# ------------------------------------------------------------ values
+
+
+def _value_at(path: list[str], known: dict[str, object], outside: dict[str, object]) -> object:
+    """What a name holds, or an attribute or an element below it; no code of the program runs for it.
+
+    `path`: `["self", ".weights", "[0]"]`, `["batch", "['x']"]`. Itself where there is none.
+    """
+    name, *rest = path
+    value = known[name] if name in known else outside.get(name, _Missing)
+    for part in rest:
+        if part.startswith("."):
+            try:
+                held = object.__getattribute__(value, "__dict__")
+            except AttributeError:
+                return _Missing
+            value = held.get(part[1:], _Missing) if type(held) is dict else _Missing
+        elif type(value) is dict and part[1:2] in "'\"":
+            value = value.get(part[2:-2], _Missing)
+        elif type(value) in (list, tuple) and part[1:-1].isdigit():
+            at = int(part[1:-1])
+            value = value[at] if at < len(value) else _Missing  # type: ignore[index,arg-type]
+        else:
+            return _Missing
+    return value
+
+
+class _Missing:
+    """Stands for nothing."""
+
+
+def _form_of(value: object) -> object:
+    """`["<f4", [256, 512], "C"]` of an array, `"float"` of a number, else an empty text."""
+    kind = type(value)
+    if kind in _NUMBERS:
+        return kind.__name__
+    numpy = sys.modules.get("numpy")
+    names = vars(numpy) if type(numpy) is ModuleType else {}
+    if kind is names.get("ndarray") or (
+        isinstance(names.get("generic"), type)
+        and kind.__module__ == "numpy"
+        and issubclass(kind, names["generic"])
+    ):
+        array_: Any = value
+        flags = array_.flags
+        order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else ""
+        return [array_.dtype.str, list(array_.shape), order]
+    return ""
