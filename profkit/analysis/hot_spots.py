@@ -7,7 +7,7 @@ threads or processes of the program, the time belongs to the lines that those ru
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from profkit.analysis.function_names import brief_name, function_name, library_name
@@ -31,9 +31,11 @@ from profkit.core.types import (
 LEAST = 0.005  # of the wall time: what is less is part of the rest
 MOST_SPOTS = 20
 A_ROW = 0.05  # of the wall time: a line of a function that takes so much is a place of its own
+AN_OPERATION = 0.01  # the same of one that works on arrays of NumPy
 # what is waited for may be the program's own work elsewhere
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
+NEARLY_NONE = 0.05
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
 TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
@@ -131,7 +133,7 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     rows = [part for row in _rows(sampled) for part in _with_callee(document, row)]
     wall = _seconds_of(document, sampled)
     spots: list[HotSpot] = []
-    for group in _groups(rows, sampled.wall):
+    for group in _groups(rows, sampled.wall, lambda line: _works_on_arrays(document, line)):
         share = sum(row.seconds for row in group) / sampled.wall
         if share >= LEAST and len(spots) < MOST_SPOTS:
             spots.append(_spot(document, group, share, share * wall))
@@ -211,8 +213,12 @@ def _computing(line: LineSamples) -> SpotKind:
     return "python" if line.own >= MOSTLY * (line.main_cpu + line.other_cpu) else "library"
 
 
-def _groups(rows: Sequence[_Row], whole: float) -> list[list[_Row]]:
+def _groups(
+    rows: Sequence[_Row], whole: float, apart: Callable[[LineSamples], bool] = lambda _: False
+) -> list[list[_Row]]:
     """Lines that are one place each: what takes a twentieth of the `whole`, what calls a library, what waits.
+
+    A line that is `apart` is one if it takes a hundredth.
 
     The small lines of one function that compute by themselves are one place together.
     """
@@ -223,21 +229,33 @@ def _groups(rows: Sequence[_Row], whole: float) -> list[list[_Row]]:
         key = (line.file, line.function, None if joined else line.line)
         groups.setdefault(key, []).append(row)
     ordered = [
-        _by_importance(part) for group in groups.values() for part in _large_lines(group, A_ROW * whole)
+        _by_importance(part)
+        for group in groups.values()
+        for part in _large_lines(
+            group, [(AN_OPERATION if apart(row.line) else A_ROW) * whole for row in group]
+        )
     ]
     return sorted(ordered, key=lambda group: -sum(row.seconds for row in group))
 
 
-def _large_lines(group: Sequence[_Row], least: float) -> list[list[_Row]]:
-    """The lines of a function with at least so many seconds, each alone, and all others.
+def _large_lines(group: Sequence[_Row], least: Sequence[float]) -> list[list[_Row]]:
+    """The lines of a function that have at least so many seconds, each alone, and all others.
 
     The operator of a construct that may be slow by itself is followed by the lines at which its end was seen: they
     stay with it.
     """
     if _is_slow(_by_importance(group)[0], max(row.seconds for row in group)):
         return [list(group)]
-    small = [row for row in group if row.seconds < least]
-    return [[row] for row in group if row.seconds >= least] + ([small] if small else [])
+    small = [row for row, enough in zip(group, least, strict=True) if row.seconds < enough]
+    large = [[row] for row, enough in zip(group, least, strict=True) if row.seconds >= enough]
+    return large + ([small] if small else [])
+
+
+def _works_on_arrays(document: RunDocument, line: LineSamples) -> bool:
+    """Whether arrays of NumPy were seen at a line: what it asks for is another operation than what others do."""
+    counted = count_of(document, line.file, line.line)
+    forms = (one for several in (counted.forms.values() if counted is not None else ()) for one in several)
+    return any(one.shape is not None for one in forms)
 
 
 def _with_callee(document: RunDocument, row: _Row) -> Iterator[_Row]:
@@ -356,8 +374,15 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         inside=_shares(line, line.inside) if kind == "library" else (),
         callers=line.callers,
         caller_code=line.caller_code,
-        executions=counted.executions if counted is not None and len(group) == 1 else None,
+        executions=counted.executions if counted is not None and _is_one_line(group) else None,
     )
+
+
+def _is_one_line(group: Sequence[_Row]) -> bool:
+    """Whether nearly all of a place's time is that of its first line."""
+    first, whole = group[0].line, sum(row.seconds for row in group)
+    others = (row.seconds for row in group if row.line.line != first.line)
+    return sum(others) <= NEARLY_NONE * whole
 
 
 def _shares(line: LineSamples, functions: Sequence[CodeLine]) -> tuple[CodeLine, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from profkit.analysis.stacks.line_counts import count_of
+from profkit.analysis.stacks.line_counts import count_of, is_in_loop
 from profkit.core.types import (
     HotSpot,
     LineCount,
@@ -80,9 +80,9 @@ def share_inside(document: RunDocument, loop: SampledLoop, spot: HotSpot) -> flo
         line = _line_at(document, caller.function, caller.file, caller.line) if caller is not None else None
     if line is None:
         return loop.share
-    if _is_in(loop, line.function, line.file, line.line):
+    if is_in_loop(loop, line.function, line.file, line.line):
         return 1.0
-    inside = sum(one.value for one in line.within if _is_in(loop, one.function, one.file, one.line))
+    inside = sum(one.value for one in line.within if is_in_loop(loop, one.function, one.file, one.line))
     return min(1.0, inside / line.main_wall) if line.main_wall > 0 else loop.share
 
 
@@ -96,10 +96,6 @@ def _line_at(
         if (one.function, one.file, one.line) == (function, file, line)
     )
     return next(found, None)
-
-
-def _is_in(loop: SampledLoop, function: str | None, file: str | None, line: int | None) -> bool:
-    return (file, function) == (loop.file, loop.function) and loop.line <= (line or 0) <= loop.last
 
 
 def _sampled(document: RunDocument) -> SampledTime | None:

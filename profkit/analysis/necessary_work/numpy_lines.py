@@ -284,7 +284,7 @@ class _Evaluation:
         values = [self.value(one) for one in node.args]
         if any(one.arg != "out" for one in node.keywords):
             raise NotKnown
-        if name in ("dot", "matmul") and len(values) == 2:
+        if name in ("dot", "matmul") and len(values) == 2 and (name == "matmul" or _are_matrices(values)):
             return self._binary("matmul", values[0], values[1], out=out)
         if len(values) == 2 and name in _OF_TWO | _OF_TWO_FLOATS | _QUESTIONS_OF_TWO:
             return self._binary(name, values[0], values[1], out=out)
@@ -317,7 +317,10 @@ class _Evaluation:
         if node.keywords:
             raise NotKnown
         if name == "dot" and len(node.args) == 1:
-            return self._binary("matmul", base, self.value(node.args[0]))
+            other = self.value(node.args[0])
+            if not _are_matrices((base, other)):
+                raise NotKnown
+            return self._binary("matmul", base, other)
         if name == "copy" and not node.args:
             new = Tensor(base.shape, base.type)
             self._copy("copy", new, base)
@@ -480,6 +483,11 @@ def _is_plain(target: ast.AST) -> bool:
     if isinstance(target, ast.Tuple):
         return all(map(_is_plain, target.elts))
     return isinstance(target, (ast.Name, ast.Attribute))
+
+
+def _are_matrices(values: Sequence[_Value]) -> bool:
+    """Whether `dot` is the product of matrices and vectors: of more dimensions it takes each with each."""
+    return all(isinstance(one, Tensor) and 1 <= len(one.shape) <= 2 for one in values)
 
 
 def _is_size(node: ast.AST) -> bool:

@@ -195,8 +195,31 @@ def find_loops(
                 found.append(
                     SampledLoop(file, loop.lineno, function, first, last, share, share * seconds, each)
                 )
-    # An outer loop has at least the time of an inner one; in one function it begins before.
-    return tuple(sorted(found, key=lambda one: (-round(one.share, 3), one.file, one.line))[:MOST_LOOPS])
+    found.sort(key=lambda one: sum(_is_around(other, one, lines) for other in found))
+    return tuple(found[:MOST_LOOPS])
+
+
+def is_in_loop(loop: SampledLoop, function: str | None, file: str | None, line: int | None) -> bool:
+    """Return whether a line stands in a loop's head or body."""
+    return (file, function) == (loop.file, loop.function) and loop.line <= (line or 0) <= loop.last
+
+
+def _is_around(outer: SampledLoop, inner: SampledLoop, lines: Sequence[LineSamples]) -> bool:
+    """Whether one loop calls what the other one is in, or holds it: by the first line that lies under both."""
+    if (outer.file, outer.function) == (inner.file, inner.function):
+        return outer.line < inner.line and inner.last <= outer.last
+    for one in lines:  # around a line its callers stand outermost first, as far as they have equal time
+        chain = [
+            *((each.function, each.file, each.line) for each in one.within),
+            (one.function, one.file, one.line),
+        ]
+        places = [
+            next((n for n, place in enumerate(chain) if is_in_loop(loop, *place)), None)
+            for loop in (outer, inner)
+        ]
+        if places[0] is not None and places[1] is not None:
+            return places[0] < places[1]
+    return False
 
 
 def _loops(tree: ast.Module, function: str) -> Iterator[tuple[ast.For | ast.While, tuple[int, bool]]]:

@@ -130,7 +130,7 @@ class ArrayForm:
 class LineCount:
     """How often a line ran in the main thread, and what its names held when it was looked at.
 
-    `parts`: of a line that is the first one in a loop, the mean seconds of an iteration in each eighth of them.
+    `parts`: of a line that is the first one in a loop, the median seconds of an iteration in each eighth of them.
     """
 
     file: str

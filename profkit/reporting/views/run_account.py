@@ -11,7 +11,7 @@ from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import cut_right, format_quantity, joined, plural
-from profkit.core.types import Account, AccountRow, Bound, RunDocument, SpotKind
+from profkit.core.types import Account, AccountRow, Bound, HotSpot, RunDocument, SpotKind
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section, Text, soft
 from profkit.reporting.view import joined as joined_spans
@@ -95,7 +95,7 @@ def account_section(document: RunDocument) -> Section | None:
             meaning="what its shapes need at the peaks, else the counted work at that unit's peak",
         ),
         # With a limit beside each row there is no room for it at 80 columns: it stands in a second table then.
-        Column("what it is", lambda row: _what_text(document, row, folder), wraps=not limited),
+        Column("what it is", lambda row: _what_text(document, account, row, folder), wraps=not limited),
     ]
     blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
     below = (_clock(account), _waiting_threads(account), _start_up(document, account))
@@ -235,7 +235,7 @@ def _what(row: AccountRow, width: int = _WHAT) -> str:
     return f"{times}{cut_right(name, room)}{type_}{owner}"
 
 
-def _what_text(document: RunDocument, row: AccountRow, folder: str) -> Text:
+def _what_text(document: RunDocument, account: Account, row: AccountRow, folder: str) -> Text:
     """What a row is: an operation, or what the place does, as the list of places says it.
 
     Behind an operation the line of a library that calls it, to which that of the program leads.
@@ -249,6 +249,8 @@ def _what_text(document: RunDocument, row: AccountRow, folder: str) -> Text:
     spot = next(spots, None)
     if spot is None:
         return ""
+    if account.unit == "iteration":
+        spot = _of_one(spot, account.repeats)
     text = does_text(spot)
     # Where nothing that it calls has a name, the line itself says most.
     code = spot.code.text.strip() if spot.code is not None else ""
@@ -257,6 +259,16 @@ def _what_text(document: RunDocument, row: AccountRow, folder: str) -> Text:
         return text
     times = f"{count:,} x " if count > 1 else ""
     return f"computes: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}"
+
+
+def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
+    """A place with the calls of one iteration; without those that not each one makes."""
+
+    def part(calls: int | None) -> int | None:
+        return round(calls / repeats) if calls and calls >= repeats else None
+
+    under = replace(spot.under, calls=part(spot.under.calls)) if spot.under is not None else None
+    return replace(spot, calls=part(spot.calls), under=under)
 
 
 def _limit(row: AccountRow) -> str:

@@ -80,7 +80,7 @@ class _Line:
             known.clear()  # a copy that the frame keeps; under sys.settrace it is written back
 
     def row(self) -> list[object]:
-        """File, line, function, executions, what the names held, and seconds of an iteration in each part of them."""
+        """File, line, function, executions, looks, what the names held, and seconds of an iteration by part of them."""
         wanted = self.wanted
         return [
             wanted["file"],
@@ -93,14 +93,12 @@ class _Line:
         ]
 
     def _parts(self) -> list[float]:
-        marks = self.marks
-        steps = len(marks) - 1
-        if steps < PARTS:
+        """The median in each part: other programs make some iterations longer, and not the usual one."""
+        each = [(after - before) / self.stride for before, after in pairwise(self.marks)]
+        if len(each) < PARTS:
             return []
-        ends = [part * steps // PARTS for part in range(PARTS + 1)]
-        return [
-            (marks[last] - marks[first]) / ((last - first) * self.stride) for first, last in pairwise(ends)
-        ]
+        ends = [part * len(each) // PARTS for part in range(PARTS + 1)]
+        return [sorted(each[first:last])[(last - first) // 2] for first, last in pairwise(ends)]
 
 
 class _Code:

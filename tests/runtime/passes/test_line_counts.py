@@ -1,0 +1,304 @@
+"""Executions of lines are counted whole or not at all, and the program does what it does alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import ArrayForm, LineCount
+from profkit.profilers.cprofile import read_pass_notes
+from profkit.profilers.line_counts import read_line_counts
+from profkit.runtime.passes.command import HOST_PROGRAM
+from profkit.runtime.passes.host import line_counts
+from tests.conftest import ROOT
+
+PLAIN: dict[str, object] = {"each": True, "names": [], "loop": False}
+ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def counted(
+    folder: Path, code: str, lines: dict[str, dict[str, object]], python: str = sys.executable
+) -> tuple[str, dict[str, LineCount], list[str]]:
+    """What a program prints, the counts by the marks (`# a`) of its lines, and the codes of notes."""
+    text = textwrap.dedent(code)
+    (folder / "work.py").write_text(text)
+    wanted = []
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = line.rpartition("# ")[2] if "# " in line else ""
+        if mark in lines:
+            row = {"file": str(folder / "work.py"), "line": number, "function": "f", **PLAIN}
+            wanted.append((mark, {**row, **lines[mark]}))
+    directive = {"pass_name": "cprofile", "record": str(folder / "r"), "lines": [row for _, row in wanted]}
+    done = subprocess.run(
+        [python, str(HOST_PROGRAM), "cprofile", str(folder / "out.prof"), "--", str(folder / "work.py")],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        env={**ENV, "PROFKIT_DIRECTIVE": json.dumps(directive), "PYTHONWARNINGS": "ignore"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    by_line = {one.line: one for one in read_line_counts(folder / "out.json")}
+    notes = [one.code for one in read_pass_notes(folder / "out.json")]
+    return done.stdout, {mark: by_line[row["line"]] for mark, row in wanted if row["line"] in by_line}, notes
+
+
+def test_executions_are_those_of_the_line_and_not_of_its_function(tmp_path: Path) -> None:
+    code = """
+        import re
+        def f(rows):
+            out = []
+            for row in rows:
+                a = re.sub("a", "b", row)  # a
+                if row != "x":
+                    a = re.sub("b", "c", a)  # b
+                out.append(
+                    re.sub(  # c
+                        "c",
+                        "d", a))
+                try:
+                    a += "1"
+                finally:
+                    a += "2"  # d
+            if out:
+                return out  # e
+            return out
+        for k in range(20):
+            f(["x", "y", "z"])
+    """
+    plain: dict[str, object] = {}
+    lines = {"a": plain, "b": plain, "c": {"each": False}, "d": plain, "e": plain}
+    _, counts, notes = counted(tmp_path, code, lines)
+    assert {mark: one.executions for mark, one in counts.items()} == {
+        "a": 60,
+        "b": 40,
+        "c": 60,
+        "d": 60,
+        "e": 20,
+    }
+    assert notes == []
+
+
+def test_a_statement_over_several_lines_is_not_counted_each_time_that_its_line_is_come_to(
+    tmp_path: Path,
+) -> None:
+    code = """
+        def g(*numbers): return len(numbers)
+        def f():
+            return g(  # a
+                g(1),
+                g(2),
+            )
+        for k in range(7):
+            f()
+    """
+    first = counted(tmp_path, code, {"a": {"each": False}})[1]
+    each = counted(tmp_path, code, {"a": {"each": True}})[1]
+    assert first["a"].executions == 7
+    assert each["a"].executions == 14  # when it begins, and for the outer call
+
+
+def test_types_and_shapes_of_arrays_are_seen_and_no_code_of_the_program_runs_for_them(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    code = """
+        import numpy as np
+        class Loud:
+            def __getattribute__(self, name): print("asked", name)
+            shape = property(lambda self: print("asked"))
+        class Mine(np.ndarray):
+            def __getattribute__(self, name):
+                print("asked", name)
+        class Model:
+            def __init__(self): self.w = [np.zeros((4, 2), order="F")]
+            def f(self, x, n, mine, loud, given):
+                y = x @ self.w[0]  # a
+                return y
+        for k in range(10):
+            given = {"x": np.ones((2, 3), "f4")[:, ::2]}
+            Model().f(np.zeros((3 + (k == 9), 4)), 2.5, np.zeros(3).view(Mine), Loud(), given)
+    """
+    names = [
+        ["x"],
+        ["self", ".w", "[0]"],
+        ["n"],
+        ["mine"],
+        ["loud"],
+        ["given", "['x']"],
+        ["none"],
+        ["np", ".e"],
+    ]
+    said, counts, _ = counted(tmp_path, code, {"a": {"names": names}})
+    assert said == ""
+    assert counts["a"].forms == {
+        "x": (ArrayForm("<f8", (3, 4), "C"),),
+        "self.w[0]": (ArrayForm("<f8", (4, 2), "F"),),
+        "n": (ArrayForm("float"),),
+        "mine": (ArrayForm(""),),
+        "loud": (ArrayForm(""),),
+        "given['x']": (ArrayForm("<f4", (2, 2), ""),),
+        "none": (ArrayForm(""),),
+        "np.e": (ArrayForm("float"),),
+    }
+    assert counts["a"].looks == 4  # of ten executions
+
+
+def test_shapes_that_change_are_all_seen(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    code = """
+        import numpy as np
+        def f(x):
+            return x * 2  # a
+        for k in range(200):
+            f(np.zeros(4 if k % 2 else 5))
+    """
+    forms = counted(tmp_path, code, {"a": {"names": [["x"]]}})[1]["a"].forms["x"]
+    assert {one.shape for one in forms} == {(4,), (5,)}
+
+
+GROWS = """
+    import time
+    def work(k):
+        end = time.perf_counter() + 2e-4 * (1 + k / 8)
+        while time.perf_counter() < end: pass
+    def f():
+        for k in range(64):
+            work(k if {grows} else 8)  # a
+    f()
+"""
+
+
+def test_iterations_of_a_loop_are_timed_by_eighths(tmp_path: Path) -> None:
+    parts = counted(tmp_path, GROWS.format(grows=True), {"a": {"loop": True}})[1]["a"].parts
+    assert len(parts) == 8
+    assert 3 < parts[-1] / parts[0] < 9  # (1 + 59 / 8) / (1 + 3 / 8) = 6.1
+    even = counted(tmp_path, GROWS.format(grows=False), {"a": {"loop": True}})[1]["a"].parts
+    assert 0.5 < even[-1] / even[0] < 2
+
+
+def test_a_function_that_runs_too_often_is_given_up_and_others_are_counted(tmp_path: Path) -> None:
+    code = """
+        def f(n):
+            t = 0
+            for k in range(n):
+                t += k  # a
+            return t
+        def g(n):
+            return f(n)  # b
+        print(sum(g(20000) for k in range(40)))
+    """
+    said, counts, notes = counted(tmp_path, code, {"a": {}, "b": {"function": "g"}})
+    assert said == f"{40 * 20000 * 19999 // 2}\n"
+    assert notes == ["lines-too-often"]
+    assert {mark: one.executions for mark, one in counts.items()} == {"b": 40}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is told of each function once")
+def test_a_program_that_calls_too_much_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = compile(
+        "def g(k): return k\ndef f():\n    return sum(map(g, range(5000)))\nf()\n", "work.py", "exec"
+    )
+    wanted = {"file": "work.py", "line": 3, "function": "f", **PLAIN}
+    before = sys.gettrace()
+    sys.settrace(None)  # that of a coverage tool
+    try:
+        cheap = line_counts.LineCounter([wanted])
+        cheap.start()
+        exec(code, {})
+        cheap.stop()
+        monkeypatch.setattr(line_counts, "CALL", 1.0)
+        dear = line_counts.LineCounter([wanted])
+        dear.start()
+        exec(code, {})
+        left = sys.gettrace()
+        dear.stop()
+    finally:
+        sys.settrace(before)
+    assert ([row[3] for row in cheap.rows()], cheap.notes()) == ([1], [])
+    assert (dear.rows(), [one["code"] for one in dear.notes()], left) == ([], ["lines-ended"], None)
+
+
+def test_a_program_that_traces_itself_gets_all_its_events(tmp_path: Path) -> None:
+    code = """
+        import sys
+        seen = []
+        def f():
+            a = 1  # a
+            return a
+        f()
+        sys.settrace(lambda frame, event, arg: seen.append(frame.f_code.co_name))
+        f()
+        print(seen, sys.gettrace() is not None)
+    """
+    said, counts, notes = counted(tmp_path, code, {"a": {}})
+    assert said == "['f'] True\n"
+    if sys.version_info < (3, 12):
+        assert (counts, notes) == ({}, ["lines-traced-elsewhere"])
+    else:
+        assert counts["a"].executions == 2
+
+
+def test_only_the_main_threads_executions_count_and_none_of_a_forked_child(tmp_path: Path) -> None:
+    code = """
+        import os, sys, threading
+        def f():
+            a = 1  # a
+        f()
+        thread = threading.Thread(target=f)
+        thread.start()
+        thread.join()
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if not child:
+                f()
+                print(sys.gettrace())
+                sys.stdout.flush()
+                os._exit(0)
+            os.waitpid(child, 0)
+    """
+    said, counts, _ = counted(tmp_path, code, {"a": {}})
+    assert counts["a"].executions == 1
+    assert said in ("", "None\n")
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "import os; os._exit(4)", "raise ValueError('x')"])
+def test_an_ending_is_the_programs_own(tmp_path: Path, code: str) -> None:
+    (tmp_path / "work.py").write_text(f"def f():\n    {code}\nf()\n")
+    wanted = {
+        "file": str(tmp_path / "work.py"),
+        "line": 2,
+        "function": "f",
+        "each": True,
+        "names": [["os"]],
+        "loop": True,
+    }
+    directive = json.dumps({"pass_name": "cprofile", "record": str(tmp_path / "r"), "lines": [wanted]})
+    words = [str(HOST_PROGRAM), "cprofile", str(tmp_path / "out.prof"), "--", str(tmp_path / "work.py")]
+    alone, under = (
+        subprocess.run(
+            [sys.executable, *more], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+            env={**ENV, "PROFKIT_DIRECTIVE": directive} if more is words else ENV,
+        )
+        for more in ([str(tmp_path / "work.py")], words)
+    )  # fmt: skip
+    assert under.returncode == alone.returncode
+    assert under.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]
+
+
+ROW = '{"lines": [["a", 1, "f", 2, 0, %s, %s]]}'
+NO_FORM, NO_TIME = ROW % ('{"x": [["<f4", [-1], ""]]}', "[]"), ROW % ("{}", "[1, 1, 1, 1, 1, 1, 1, NaN]")
+NONE = ["", "[]", "{}", '{"lines": 3}', '{"lines": [[1]]}', ROW % ("{}", "[1, 2]"), NO_FORM, NO_TIME]
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_a_file_that_is_none_has_no_counts(tmp_path: Path, text: str) -> None:
+    (tmp_path / "out.json").write_text(text)
+    assert read_line_counts(tmp_path / "out.json") == ()
+
+
+def test_a_file_with_counts_has_them(tmp_path: Path) -> None:
+    (tmp_path / "out.json").write_text(ROW % ('{"x": [["<f4", [1], ""]]}', "[]"))
+    form = ArrayForm("<f4", (1,))
+    assert read_line_counts(tmp_path / "out.json") == (LineCount("a", 1, "f", 2, 0, {"x": (form,)}),)
