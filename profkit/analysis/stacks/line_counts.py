@@ -195,8 +195,8 @@ def find_loops(
                 found.append(
                     SampledLoop(file, loop.lineno, function, first, last, share, share * seconds, each)
                 )
-    found.sort(key=lambda one: sum(_is_around(other, one, lines) for other in found))
-    return tuple(found[:MOST_LOOPS])
+    ordered = sorted(found, key=lambda one: sum(_is_around(other, one, lines) for other in found))
+    return tuple(ordered[:MOST_LOOPS])
 
 
 def is_in_loop(loop: SampledLoop, function: str | None, file: str | None, line: int | None) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -19,6 +20,7 @@ from profkit.runtime.passes.host import line_counts
 from tests.conftest import ROOT
 
 PLAIN: dict[str, object] = {"each": True, "names": [], "loop": False}
+ROW_OF = {"file": "work.py", "line": 1, "function": "f", **PLAIN}
 ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
@@ -158,41 +160,56 @@ def test_shapes_that_change_are_all_seen(tmp_path: Path) -> None:
     assert {one.shape for one in forms} == {(4,), (5,)}
 
 
-GROWS = """
-    import time
-    def work(k):
-        end = time.perf_counter() + 2e-4 * (1 + k / 8)
-        while time.perf_counter() < end: pass
-    def f():
-        for k in range(64):
-            work(k if {grows} else 8)  # a
-    f()
-"""
+def test_iterations_of_a_loop_are_timed_by_eighths_and_a_disturbed_one_changes_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = line_counts._Line({**ROW_OF, "loop": True})
+    at = [0.0]
+    monkeypatch.setattr(line_counts, "perf_counter", lambda: at[0])
+    for k in range(81):
+        line.count(sys._getframe())
+        at[0] += k // 10 + 1 + (100 if k % 10 == 5 else 0)
+    assert line.row()[-1] == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8])
+    many = line_counts._Line({**ROW_OF, "loop": True})
+    for k in range(100_000):
+        many.count(sys._getframe())
+        at[0] += 1 if k < 50_000 else 3
+    assert many.row()[-1] == pytest.approx([1, 1, 1, 1, 3, 3, 3, 3])
+    assert len(many.marks) < line_counts.MOST_MARKS
+    few = line_counts._Line({**ROW_OF, "loop": True})
+    for _ in range(8):
+        few.count(sys._getframe())
+    assert few.row()[-1] == []
 
 
-def test_iterations_of_a_loop_are_timed_by_eighths(tmp_path: Path) -> None:
-    parts = counted(tmp_path, GROWS.format(grows=True), {"a": {"loop": True}})[1]["a"].parts
-    assert len(parts) == 8
-    assert 3 < parts[-1] / parts[0] < 9  # (1 + 59 / 8) / (1 + 3 / 8) = 6.1
-    even = counted(tmp_path, GROWS.format(grows=False), {"a": {"loop": True}})[1]["a"].parts
-    assert 0.5 < even[-1] / even[0] < 2
+def counter(code: CodeType, lines: dict[int, str]) -> line_counts.LineCounter:
+    """What a counter says that ran over a whole program in this process."""
+    rows = [{"file": "work.py", "line": at, "function": name, **PLAIN} for at, name in lines.items()]
+    made = line_counts.LineCounter(rows)
+    before = sys.gettrace()
+    sys.settrace(None)  # that of a coverage tool
+    try:
+        made.start()
+        exec(code, {})
+        made.stop()
+    finally:
+        sys.settrace(before)
+    return made
 
 
-def test_a_function_that_runs_too_often_is_given_up_and_others_are_counted(tmp_path: Path) -> None:
-    code = """
-        def f(n):
-            t = 0
-            for k in range(n):
-                t += k  # a
-            return t
-        def g(n):
-            return f(n)  # b
-        print(sum(g(20000) for k in range(40)))
-    """
-    said, counts, notes = counted(tmp_path, code, {"a": {}, "b": {"function": "g"}})
-    assert said == f"{40 * 20000 * 19999 // 2}\n"
-    assert notes == ["lines-too-often"]
-    assert {mark: one.executions for mark, one in counts.items()} == {"b": 40}
+HOT = "def f(n):\n    for k in range(n):\n        k += 1\ndef g(n):\n    f(n)\nfor _ in range(9): g(2000)\n"
+
+
+def test_a_function_that_runs_too_often_is_given_up_and_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = compile(HOT, "work.py", "exec")
+    cheap = counter(code, {3: "f", 5: "g"})
+    assert sorted((row[1], row[3]) for row in cheap.rows()) == [(3, 18000), (5, 9)]
+    monkeypatch.setattr(line_counts, "LINE", 1.0)
+    dear = counter(code, {3: "f", 5: "g"})
+    assert [(row[1], row[3]) for row in dear.rows()] == [(5, 9)]
+    assert [(one["code"], one["names"]["name"]) for one in dear.notes()] == [("lines-too-often", "f")]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is told of each function once")
@@ -200,24 +217,11 @@ def test_a_program_that_calls_too_much_is_left_alone(monkeypatch: pytest.MonkeyP
     code = compile(
         "def g(k): return k\ndef f():\n    return sum(map(g, range(5000)))\nf()\n", "work.py", "exec"
     )
-    wanted = {"file": "work.py", "line": 3, "function": "f", **PLAIN}
-    before = sys.gettrace()
-    sys.settrace(None)  # that of a coverage tool
-    try:
-        cheap = line_counts.LineCounter([wanted])
-        cheap.start()
-        exec(code, {})
-        cheap.stop()
-        monkeypatch.setattr(line_counts, "CALL", 1.0)
-        dear = line_counts.LineCounter([wanted])
-        dear.start()
-        exec(code, {})
-        left = sys.gettrace()
-        dear.stop()
-    finally:
-        sys.settrace(before)
+    cheap = counter(code, {3: "f"})
     assert ([row[3] for row in cheap.rows()], cheap.notes()) == ([1], [])
-    assert (dear.rows(), [one["code"] for one in dear.notes()], left) == ([], ["lines-ended"], None)
+    monkeypatch.setattr(line_counts, "CALL", 1.0)
+    dear = counter(code, {3: "f"})
+    assert (dear.rows(), [one["code"] for one in dear.notes()]) == ([], ["lines-ended"])
 
 
 def test_a_program_that_traces_itself_gets_all_its_events(tmp_path: Path) -> None:

@@ -72,7 +72,10 @@ class _Line:
         self.looks += 1
         known = frame.f_locals
         for path in self.wanted["names"]:
-            form = _form_of(_value_at(path, known, frame.f_globals))
+            try:
+                form = _form_of(_value_at(path, known, frame.f_globals))
+            except Exception:  # an error here would be the program's
+                form = ""
             forms = self.forms.setdefault("".join(path), [])
             if form not in forms and len(forms) < MOST_FORMS:
                 forms.append(form)
@@ -104,10 +107,10 @@ class _Line:
 class _Code:
     """One code object with wanted lines, which is kept so that its address stays its own."""
 
-    __slots__ = ("by_offset", "code", "cost", "events", "lines")
+    __slots__ = ("by_offset", "code", "cost", "events", "lines", "lost")
 
     def __init__(self, code: CodeType, lines: dict[int, _Line]) -> None:
-        self.code, self.lines, self.events = code, lines, 0
+        self.code, self.lines, self.events, self.lost = code, lines, 0, False
         self.cost = LINE + (VARIABLE * code.co_nlocals if _MONITORING is None else 0.0)
         self.by_offset: dict[int, _Line] = {}
         for line in lines.values():
@@ -178,7 +181,7 @@ class LineCounter:
         """A region begins; what ran before the first one does not count."""
         self.entries += 1
         if first:
-            for code in self._codes.values():
+            for code in list(self._codes.values()):
                 for line in code.lines.values() if code is not None else ():
                     line.clear()
         self._counts = self._on
@@ -191,7 +194,7 @@ class LineCounter:
         """What was counted of each line that was counted whole."""
         if self._ended:
             return []
-        whole = [one for one in self._codes.values() if one is not None]
+        whole = [one for one in list(self._codes.values()) if one is not None]
         return [line.row() for code in whole for line in code.lines.values()]
 
     def notes(self) -> list[dict[str, Any]]:
@@ -222,7 +225,7 @@ class LineCounter:
 
     def _check_cost(self) -> None:
         """Give up the function with most events, or all, where counting takes too much of the time."""
-        counted = [one for one in self._codes.values() if one is not None]
+        counted = [one for one in list(self._codes.values()) if one is not None]
         lines = sum(one.events * one.cost for one in counted)
         calls = self._calls * CALL
         if lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun):
@@ -236,6 +239,7 @@ class LineCounter:
         self._forget(most)
 
     def _forget(self, code: _Code) -> None:
+        code.lost = True
         self._codes[id(code.code)] = None
         self._kept.append(code.code)
         if _MONITORING is not None and self._tool is not None:
@@ -264,7 +268,8 @@ class LineCounter:
             code.events += 1
             if not next(tick) % EACH:
                 self._check_cost()
-            if not self._on or self._codes[id(code.code)] is None:
+            if not self._on or code.lost:
+                frame.f_trace = None  # to return nothing would leave it
                 return None
             line = by_offset.get(frame.f_lasti)
             if line is not None and self._counts:
