@@ -21,6 +21,7 @@ from profkit.core.types import (
     Directive,
     Fact,
     Gpu,
+    LineCount,
     PassName,
     PassPlan,
     PassResult,
@@ -245,7 +246,7 @@ class CallsPass(PythonPass):
     """cProfile."""
 
     name, file = "cprofile", "cprofile.prof"
-    step_names, leaves = ("cprofile",), (file, "cprofile.setup.prof", "cprofile.json")
+    step_names, leaves = ("cprofile",), (file, "cprofile.setup.prof", "cprofile.json", "cprofile.lines.json")
 
     def plan(self, state: PlanState) -> list[PassPlan]:
         """One step under the host."""
@@ -256,13 +257,20 @@ class CallsPass(PythonPass):
         """Functions and their callers."""
         report = read_cprofile(self.folder / self.file)
         facts = self.folder / "cprofile.json"
-        notes = (*report.warnings, *read_pass_notes(facts))
+        lines = self.folder / "cprofile.lines.json"
+        notes = (*report.warnings, *read_pass_notes(facts), *read_pass_notes(lines))
         partial = is_partial(facts)
         return PassFindings(
             profiles=tuple(replace(p, partial=partial) for p in report.profiles),
-            line_counts=() if partial else read_line_counts(facts),  # a count that is not whole is none
+            line_counts=self._by_iteration(read_line_counts(lines)),
             notes=notes,
         )
+
+    def _by_iteration(self, counts: tuple[LineCount, ...]) -> tuple[LineCount, ...]:
+        """The counts with the iterations of the one region that was entered: a benchmark makes several in an entry."""
+        work = read_region_work(self.context.folder, self.name)
+        known = work.iterations if work.odd is None and work.processes == 1 else 0
+        return tuple(replace(one, entries=known if one.entries else 0) for one in counts)
 
 
 class AllocationsPass(PythonPass):

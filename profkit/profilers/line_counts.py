@@ -19,7 +19,7 @@ def read_line_counts(path: Path) -> tuple[LineCount, ...]:
     """Return the lines that were counted whole; none where the file holds none, or what is none."""
     try:
         told = json.loads(read_bounded(path))
-        rows, entries = told.get("lines", ()), int(told.get("entries", 0))
+        rows, entries = told["rows"], int(told["entries"])
         return tuple(_line_count(row, entries) for row in rows[:MOST_LINES] if row[3] > 0)
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, UnreadableReport):
         return ()

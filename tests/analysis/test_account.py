@@ -10,6 +10,10 @@ from profkit.analysis.account import make_account
 from profkit.analysis.account.clock import sheet_clock
 from profkit.core.types import (
     Account,
+    AccountRow,
+    ArrayForm,
+    Cache,
+    CodeLine,
     Fact,
     Gpu,
     GpuLine,
@@ -21,10 +25,16 @@ from profkit.core.types import (
     Kernel,
     KernelBottleneck,
     KernelTime,
+    LineCode,
+    LineCount,
+    LineSamples,
+    Peaks,
     Place,
     Profile,
     Reading,
     RunDocument,
+    SampledLoop,
+    SampledTime,
     SampleSet,
     Scope,
     Source,
@@ -338,3 +348,187 @@ def test_threads_that_wait_for_each_other_are_said_below_the_rows_of_the_main_th
 
     assert "threads that wait for each other (OpenMP, BLAS): 15 % of the processor time" in waiting(1.5)
     assert "wait for each other" not in waiting(0.4)
+
+
+# ------------------------------------------------------------ lines that were counted
+
+STEP = Place(None, None, "step", "/app/t.py", 4)
+CACHES = (Cache(1, 32 << 10, 8), Cache(3, 1 << 20, 16))
+
+
+def numpy_line(
+    statement: str, shapes: dict[str, tuple[ArrayForm, ...]], seconds: float, **more: object
+) -> RunDocument:
+    """A run of 2 s of which a line takes so many seconds, that ran ten times, on 100 GFLOP/s and 10 GB/s."""
+    code = LineCode(statement, statement=statement)
+    spots = (
+        HotSpot(seconds / 2, seconds, "python", STEP, code=code, executions=10),
+        HotSpot(1 - seconds / 2, 2 - seconds, "rest"),
+    )
+    counts = (LineCount("/app/t.py", 4, "step", 10, 4, shapes),)
+    document = run(
+        None, timings=(), hot_spots=spots, line_counts=counts, peaks=Peaks(None, 10e9, None, 100e9, 2, "")
+    )
+    assert document.machine is not None
+    document = replace(document, machine=replace(document.machine, caches=CACHES))
+    return replace(document, **more)  # type: ignore[arg-type]
+
+
+def f4(*shape: int) -> tuple[ArrayForm, ...]:
+    return (ArrayForm("<f4", shape, "C"),)
+
+
+def first_row(document: RunDocument) -> AccountRow:
+    account = make_account(document)
+    assert account is not None
+    return account.rows[0]
+
+
+def test_a_product_of_numpy_has_its_shapes_and_the_time_that_its_arithmetic_needs() -> None:
+    row = first_row(numpy_line("y = x @ w", {"x": f4(500, 1000), "w": f4(1000, 1000)}, 1.0))
+    assert (row.what, row.library, row.launches) == ("matmul [500,1000] x [1000,1000] fp32", "numpy", 10)
+    assert row.least == pytest.approx(10 * 2 * 500 * 1000 * 1000 / 100e9)  # 0.1 s
+    assert (row.limit, row.busy) == ("fp32", pytest.approx(0.1))
+    half = first_row(numpy_line("y = x @ w", {"x": f4(250, 1000), "w": f4(1000, 1000)}, 1.0))
+    assert half.least == pytest.approx(0.05)
+
+
+def test_numbers_of_64_bits_have_half_the_peak() -> None:
+    forms = {
+        name: (ArrayForm("<f8", shape, "C"),) for name, shape in (("x", (500, 1000)), ("w", (1000, 1000)))
+    }
+    row = first_row(numpy_line("y = x @ w", forms, 1.0))
+    assert (row.limit, row.least) == ("fp64", pytest.approx(0.2))
+
+
+def test_what_is_moved_counts_as_far_as_no_cache_holds_it() -> None:
+    row = first_row(numpy_line("y = x + y", {"x": f4(1 << 20), "y": f4(1 << 20)}, 1.0))
+    assert row.what == "add [1048576] x [1048576] fp32"
+    assert (row.limit, row.least) == ("dram", pytest.approx(10 * (12 - 1) * (1 << 20) / 10e9))
+    small = first_row(numpy_line("y = x + y", {"x": f4(1 << 10), "y": f4(1 << 10)}, 1.0))
+    assert (small.limit, small.least, small.what) == (None, None, "add [1024] x [1024] fp32")
+
+
+@pytest.mark.parametrize(
+    ("statement", "more"),
+    [
+        ("y = relu(x @ w)", {}),
+        ("y = x @ w", {"peaks": None}),
+        ("y = x @ unknown", {}),
+    ],
+)
+def test_what_is_not_known_has_no_limit(statement: str, more: dict[str, object]) -> None:
+    row = first_row(numpy_line(statement, {"x": f4(500, 1000), "w": f4(1000, 1000)}, 1.0, **more))
+    assert (row.limit, row.least) == (None, None)
+
+
+def test_a_limit_is_never_longer_than_the_time() -> None:
+    row = first_row(numpy_line("y = x @ w", {"x": f4(500, 1000), "w": f4(1000, 1000)}, 0.09))
+    assert (row.what[:6], row.limit, row.least) == ("matmul", None, None)
+
+
+def test_a_line_that_other_threads_run_too_has_no_operation() -> None:
+    document = numpy_line("y = x @ w", {"x": f4(500, 1000), "w": f4(1000, 1000)}, 1.0)
+    spots = (replace(document.hot_spots[0], threads=2), *document.hot_spots[1:])
+    assert first_row(replace(document, hot_spots=spots)).what == ""
+
+
+def test_shapes_that_change_are_a_range_without_a_limit() -> None:
+    shapes = {"x": (*f4(8, 1000), *f4(64, 1000)), "w": f4(1000, 1000)}
+    row = first_row(numpy_line("y = x @ w", shapes, 1.0))
+    assert (row.what, row.limit) == ("matmul [8..64,1000] x [1000,1000] fp32", None)
+    other = {"x": (*f4(8, 1000), ArrayForm("<f8", (8, 1000), "C")), "w": f4(1000, 1000)}
+    assert first_row(numpy_line("y = x @ w", other, 1.0)).what == ""
+
+
+def test_operations_of_a_region_are_those_of_one_iteration() -> None:
+    document = numpy_line("y = x @ w", {"x": f4(500, 1000), "w": f4(1000, 1000)}, 2.0)
+    timing = documents.timing()
+    reading = Reading("time.median", 0.4, "s", "measured", Scope("region", timing.name), Source("profkit"))
+    marked = {"timings": (replace(timing, kind="benchmark"),), "readings": (reading,)}
+    counts = tuple(replace(one, entries=5) for one in document.line_counts)
+    row = first_row(replace(document, line_counts=counts, **marked))  # type: ignore[arg-type]
+    assert (row.launches, row.least) == (2, pytest.approx(0.02))
+    row = first_row(replace(document, **marked))  # type: ignore[arg-type]
+    assert (row.launches, row.what) == (None, "")
+
+
+def looped(
+    parts: tuple[float, ...] = (), executions: int = 50, seconds: float = 1.8, share: float = 0.95
+) -> RunDocument:
+    """A run of 2 s with a loop at line 2 that has 1.8 s of it: a line in it has 1.6, one that it calls 0.2."""
+    loop = SampledLoop("/app/t.py", 2, "main", 3, 5, share, seconds)
+    inner = (CodeLine("main", "/app/t.py", 4, 0.2),)
+    lines = (
+        LineSamples("main", "/app/t.py", 4, main_wall=1.6),
+        LineSamples("load", "/app/t.py", 9, main_wall=0.3, within=inner),
+    )
+    spots = (
+        HotSpot(0.8, 1.6, "python", Place(None, None, "main", "/app/t.py", 4)),
+        HotSpot(0.15, 0.3, "file", Place(None, None, "load", "/app/t.py", 9)),
+        HotSpot(0.05, 0.1, "import", Place(None, None, "<module>", "/app/t.py", 1)),
+        HotSpot(0.0, 0.0, "rest"),
+    )
+    sampled = SampledTime(2.0, 2.0, lines=lines, loops=(loop,))
+    counts = (LineCount("/app/t.py", 3, "main", executions, parts=parts),)
+    return run(None, timings=(), sampled=(sampled,), hot_spots=spots, line_counts=counts)
+
+
+def test_an_iteration_of_the_loop_is_the_unit_and_what_lies_outside_is_apart() -> None:
+    document = looped()
+    account = make_account(document)
+    assert account is not None
+    assert (account.unit, account.repeats, account.loop.line) == ("iteration", 50, 2)
+    assert account.seconds == pytest.approx(0.036)
+    assert [(row.where.line, round(row.seconds, 6)) for row in account.rows] == [(4, 0.032), (9, 0.004)]
+    assert account.outside == pytest.approx(0.2)
+    section = account_section(replace(document, account=account))
+    assert section is not None
+    assert section.title == "Where one iteration goes"
+    assert "One iteration of the loop at /app/t.py:2 takes 36.0 ms (50 of them)" in str(section.headline)
+    assert "outside of the loop, not in the table: 200 ms (imports ~100 ms)" in repr(section)
+
+
+@pytest.mark.parametrize(("executions", "marked"), [(2, False), (50, True), (100_000, False)])
+def test_no_loop_is_the_unit_that_hardly_repeats_is_marked_around_or_too_short(
+    executions: int, marked: bool
+) -> None:
+    document = looped(executions=executions)
+    if marked:
+        document = replace(document, timings=(documents.timing(), documents.timing()))
+    account = make_account(document)
+    assert account is not None
+    assert account.unit == "run"
+
+
+GROWING = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
+
+
+def test_iterations_that_grow_are_said_with_what_the_first_and_the_last_take() -> None:
+    document = looped(GROWING)
+    account = make_account(document)
+    assert account is not None
+    assert account.growth is not None
+    assert account.growth.first == pytest.approx(0.036 / 4.5)
+    assert account.growth.last == pytest.approx(0.036 * 8 / 4.5)
+    section = account_section(replace(document, account=account))
+    assert section is not None
+    assert "An iteration takes 8.00 ms at first and 64.0 ms at the end" in str(section.headline)
+    short = make_account(looped(GROWING, executions=100_000))  # no step, and yet it grows
+    assert short is not None
+    section = account_section(replace(document, account=short))
+    assert section is not None
+    assert "An iteration of the loop at /app/t.py:2 takes 4.00 µs at first" in str(section.headline)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (), (1.0,) * 8, (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.4, 1.5), (1.0, 2.0, 3.0, 2.5, 5.0, 6.0, 7.0, 8.0),
+        (0.0,) * 8, GROWING[::-1],
+    ],
+)  # fmt: skip
+def test_iterations_that_do_not_grow_all_along_are_not_said_to(parts: tuple[float, ...]) -> None:
+    account = make_account(looped(parts))
+    assert account is not None
+    assert account.growth is None

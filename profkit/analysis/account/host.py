@@ -55,7 +55,7 @@ def host_account(document: RunDocument) -> Account | None:
     median = find_reading(document, "time.median", "timing")
     if median.value is None or median.scope != scope:
         return _run_account(document)
-    rows = list(_rows(document, median.value, _entries(document)))
+    rows = list(_rows(document, median.value, _iterations(document)))
     counted = _counted(document, median.value)
     if len(rows) == 1 and rows[0].limit is None and counted is not None:
         rows[0] = _with_limit(rows[0], *counted)
@@ -88,11 +88,10 @@ def _run_account(document: RunDocument) -> Account | None:
     )
 
 
-def _entries(document: RunDocument) -> float | None:
-    """How often the only region was entered where lines were counted; None where nobody knows."""
-    entries = {one.entries for one in document.line_counts}
-    known = entries.pop() if len(entries) == 1 and document.timings[0].kind == "region" else 0
-    return float(known) if known else None
+def _iterations(document: RunDocument) -> float | None:
+    """How many iterations the only region had where lines were counted; None where nobody knows."""
+    known = {one.entries for one in document.line_counts}
+    return float(known.pop() or 0) or None if len(known) == 1 else None
 
 
 def _rows(

@@ -140,7 +140,9 @@ class LineCount:
     looks: int = 0
     forms: Mapping[str, tuple[ArrayForm, ...]] = field(default_factory=dict)
     parts: tuple[float, ...] = ()
-    entries: int = 0  # of regions, in which alone was counted; 0: in all of the program
+    entries: int = (
+        0  # iterations of the region in which alone was counted; 0: of several, or none was entered
+    )
 
 
 @dataclass(frozen=True)

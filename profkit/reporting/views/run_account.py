@@ -265,7 +265,7 @@ def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
     """A place with the calls of one iteration; without those that not each one makes."""
 
     def part(calls: int | None) -> int | None:
-        return round(calls / repeats) if calls and calls >= repeats else None
+        return round(calls / repeats) if calls and calls >= 1.5 * repeats else None
 
     under = replace(spot.under, calls=part(spot.under.calls)) if spot.under is not None else None
     return replace(spot, calls=part(spot.calls), under=under)

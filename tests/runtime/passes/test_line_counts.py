@@ -9,11 +9,12 @@ import sys
 import textwrap
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 import pytest
 
 from profkit.core.types import ArrayForm, LineCount
-from profkit.profilers.cprofile import read_pass_notes
+from profkit.profilers.cprofile import is_partial, read_pass_notes
 from profkit.profilers.line_counts import read_line_counts
 from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.host import line_counts
@@ -25,7 +26,7 @@ ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def counted(
-    folder: Path, code: str, lines: dict[str, dict[str, object]], python: str = sys.executable
+    folder: Path, code: str, lines: dict[str, dict[str, object]], longest: float | None = None
 ) -> tuple[str, dict[str, LineCount], list[str]]:
     """What a program prints, the counts by the marks (`# a`) of its lines, and the codes of notes."""
     text = textwrap.dedent(code)
@@ -37,14 +38,15 @@ def counted(
             row = {"file": str(folder / "work.py"), "line": number, "function": "f", **PLAIN}
             wanted.append((mark, {**row, **lines[mark]}))
     directive = {"pass_name": "cprofile", "record": str(folder / "r"), "lines": [row for _, row in wanted]}
+    directive |= {"longest": longest} if longest is not None else {}
     done = subprocess.run(
-        [python, str(HOST_PROGRAM), "cprofile", str(folder / "out.prof"), "--", str(folder / "work.py")],
+        [sys.executable, str(HOST_PROGRAM), "cprofile", str(folder / "out.prof"), "--", str(folder / "work.py")],
         cwd=folder, capture_output=True, text=True, timeout=120, check=False,
         env={**ENV, "PROFKIT_DIRECTIVE": json.dumps(directive), "PYTHONWARNINGS": "ignore"},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    by_line = {one.line: one for one in read_line_counts(folder / "out.json")}
-    notes = [one.code for one in read_pass_notes(folder / "out.json")]
+    by_line = {one.line: one for one in read_line_counts(folder / "out.lines.json")}
+    notes = [one.code for one in read_pass_notes(folder / "out.lines.json")]
     return done.stdout, {mark: by_line[row["line"]] for mark, row in wanted if row["line"] in by_line}, notes
 
 
@@ -182,7 +184,7 @@ def test_iterations_of_a_loop_are_timed_by_eighths_and_a_disturbed_one_changes_n
     assert few.row()[-1] == []
 
 
-def counter(code: CodeType, lines: dict[int, str]) -> line_counts.LineCounter:
+def counter(code: CodeType, lines: dict[int, str]) -> dict[str, Any]:
     """What a counter says that ran over a whole program in this process."""
     rows = [{"file": "work.py", "line": at, "function": name, **PLAIN} for at, name in lines.items()]
     made = line_counts.LineCounter(rows)
@@ -194,7 +196,7 @@ def counter(code: CodeType, lines: dict[int, str]) -> line_counts.LineCounter:
         made.stop()
     finally:
         sys.settrace(before)
-    return made
+    return made.result()
 
 
 HOT = "def f(n):\n    for k in range(n):\n        k += 1\ndef g(n):\n    f(n)\nfor _ in range(9): g(2000)\n"
@@ -205,11 +207,11 @@ def test_a_function_that_runs_too_often_is_given_up_and_others_are_counted(
 ) -> None:
     code = compile(HOT, "work.py", "exec")
     cheap = counter(code, {3: "f", 5: "g"})
-    assert sorted((row[1], row[3]) for row in cheap.rows()) == [(3, 18000), (5, 9)]
+    assert sorted((row[1], row[3]) for row in cheap["rows"]) == [(3, 18000), (5, 9)]
     monkeypatch.setattr(line_counts, "LINE", 1.0)
     dear = counter(code, {3: "f", 5: "g"})
-    assert [(row[1], row[3]) for row in dear.rows()] == [(5, 9)]
-    assert [(one["code"], one["names"]["name"]) for one in dear.notes()] == [("lines-too-often", "f")]
+    assert [(row[1], row[3]) for row in dear["rows"]] == [(5, 9)]
+    assert [(one["code"], one["names"]["name"]) for one in dear["notes"]] == [("lines-too-often", "f")]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is told of each function once")
@@ -218,10 +220,10 @@ def test_a_program_that_calls_too_much_is_left_alone(monkeypatch: pytest.MonkeyP
         "def g(k): return k\ndef f():\n    return sum(map(g, range(5000)))\nf()\n", "work.py", "exec"
     )
     cheap = counter(code, {3: "f"})
-    assert ([row[3] for row in cheap.rows()], cheap.notes()) == ([1], [])
+    assert ([row[3] for row in cheap["rows"]], cheap["notes"]) == ([1], [])
     monkeypatch.setattr(line_counts, "CALL", 1.0)
     dear = counter(code, {3: "f"})
-    assert (dear.rows(), [one["code"] for one in dear.notes()]) == ([], ["lines-ended"])
+    assert (dear["rows"], [one["code"] for one in dear["notes"]]) == ([], ["lines-ended"])
 
 
 def test_a_program_that_traces_itself_gets_all_its_events(tmp_path: Path) -> None:
@@ -291,18 +293,57 @@ def test_an_ending_is_the_programs_own(tmp_path: Path, code: str) -> None:
     assert under.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]
 
 
-ROW = '{"lines": [["a", 1, "f", 2, 0, %s, %s]]}'
+ROW = '{"entries": 0, "rows": [["a", 1, "f", 2, 0, %s, %s]]}'
 NO_FORM, NO_TIME = ROW % ('{"x": [["<f4", [-1], ""]]}', "[]"), ROW % ("{}", "[1, 1, 1, 1, 1, 1, 1, NaN]")
-NONE = ["", "[]", "{}", '{"lines": 3}', '{"lines": [[1]]}', ROW % ("{}", "[1, 2]"), NO_FORM, NO_TIME]
+NONE = [
+    "",
+    "[]",
+    "{}",
+    '{"entries": 0, "rows": 3}',
+    '{"entries": 0, "rows": [[1]]}',
+    ROW % ("{}", "[1, 2]"),
+    NO_FORM,
+    NO_TIME,
+]
 
 
 @pytest.mark.parametrize("text", NONE)
 def test_a_file_that_is_none_has_no_counts(tmp_path: Path, text: str) -> None:
-    (tmp_path / "out.json").write_text(text)
-    assert read_line_counts(tmp_path / "out.json") == ()
+    (tmp_path / "out.lines.json").write_text(text)
+    assert read_line_counts(tmp_path / "out.lines.json") == ()
 
 
 def test_a_file_with_counts_has_them(tmp_path: Path) -> None:
-    (tmp_path / "out.json").write_text(ROW % ('{"x": [["<f4", [1], ""]]}', "[]"))
+    (tmp_path / "out.lines.json").write_text(ROW % ('{"x": [["<f4", [1], ""]]}', "[]"))
     form = ArrayForm("<f4", (1,))
-    assert read_line_counts(tmp_path / "out.json") == (LineCount("a", 1, "f", 2, 0, {"x": (form,)}),)
+    assert read_line_counts(tmp_path / "out.lines.json") == (LineCount("a", 1, "f", 2, 0, {"x": (form,)}),)
+
+
+def test_lines_are_counted_to_the_end_where_the_profiler_stops_before(tmp_path: Path) -> None:
+    code = """
+        import time
+        def f():
+            time.sleep(0.01)  # a
+        for k in range(60):
+            f()
+    """
+    _, counts, notes = counted(tmp_path, code, {"a": {}}, longest=0.2)
+    assert counts["a"].executions == 60
+    assert notes == []
+    assert is_partial(tmp_path / "out.json")
+
+
+def test_only_what_runs_in_a_region_counts_with_how_often_it_was_entered(tmp_path: Path) -> None:
+    code = """
+        import profkit
+        def f(n):
+            for k in range(n):
+                n += 1  # a
+        f(5)
+        for k in range(3):
+            with profkit.region("r"):
+                f(7)
+            f(11)
+    """
+    (one,) = counted(tmp_path, code, {"a": {}})[1].values()
+    assert (one.executions, one.entries) == (21, 3)

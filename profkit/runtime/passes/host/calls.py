@@ -2,20 +2,24 @@
 
 OUT (`x.prof`) is the region's profile and `x.setup.prof` the rest, where a region was entered; else OUT
 has it all. `x.json` has the notes: threads that were not seen, an early end.
+`x.lines.json` has the executions of lines.
 """
 
 from __future__ import annotations
 
+import atexit
 import cProfile
 import marshal
+import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 from .line_counts import LineCounter
 from .session import fact, is_own, told, write_atomically, write_json
 
-SCHEMA = "profkit.cprofile/2"
+SCHEMA, LINES_SCHEMA = "profkit.cprofile/2", "profkit.lines/1"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
 PER_THREAD = sys.version_info < (3, 12)
 
@@ -42,6 +46,7 @@ class CallProfiler:
         self._notes: list[dict[str, object]] = []
         self._threads = 0  # that the `threading` module started
         self._lines = LineCounter(told("lines") or [])
+        self._pid = os.getpid()
 
     def start(self) -> None:
         """Profile from here; the imports come next."""
@@ -56,30 +61,30 @@ class CallProfiler:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Count in the region's profile."""
+        self._lines.enter()
         if self._ended:
             return
         if self._thread == threading.get_ident() or not PER_THREAD:
             self._setup.disable()
-        self._lines.enter(first=not self._entered)
         self._inside = True
         self._entered = True
         self._region.enable()
 
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Count in the rest's."""
+        self._lines.exit()
         if self._ended:
             return
         self._region.disable()
-        self._lines.exit()
         self._inside = False
         if self._thread == threading.get_ident() or not PER_THREAD:
             self._setup.enable()
 
     def forget(self) -> None:
         """In a forked child: profile nothing."""
+        self._lines.stop()
         if self._ended:
             return
-        self._lines.stop()
         (self._region if self._inside else self._setup).disable()
 
     def finish(self, early: float | None = None) -> None:
@@ -88,7 +93,11 @@ class CallProfiler:
             self._notes.append(fact("ended-early", "cProfile", seconds=early))
         self._ended = True
         (self._region if self._inside else self._setup).disable()
-        self._lines.stop()
+        if early is not None:  # the program goes on, and what is counted of all of it costs little
+            self._lines.go_on_alone()
+            atexit.register(self._write_lines)
+        else:
+            self._write_lines()
         setup, region = _read_stats(self._setup), _read_stats(self._region)
         if self._entered:
             write_atomically(self._out, marshal.dumps(region))
@@ -98,17 +107,21 @@ class CallProfiler:
         if self._threads:
             code = "threads-not-profiled" if PER_THREAD else "threads-mixed"
             self._notes.append(fact(code, count=self._threads))
-        self._notes += self._lines.notes()
         write_json(
             f"{self._stem}.json",
             {
                 "schema": SCHEMA,
                 "notes": self._notes,
                 "partial": early is not None,
-                "lines": self._lines.rows(),
-                "entries": self._lines.entries,
             },
         )
+
+    def _write_lines(self) -> None:
+        """Count no more, and write the executions of the lines that were asked for."""
+        self._lines.stop()
+        if self._lines.asked and os.getpid() == self._pid:
+            with suppress(OSError):  # the profile's own result says it
+                write_json(f"{self._stem}.lines.json", {"schema": LINES_SCHEMA, **self._lines.result()})
 
 
 def _read_stats(profile: cProfile.Profile) -> ProfileStats:

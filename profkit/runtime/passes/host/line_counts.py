@@ -26,6 +26,7 @@ FREE = 0.02  # seconds that it may take in any case: a short program is counted 
 # Seconds of an event, as measured: a call of any function, a line of a wanted one, and each of that one's variables,
 # which sys.settrace copies before and after.
 CALL, LINE, VARIABLE = 0.25e-6, 0.4e-6, 0.03e-6
+ALONE = 1.2e-6  # of a call without cProfile, under which the interpreter traces anyway
 EACH = 1024  # events between two looks at what it took
 MOST_MARKS = 8192  # times of a loop's iterations that are kept; of more each second one
 OFTEN, MOST_LOOKS = 61, 200  # at the names of a line: each of so many executions, and all together
@@ -137,6 +138,7 @@ class LineCounter:
     """Counts the wanted lines of the main thread from `start` to `stop`."""
 
     def __init__(self, wanted: list[WantedLine]) -> None:
+        self.asked = bool(wanted)
         self._files: dict[str, list[WantedLine]] = defaultdict(list)
         for one in wanted:
             self._files[one["file"]].append(one)
@@ -146,7 +148,8 @@ class LineCounter:
         self._on = self._counts = False
         self._ended = ""
         self.entries = 0  # of regions
-        self._tick, self._calls = count(1), 0
+        self._tick = count(1)
+        self._calls, self._call_cost = 0.0, CALL  # seconds that calls took, and one
         self._begun = 0.0
         self._tool: int | None = None
         self._ident = 0
@@ -177,10 +180,10 @@ class LineCounter:
         else:  # the program's own tracing took its place: what came then was not seen
             self._ended = self._ended or ELSEWHERE
 
-    def enter(self, *, first: bool) -> None:
+    def enter(self) -> None:
         """A region begins; what ran before the first one does not count."""
         self.entries += 1
-        if first:
+        if self.entries == 1:
             for code in list(self._codes.values()):
                 for line in code.lines.values() if code is not None else ():
                     line.clear()
@@ -190,19 +193,19 @@ class LineCounter:
         """A region ends."""
         self._counts = False
 
-    def rows(self) -> list[list[object]]:
-        """What was counted of each line that was counted whole."""
-        if self._ended:
-            return []
-        whole = [one for one in list(self._codes.values()) if one is not None]
-        return [line.row() for code in whole for line in code.lines.values()]
+    def go_on_alone(self) -> None:
+        """cProfile ends: what it took of each call before is now ours."""
+        self._call_cost = ALONE
 
-    def notes(self) -> list[dict[str, Any]]:
-        """Why lines were not counted."""
-        if self._ended:
-            return [fact(self._ended)]
-        names = ", ".join(code.code.co_name for code in self._lost[:3])
-        return [fact("lines-too-often", names, count=len(self._lost))] if self._lost else []
+    def result(self) -> dict[str, object]:
+        """The rows of the lines that were counted whole, the regions that were entered, and why others were not."""
+        whole = [one for one in list(self._codes.values()) if one is not None] if not self._ended else []
+        rows = [line.row() for code in whole for line in code.lines.values()]
+        notes = [fact(self._ended)] if self._ended else []
+        if self._lost and not self._ended:
+            names = ", ".join(code.code.co_name for code in self._lost[:3])
+            notes.append(fact("lines-too-often", names, count=len(self._lost)))
+        return {"rows": rows, "entries": self.entries, "notes": notes}
 
     # ------------------------------------------------------------ what both ways have in common
 
@@ -227,7 +230,7 @@ class LineCounter:
         """Give up the function with most events, or all, where counting takes too much of the time."""
         counted = [one for one in list(self._codes.values()) if one is not None]
         lines = sum(one.events * one.cost for one in counted)
-        calls = self._calls * CALL
+        calls = self._calls
         if lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun):
             return
         most = max(counted, key=lambda one: one.events * one.cost, default=None)
@@ -254,7 +257,7 @@ class LineCounter:
         code = frame.f_code
         key = id(code)
         found = self._codes[key] if key in self._codes else self._code_of(code)
-        self._calls += 1
+        self._calls += self._call_cost
         if not next(self._tick) % EACH:
             self._check_cost()
         return self._tracer(found) if found is not None else None
@@ -307,7 +310,7 @@ class LineCounter:
     def _begin_code(self, code: CodeType, offset: int) -> Any:  # noqa: ARG002
         """A function runs for the first time."""
         if self._on and id(code) not in self._codes:
-            self._calls += 1
+            self._calls += self._call_cost
             if self._code_of(code) is not None and _MONITORING is not None:
                 _MONITORING.set_local_events(self._tool, code, _MONITORING.events.LINE)
         return _MONITORING.DISABLE if _MONITORING is not None else None
