@@ -11,6 +11,7 @@ from profkit.analysis.insights import find_insights
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     RUN,
+    ArrayForm,
     CodeLine,
     Construct,
     Counter,
@@ -20,6 +21,7 @@ from profkit.core.types import (
     InnerCode,
     Insight,
     LineCode,
+    LineCount,
     LineSamples,
     Profile,
     Reading,
@@ -100,6 +102,55 @@ def test_calls_that_another_line_of_the_function_makes_too_are_not_counted_to_th
     )
     assert (under := shared.hot_spots[0].under) is not None
     assert (under.name, under.calls, under.seconds_per_call) == ("sub", None, None)
+
+
+def counted(number: int, executions: int, **forms: tuple[ArrayForm, ...]) -> LineCount:
+    return LineCount("/app/work.py", number, "work", executions, 4, forms)
+
+
+@pytest.mark.parametrize(
+    ("statement", "of_both", "expected"),
+    [
+        ("a = re.sub('a', 'b', text)", 10_400, 5_200),
+        ("a = re.sub('a', 'b', re.sub('c', 'd', text))", 20_800, 10_400),
+        ("a = re.sub('a', 'b', text)", 4_000, 4_000),  # some of its executions raised an exception before
+        ("a = text and re.sub('a', 'b', text)", 10_400, None),
+        ("a = [re.sub('a', 'b', text) for text in texts]", 10_400, None),
+    ],
+)
+def test_calls_at_a_line_are_those_of_its_executions(
+    statement: str, of_both: int, expected: int | None
+) -> None:
+    constructs = (Construct("call", "re.sub"), Construct("called-elsewhere", "sub"))
+    code = LineCode(statement, 3, constructs, statement=statement)
+    document = run(
+        line(3, 0.5, code=code, own=0.0),
+        profiles=(calls("sub", of_both, 1.0),),
+        line_counts=(counted(3, 5_200),),
+    )
+    assert (under := document.hot_spots[0].under) is not None
+    assert (under.name, under.calls, under.seconds_per_call) == ("sub", expected, None)
+
+
+def test_a_place_has_the_executions_of_its_line_where_it_is_of_that_line() -> None:
+    counts = (counted(3, 70), counted(6, 80))
+    document = run(line(3, 0.9), line(6, 0.03), line(7, 0.03), wall=0.96, line_counts=counts)
+    assert [(spot.where.line, spot.executions) for spot in document.hot_spots] == [
+        (3, 70),
+        (6, None),
+        (None, None),
+    ]
+    assert run(line(3, 0.9), line_counts=(counted(3, 7), counted(3, 9))).hot_spots[0].executions is None
+
+
+def test_lines_that_work_on_arrays_are_places_of_their_own_from_a_hundredth_on() -> None:
+    lines = (line(3, 0.5), line(4, 0.04), line(5, 0.03), line(6, 0.02), line(7, 0.009))
+    array = (ArrayForm("<f4", (8, 8), "C"),)
+    number = (ArrayForm("int"),)
+    counts = (*(counted(at, 9, x=array) for at in (3, 4, 5, 7)), counted(6, 9, x=number))
+    document = run(*lines, line_counts=counts)
+    places = {spot.where.line: round(spot.share, 3) for spot in document.hot_spots if spot.where.line}
+    assert places == {3: 0.5, 4: 0.04, 5: 0.03, 6: 0.029}
 
 
 def test_the_calls_of_a_place_take_no_longer_together_than_it_does() -> None:

@@ -1,8 +1,10 @@
 """Counts how often lines of the program run, for the few that take its time, and looks at the arrays they work on.
 
-From Python 3.12 on by sys.monitoring, with events of the wanted lines alone; before by sys.settrace, whose function
-asks for lines of the wanted functions only. It takes a small part of the time, and ends by itself where that is too
-little: a count that is not whole is none. A program that traces itself, a debugger and a coverage tool are left alone.
+From Python 3.12 on by sys.monitoring, with events of the wanted lines alone; a function whose lines run too often is
+given up. Before by sys.settrace, which makes the interpreter slower wherever it runs Python: there all ends where the
+program makes many calls, or its hot lines run often, which is what Python alone does. What takes its time in compiled
+code is counted whole, and a count that is not whole is none. A program that traces itself, a debugger and a coverage
+tool are left alone.
 
 Nothing is called on a value of the program but `type`, and of what is exactly an array of NumPy its shape, its type and
 how it lies in memory. No content leaves the process.
@@ -25,7 +27,7 @@ MOST_SHARE = 0.05  # of the time so far, that counting may take
 FREE = 0.02  # seconds that it may take in any case: a short program is counted whole
 # Seconds of an event, as measured: a call of any function, a line of a wanted one, and each of that one's variables,
 # which sys.settrace copies before and after.
-CALL, LINE, VARIABLE = 0.25e-6, 0.4e-6, 0.03e-6
+CALL, LINE, VARIABLE = 0.5e-6, 0.5e-6, 0.03e-6
 ALONE = 1.2e-6  # of a call without cProfile, under which the interpreter traces anyway
 EACH = 1024  # events between two looks at what it took
 MOST_MARKS = 8192  # times of a loop's iterations that are kept; of more each second one
@@ -220,7 +222,11 @@ class LineCounter:
                 for one in wanted
                 if one["line"] in held and one["function"].rpartition(".")[2] == code.co_name
             }
-        found = _Code(code, lines) if lines else None
+            # A comprehension at such a line is looked at for how often it runs: there it is the interpreter that works.
+            inner = _MONITORING is None and any(one["line"] in held for one in wanted)
+            found = _Code(code, lines) if lines or inner else None
+        else:
+            found = None
         self._codes[id(code)] = found
         if found is None:
             self._kept.append(code)
@@ -234,7 +240,7 @@ class LineCounter:
         if lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun):
             return
         most = max(counted, key=lambda one: one.events * one.cost, default=None)
-        if most is None or calls > lines:
+        if most is None or calls > lines or _MONITORING is None:
             self._ended = ENDED
             self.stop()
             return
