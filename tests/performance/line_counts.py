@@ -16,7 +16,7 @@ from pathlib import Path
 from profkit.core.statistics import median
 from profkit.runtime.passes.command import HOST_PROGRAM
 
-ROUNDS, LIMIT = 7, 1.1
+ROUNDS, LIMIT = 5, 1.1
 # A line that is wanted is marked; so is the first one in a loop.
 PROGRAMS = {
     "many small calls": """
@@ -24,13 +24,13 @@ def small(i):
     return i + 1
 def work():
     x = 0
-    for i in range(500_000):
+    for i in range(2_000_000):
         x = small(x)  # wanted loop
 """,
     "a loop without calls": """
 def work():
     x = 0
-    for i in range(2_000_000):
+    for i in range(6_000_000):
         x += i * i % 7  # wanted loop
 """,
     "methods that compute a while": """

@@ -205,10 +205,11 @@ HOT = "def f(n):\n    for k in range(n):\n        k += 1\ndef g(n):\n    f(n)\nf
 def test_lines_that_run_too_often_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(line_counts, "FREE", 9.0)
     code = compile(HOT, "work.py", "exec")
     cheap = counter(code, {3: "f", 5: "g"})
     assert sorted((row[1], row[3]) for row in cheap["rows"]) == [(3, 18000), (5, 9)]
-    monkeypatch.setattr(line_counts, "LINE", 1.0)
+    monkeypatch.setattr(line_counts, "LINE", 9.0)
     dear = counter(code, {3: "f", 5: "g"})
     codes = [one["code"] for one in dear["notes"]]
     if sys.version_info < (3, 12):  # sys.settrace slows down what it does not ask for, too
@@ -221,22 +222,24 @@ def test_lines_that_run_too_often_are_given_up(
 def test_a_comprehension_at_a_counted_line_ends_it_as_its_lines_would(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(line_counts, "FREE", 9.0)
     code = compile(
         "def f(n):\n    return [k for k in range(n)]\nfor _ in range(9): f(2000)\n", "work.py", "exec"
     )
     assert [row[3] for row in counter(code, {2: "f"})["rows"]] == [9]
-    monkeypatch.setattr(line_counts, "LINE", 1.0)
+    monkeypatch.setattr(line_counts, "LINE", 9.0)
     assert counter(code, {2: "f"})["rows"] == []
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is told of each function once")
 def test_a_program_that_calls_too_much_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_counts, "FREE", 9.0)
     code = compile(
         "def g(k): return k\ndef f():\n    return sum(map(g, range(5000)))\nf()\n", "work.py", "exec"
     )
     cheap = counter(code, {3: "f"})
     assert ([row[3] for row in cheap["rows"]], cheap["notes"]) == ([1], [])
-    monkeypatch.setattr(line_counts, "CALL", 1.0)
+    monkeypatch.setattr(line_counts, "CALL", 9.0)
     dear = counter(code, {3: "f"})
     assert (dear["rows"], [one["code"] for one in dear["notes"]]) == ([], ["lines-ended"])
 

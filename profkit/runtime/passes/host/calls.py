@@ -94,7 +94,6 @@ class CallProfiler:
         self._ended = True
         (self._region if self._inside else self._setup).disable()
         if early is not None:  # the program goes on, and what is counted of all of it costs little
-            self._lines.go_on_alone()
             atexit.register(self._write_lines)
         else:
             self._write_lines()

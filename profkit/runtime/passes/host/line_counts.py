@@ -27,9 +27,8 @@ MOST_SHARE = 0.05  # of the time so far, that counting may take
 FREE = 0.02  # seconds that it may take in any case: a short program is counted whole
 # Seconds of an event, as measured: a call of any function, a line of a wanted one, and each of that one's variables,
 # which sys.settrace copies before and after.
-CALL, LINE, VARIABLE = 0.5e-6, 0.5e-6, 0.03e-6
-ALONE = 1.2e-6  # of a call without cProfile, under which the interpreter traces anyway
-EACH = 1024  # events between two looks at what it took
+CALL, LINE, VARIABLE = 1.5e-6, 1.3e-6, 0.03e-6
+EACH = 256  # events between two looks at what it took
 MOST_MARKS = 8192  # times of a loop's iterations that are kept; of more each second one
 OFTEN, MOST_LOOKS = 61, 200  # at the names of a line: each of so many executions, and all together
 MOST_FORMS = 6  # of one name that are told apart
@@ -151,7 +150,7 @@ class LineCounter:
         self._ended = ""
         self.entries = 0  # of regions
         self._tick = count(1)
-        self._calls, self._call_cost = 0.0, CALL  # seconds that calls took, and one
+        self._calls = 0
         self._begun = 0.0
         self._tool: int | None = None
         self._ident = 0
@@ -195,10 +194,6 @@ class LineCounter:
         """A region ends."""
         self._counts = False
 
-    def go_on_alone(self) -> None:
-        """cProfile ends: what it took of each call before is now ours."""
-        self._call_cost = ALONE
-
     def result(self) -> dict[str, object]:
         """The rows of the lines that were counted whole, the regions that were entered, and why others were not."""
         whole = [one for one in list(self._codes.values()) if one is not None] if not self._ended else []
@@ -236,7 +231,7 @@ class LineCounter:
         """Give up the function with most events, or all, where counting takes too much of the time."""
         counted = [one for one in list(self._codes.values()) if one is not None]
         lines = sum(one.events * one.cost for one in counted)
-        calls = self._calls
+        calls = self._calls * CALL
         if lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun):
             return
         most = max(counted, key=lambda one: one.events * one.cost, default=None)
@@ -263,7 +258,7 @@ class LineCounter:
         code = frame.f_code
         key = id(code)
         found = self._codes[key] if key in self._codes else self._code_of(code)
-        self._calls += self._call_cost
+        self._calls += 1
         if not next(self._tick) % EACH:
             self._check_cost()
         return self._tracer(found) if found is not None else None
@@ -316,7 +311,7 @@ class LineCounter:
     def _begin_code(self, code: CodeType, offset: int) -> Any:  # noqa: ARG002
         """A function runs for the first time."""
         if self._on and id(code) not in self._codes:
-            self._calls += self._call_cost
+            self._calls += 1
             if self._code_of(code) is not None and _MONITORING is not None:
                 _MONITORING.set_local_events(self._tool, code, _MONITORING.events.LINE)
         return _MONITORING.DISABLE if _MONITORING is not None else None
