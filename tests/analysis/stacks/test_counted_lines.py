@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.stacks.line_counts import calls_in, find_loops, lines_to_count, names_in, path_of
+from profkit.analysis.stacks.lines import LineTally
+from profkit.analysis.stacks.python_code import PythonSample
 from profkit.analysis.stacks.source import line_code
-from profkit.core.types import CodeLine, CountedLine, LineCode, LineSamples, SampledTime
+from profkit.core.types import CodeLine, CountedLine, Frame, LineCode, LineSamples, SampledTime
 from tests import documents
 
 TEXT = textwrap.dedent("""\
@@ -160,3 +162,19 @@ def test_lines_of_most_time_are_counted_and_first_lines_of_loops() -> None:
         CountedLine("t.py", 7, "step", True, (("x",), ("w",))),
     )
     assert lines_to_count(replace(documents.document(), sampled=())) == ()
+
+
+def test_a_line_has_the_lines_of_the_program_around_it_with_the_main_threads_time() -> None:
+    main, step = Frame("main", "python", "/app/t.py", 1), Frame("step", "python", "/app/t.py", 6)
+    library = Frame("apply", "python", "/usr/lib/python3/site-packages/pandas/frame.py", 9)
+    tally = LineTally()
+    for at, wall in ((4, 2.0), (5, 1.0)):
+        stack = PythonSample((main, library, step), (at, 10, 7), wall, wall, True)
+        tally.add(stack, "main", "0")
+    tally.add(PythonSample((main, step), (4, 7), 9.0, 9.0, False), "thread", "1")
+    (line,) = tally.sampled({}, 0.0, 0).lines
+    assert (line.function, line.line) == ("step", 7)
+    assert [(one.function, one.line, one.value) for one in line.within] == [
+        ("main", 4, 2.0),
+        ("main", 5, 1.0),
+    ]

@@ -109,10 +109,10 @@ class _Line:
 class _Code:
     """One code object with wanted lines, which is kept so that its address stays its own."""
 
-    __slots__ = ("by_offset", "code", "cost", "events", "lines", "lost")
+    __slots__ = ("by_offset", "code", "cost", "events", "lines")
 
     def __init__(self, code: CodeType, lines: dict[int, _Line]) -> None:
-        self.code, self.lines, self.events, self.lost = code, lines, 0, False
+        self.code, self.lines, self.events = code, lines, 0
         self.cost = LINE + (VARIABLE * code.co_nlocals if _MONITORING is None else 0.0)
         self.by_offset: dict[int, _Line] = {}
         for line in lines.values():
@@ -243,7 +243,6 @@ class LineCounter:
         self._forget(most)
 
     def _forget(self, code: _Code) -> None:
-        code.lost = True
         self._codes[id(code.code)] = None
         self._kept.append(code.code)
         if _MONITORING is not None and self._tool is not None:
@@ -272,8 +271,7 @@ class LineCounter:
             code.events += 1
             if not next(tick) % EACH:
                 self._check_cost()
-            if not self._on or code.lost:
-                frame.f_trace = None  # to return nothing would leave it
+            if not self._on:
                 return None
             line = by_offset.get(frame.f_lasti)
             if line is not None and self._counts:
