@@ -86,6 +86,24 @@ def test_executions_are_those_of_the_line_and_not_of_its_function(tmp_path: Path
     assert notes == []
 
 
+def test_a_function_and_a_lambda_of_one_line_and_a_generator_are_counted(tmp_path: Path) -> None:
+    code = """
+        def f(x): return x + 1  # a
+        def cell(x): return lambda: x  # b
+        def gen(n): yield n  # c
+        for k in range(6):
+            f(k)
+            cell(k)()
+            list(gen(k))
+        list(map(lambda x: x * 2, range(8)))  # d
+    """
+    names = {"a": "f", "b": "cell", "c": "gen", "d": "<lambda>"}
+    counts = counted(
+        tmp_path, code, {mark: {"function": name, "each": mark != "c"} for mark, name in names.items()}
+    )[1]
+    assert {mark: one.executions for mark, one in counts.items()} == {"a": 6, "b": 6, "c": 6, "d": 8}
+
+
 def test_a_statement_over_several_lines_is_not_counted_each_time_that_its_line_is_come_to(
     tmp_path: Path,
 ) -> None:
@@ -242,6 +260,22 @@ def test_a_program_that_calls_too_much_is_left_alone(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(line_counts, "CALL", 9.0)
     dear = counter(code, {3: "f"})
     assert (dear["rows"], [one["code"] for one in dear["notes"]]) == ([], ["lines-ended"])
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring is told of each function once")
+def test_what_imports_call_does_not_end_the_count_of_what_comes_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "many_calls.py").write_text("def g(k): return k\nx = sum(map(g, range(5000)))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(line_counts, "FREE", 0.003)
+    monkeypatch.setattr(line_counts, "MOST_SHARE", 0.0)
+    code = compile("import many_calls\ndef f(): pass\nfor k in range(9): f()\n", "work.py", "exec")
+    assert [row[3] for row in counter(code, {2: "f"})["rows"]] == [9]
+    monkeypatch.delitem(sys.modules, "many_calls")
+    monkeypatch.setattr(line_counts, "IMPORTS", 0.003)
+    assert [one["code"] for one in counter(code, {2: "f"})["notes"]] == ["lines-ended"]
+    monkeypatch.delitem(sys.modules, "many_calls")
 
 
 def test_a_program_that_traces_itself_gets_all_its_events(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from _thread import get_ident
 from array import array
 from collections import defaultdict
 from itertools import count, pairwise
+from opcode import opmap
 from time import perf_counter
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -25,6 +26,8 @@ from .session import fact
 
 MOST_SHARE = 0.05  # of the time so far, that counting may take
 FREE = 0.02  # seconds that it may take in any case: a short program is counted whole
+# The same while modules are imported, under sys.settrace: NumPy makes 50,000 calls, torch ten times as many.
+IMPORTS = 1.0
 # Seconds of an event, as measured: a call of any function, a line of a wanted one, and each of that one's variables,
 # which sys.settrace copies before and after.
 CALL, LINE, VARIABLE = 1.5e-6, 1.3e-6, 0.03e-6
@@ -34,8 +37,10 @@ OFTEN, MOST_LOOKS = 61, 200  # at the names of a line: each of so many execution
 MOST_FORMS = 6  # of one name that are told apart
 PARTS = 8  # of a loop's iterations, whose times are told
 ENDED, ELSEWHERE = "lines-ended", "lines-traced-elsewhere"  # codes of facts
+_RESUME = opmap.get("RESUME", -2)  # 3.11: what comes before it is no part of a line
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _OWN_NAME = "profkit"
+_IMPORT_SYSTEM = ("<frozen importlib._bootstrap>", "_find_and_load")
 _TOOLS = (4, 3)  # numbers of tools of sys.monitoring that no kind of tool has
 _NUMBERS = (int, float, bool, complex)
 _MONITORING: Any = getattr(sys, "monitoring", None)  # 3.12
@@ -126,12 +131,14 @@ class _Code:
 
 
 def _starts(code: CodeType, wanted: int) -> list[int]:
-    """Offsets at which the interpreter comes to a line from another one."""
+    """Offsets at which the interpreter comes to a line from another one, or from the call of the function."""
+    resume = next((at for at in range(0, len(code.co_code), 2) if code.co_code[at] == _RESUME), -1)
     found, before = [], None
-    for begin, _, line in code.co_lines():
-        if line == wanted and before != wanted:
-            found.append(begin)
-        before = line
+    for begin, end, line in code.co_lines():
+        first = max(begin, resume + 2)
+        if line == wanted and before != wanted and first < end:
+            found.append(first)
+        before = line if first < end else None
     return found
 
 
@@ -150,7 +157,8 @@ class LineCounter:
         self._ended = ""
         self.entries = 0  # of regions
         self._tick = count(1)
-        self._calls = 0
+        self._calls = self._import_calls = 0
+        self._importing = 0  # imports within each other
         self._begun = 0.0
         self._tool: int | None = None
         self._ident = 0
@@ -232,7 +240,8 @@ class LineCounter:
         counted = [one for one in list(self._codes.values()) if one is not None]
         lines = sum(one.events * one.cost for one in counted)
         calls = self._calls * CALL
-        if lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun):
+        cheap = lines + calls <= FREE + MOST_SHARE * (perf_counter() - self._begun)
+        if cheap and self._import_calls * CALL <= IMPORTS:
             return
         most = max(counted, key=lambda one: one.events * one.cost, default=None)
         if most is None or calls > lines or _MONITORING is None:
@@ -257,10 +266,22 @@ class LineCounter:
         code = frame.f_code
         key = id(code)
         found = self._codes[key] if key in self._codes else self._code_of(code)
-        self._calls += 1
+        if self._importing:
+            self._import_calls += 1
+        else:
+            self._calls += 1
         if not next(self._tick) % EACH:
             self._check_cost()
+        if code.co_name == _IMPORT_SYSTEM[1] and code.co_filename == _IMPORT_SYSTEM[0]:
+            self._importing += 1
+            frame.f_trace_lines = False
+            return self._trace_import
         return self._tracer(found) if found is not None else None
+
+    def _trace_import(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002
+        """A module is imported: what it calls is no sign of what the program does."""
+        self._importing -= event == "return"
+        return self._trace_import
 
     def _tracer(self, code: _Code) -> Any:
         by_offset, tick = code.by_offset, self._tick
