@@ -37,7 +37,7 @@ OFTEN, MOST_LOOKS = 61, 200  # at the names of a line: each of so many execution
 MOST_FORMS = 6  # of one name that are told apart
 PARTS = 8  # of a loop's iterations, whose times are told
 ENDED, ELSEWHERE = "lines-ended", "lines-traced-elsewhere"  # codes of facts
-_RESUME = opmap.get("RESUME", -2)  # 3.11: what comes before it is no part of a line
+_RESUME = opmap.get("RESUME", -1)  # 3.11: what comes before it is no part of a line
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: of a function, and not of a module or a class
 _OWN_NAME = "profkit"
 _IMPORT_SYSTEM = ("<frozen importlib._bootstrap>", "_find_and_load")
@@ -132,7 +132,7 @@ class _Code:
 
 def _starts(code: CodeType, wanted: int) -> list[int]:
     """Offsets at which the interpreter comes to a line from another one, or from the call of the function."""
-    resume = next((at for at in range(0, len(code.co_code), 2) if code.co_code[at] == _RESUME), -1)
+    resume = next((at for at in range(0, len(code.co_code), 2) if code.co_code[at] == _RESUME), -2)
     found, before = [], None
     for begin, end, line in code.co_lines():
         first = max(begin, resume + 2)
