@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from profkit.analysis.necessary_work.calls import OperationCall, Tensor
@@ -30,6 +30,12 @@ class _Places:
     bias: int | None = None
     transposed: int | bool = False
     output_padding: int | None = None
+
+    def named(self) -> dict[str, int]:
+        """Return the places of what is no tensor, by the names of the arguments."""
+        names = ("stride", "padding", "dilation", "groups", "transposed", "output_padding")
+        places = {name: getattr(self, name) for name in names}
+        return {name: at for name, at in places.items() if at is not None and not isinstance(at, bool)}
 
 
 def _spread(values: tuple[int, ...] | None, count: int, default: int) -> list[int] | None:
@@ -129,13 +135,16 @@ def _convolution(at: _Places) -> Rule:
     return rule
 
 
+_OF_BACKWARD = _Places(stride=4, padding=5, dilation=6, transposed=7, output_padding=8, groups=9)
+_OUTPUT_MASK = 10
+
+
 def _convolution_backward(call: OperationCall) -> NecessaryWork | None:
     gradient, data, weight = (call.tensor(place) for place in range(3))
-    at = _Places(stride=4, padding=5, dilation=6, transposed=7, output_padding=8, groups=9)
-    wanted = call.flags(10)
+    wanted = call.flags(_OUTPUT_MASK)
     if gradient is None or data is None or weight is None or len(wanted) != 3:
         return None
-    shape = _geometry(call, data, weight, at)
+    shape = _geometry(call, data, weight, _OF_BACKWARD)
     if shape is None:
         return None
     of_data, of_weight, of_bias = wanted
@@ -194,13 +203,16 @@ def _pooled_backward(call: OperationCall) -> NecessaryWork | None:
     )
 
 
+_BY_CHANNEL = _Places(4, 5, 6, bias=3)
+
+
 def _by_channel(call: OperationCall) -> NecessaryWork | None:
     """A convolution of each channel for itself: its groups are the channels."""
     data, weight = call.tensor(0), call.tensor(1)
     if data is None or weight is None or len(data.shape) < 3:
         return None
     arguments = (*call.arguments[:7], *[None] * max(0, 7 - len(call.arguments)), str(data.shape[1]))
-    return _convolution(_Places(4, 5, 6, 7, bias=3))(OperationCall(call.name, arguments, call.told))
+    return _convolution(replace(_BY_CHANNEL, groups=7))(OperationCall(call.name, arguments, call.told))
 
 
 CONVOLUTIONS: tuple[WorkFormula, ...] = (
@@ -211,40 +223,37 @@ CONVOLUTIONS: tuple[WorkFormula, ...] = (
             "2 b out (in / groups) kernel, without what lies in the padding",
             "input that is touched + weight + bias + result",
             DIRECT,
-            rule,
+            _by_channel if at is _BY_CHANNEL else _convolution(at),
+            at.named(),
         )
-        for title, names, rule in (
+        for title, names, at in (
             (
                 "convolution",
                 words("convolution convolution_overrideable _convolution"),
-                _convolution(_Places(3, 4, 5, 8, bias=2, transposed=6, output_padding=7)),
+                _Places(3, 4, 5, 8, bias=2, transposed=6, output_padding=7),
             ),
             (
                 "convolution, called by its dimensions",
                 words("conv1d conv2d conv3d"),
-                _convolution(_Places(3, 4, 5, 6, bias=2)),
+                _Places(3, 4, 5, 6, bias=2),
             ),
             (
                 "convolution, transposed",
                 words("conv_transpose1d conv_transpose2d conv_transpose3d"),
-                _convolution(_Places(3, 4, 7, 6, bias=2, transposed=True, output_padding=5)),
+                _Places(3, 4, 7, 6, bias=2, transposed=True, output_padding=5),
             ),
-            ("convolution of cuDNN", ("cudnn_convolution",), _convolution(_Places(3, 2, 4, 5))),
+            ("convolution of cuDNN", ("cudnn_convolution",), _Places(3, 2, 4, 5)),
             (
                 "convolution of cuDNN, transposed",
                 ("cudnn_convolution_transpose",),
-                _convolution(_Places(4, 2, 5, 6, transposed=True, output_padding=3)),
+                _Places(4, 2, 5, 6, transposed=True, output_padding=3),
             ),
-            ("convolution of oneDNN", ("mkldnn_convolution",), _convolution(_Places(4, 3, 5, 6, bias=2))),
-            (
-                "convolution by channel",
-                words("_conv_depthwise2d conv_depthwise3d"),
-                lambda call: _by_channel(call),
-            ),
+            ("convolution of oneDNN", ("mkldnn_convolution",), _Places(4, 3, 5, 6, bias=2)),
+            ("convolution by channel", words("_conv_depthwise2d conv_depthwise3d"), _BY_CHANNEL),
             (
                 "convolution without a library",
                 words("_slow_conv2d_forward slow_conv3d_forward"),
-                _convolution(_Places(4, 5, bias=3)),
+                _Places(4, 5, bias=3),
             ),
         )
     ),
@@ -255,6 +264,7 @@ CONVOLUTIONS: tuple[WorkFormula, ...] = (
         "gradient, weight or input that is needed for each, and what is written",
         DIRECT,
         _convolution_backward,
+        {**_OF_BACKWARD.named(), "output_mask": _OUTPUT_MASK},
     ),
     WorkFormula(
         "largest of each window",

@@ -7,9 +7,11 @@ written once, in the type that it has in memory; a broadcast input counts at its
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import lru_cache
 
-from profkit.analysis.necessary_work.calls import OperationCall
+from profkit.analysis.necessary_work.calls import OperationCall, Tensor
 from profkit.analysis.necessary_work.convolutions import CONVOLUTIONS
 from profkit.analysis.necessary_work.elements import ELEMENTS
 from profkit.analysis.necessary_work.layers import LAYERS
@@ -28,3 +30,46 @@ def necessary_work(call: OperationCall, unknown: str | None = None) -> Necessary
     """
     formula = FORMULAS.get(call.name)
     return formula.rule(call.with_type(unknown)) if formula is not None else None
+
+
+def with_given(call: OperationCall, given: str) -> OperationCall:
+    """Return the call with the values that a text tells: `stride=[2, 2];groups=32`, by the names of arguments.
+
+    A convolution over one dimension is carried out as one over two: values of fewer dimensions than it has are those
+    of the last ones.
+    """
+    formula = FORMULAS.get(call.name)
+    values = _values(given)
+    if formula is None or not formula.places or not formula.places.keys() <= values.keys():
+        return call
+    arguments = list(call.arguments)
+    arguments += [None] * (max(formula.places.values()) + 1 - len(arguments))
+    data = next((one for one in arguments if isinstance(one, Tensor)), None)
+    for name, place in formula.places.items():
+        missing = len(data.shape) - 2 - values[name].count(",") - 1 if data is not None else 0
+        first = f"{_NEUTRAL[name]}, " * max(0, missing) if name in _NEUTRAL else ""
+        arguments[place] = values[name].replace("[", f"[{first}", 1)
+    return replace(call, arguments=tuple(arguments), told=True)
+
+
+_NEUTRAL = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0}  # of a dimension of size 1
+
+
+def operation_form(call: OperationCall, given: str) -> str:
+    """Return `stride 2 groups 32`, `causal`: what sets a call apart from the usual one; empty where nothing does."""
+    formula = FORMULAS.get(call.name)
+    values = _values(given) if formula is not None and formula.places else {}
+    if formula is None or not formula.places.keys() <= values.keys():
+        return ""
+    if values.get("is_causal") == "True":
+        return "causal"
+    said = []
+    for name, usual in (("stride", 1), ("dilation", 1), ("groups", 1)):
+        numbers = re.findall(r"\d+", values.get(name, ""))
+        if any(one != str(usual) for one in numbers):
+            said.append(f"{name} {numbers[0] if len(set(numbers)) == 1 else 'x'.join(numbers)}")
+    return " ".join(said)
+
+
+def _values(given: str) -> dict[str, str]:
+    return {name: value for name, _, value in (one.partition("=") for one in given.split(";")) if value}

@@ -174,6 +174,7 @@ PRODUCTS: tuple[WorkFormula, ...] = (
             "q, k, v, result, their four gradients" if rule.backward else "q + k + v + result + mask",
             FLASH,
             rule,
+            {"is_causal": rule.causal},
         )
         for title, names, rule in (
             (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
 
@@ -26,7 +26,10 @@ Rule: TypeAlias = Callable[[OperationCall], "NecessaryWork | None"]
 
 @dataclass(frozen=True)
 class WorkFormula:
-    """One row of the table: for which operations (plain names), what is counted, and where that is from."""
+    """One row of the table: for which operations (plain names), what is counted, and where that is from.
+
+    `places`: by name where in the schema the arguments are that are no tensors, and that decide.
+    """
 
     title: str
     names: tuple[str, ...]
@@ -34,6 +37,7 @@ class WorkFormula:
     bytes: str
     source: str
     rule: Rule
+    places: Mapping[str, int] = field(default_factory=dict)
 
 
 def moved_bytes(*tensors: Tensor | None) -> float | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from profkit.analysis.necessary_work.calls import OperationCall, written_call
+from profkit.analysis.necessary_work.formulas import operation_form, with_given
 from profkit.analysis.timeline.records import Range
 from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
@@ -30,6 +31,7 @@ class LaunchOrigin(NamedTuple):
     line: SourceLine | None = None
     call: OperationCall | None = None
     below: SourceLine | None = None  # of a library, to which that line leads
+    given: str = ""  # what the call of torch around it was given that no shape tells
 
 
 UNKNOWN = LaunchOrigin()
@@ -147,17 +149,20 @@ def _close(open_now: list[tuple[int, LaunchOrigin, int]]) -> _Change:
 
 def _origin(entry: Range, meaning: RangeMeaning, around: LaunchOrigin, forward: _Forward) -> LaunchOrigin:
     if meaning.line is not None:
-        return around._replace(line=meaning.line, below=meaning.below)
-    call = entry.call or _written_call(entry.name)
-    operation = meaning.operation
+        return around._replace(line=meaning.line, below=meaning.below, given=meaning.given)
     of = _forward_of(entry, forward) if meaning.backward else None
-    if of is None:
-        return LaunchOrigin(operation, around.backward_of, around.line, call, around.below)
-    placed = of if of.line is not None else around
-    return LaunchOrigin(operation, of.operation, placed.line, call, placed.below)
+    placed = of if of is not None and of.line is not None else around
+    backward_of = of.operation if of is not None else around.backward_of
+    call = entry.call or _written_call(entry.name, placed.given)
+    form = operation_form(call, placed.given) if call is not None else ""
+    operation = f"{meaning.operation} {form}" if form else meaning.operation
+    return LaunchOrigin(operation, backward_of, placed.line, call, placed.below, placed.given)
 
 
-_written_call = lru_cache(maxsize=1 << 14)(written_call)
+@lru_cache(maxsize=1 << 14)
+def _written_call(name: str, given: str) -> OperationCall | None:
+    call = written_call(name)
+    return with_given(call, given) if call is not None else None
 
 
 def _forward_of(entry: Range, forward: _Forward) -> LaunchOrigin | None:
@@ -232,9 +237,10 @@ def source_line(name: str) -> SourceLine | None:
     )
 
 
-def _line_below(name: str) -> SourceLine | None:
-    """The line of a library behind that of the program; None where there is none."""
-    return _placed(name.partition(_BELOW)[2])
+def _line_below(name: str) -> tuple[SourceLine | None, str]:
+    """The line of a library behind that of the program, None where there is none; and what the call is given."""
+    below, _, given = name.partition(_BELOW)[2].partition(_BELOW)
+    return _placed(below), given
 
 
 def _placed(text: str) -> SourceLine | None:
@@ -251,6 +257,7 @@ class RangeMeaning(NamedTuple):
     backward: bool = False  # it is a node of a backward pass
     line: SourceLine | None = None
     below: SourceLine | None = None
+    given: str = ""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -258,7 +265,8 @@ def range_meaning(name: str, domain: str | None) -> RangeMeaning:
     """What a range of this name is."""
     line = source_line(name) if domain is None else None
     if line is not None:
-        return RangeMeaning((name, None), line=line, below=_line_below(name))
+        below, given = _line_below(name)
+        return RangeMeaning((name, None), line=line, below=below, given=given)
     operation = operation_text(name, domain)
     if operation is None:
         return RangeMeaning((name, domain))

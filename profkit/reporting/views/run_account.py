@@ -226,13 +226,41 @@ def _what(row: AccountRow, width: int = _WHAT) -> str:
             else "GPU idle: the host works"
         )
     count = round(row.launches or 0)
-    name = re.sub(r"^aten::_*", "", row.what)
+    name = _operation(row.what)
     library = (row.library or "").rpartition("(")[2].rstrip(")")  # `ATen` of `PyTorch (ATen)`
     owner = f", {library}" if library else ""
     times = f"{count:,} x " if count > 1 else ""
     type_ = f" {row.type}" if row.type else ""
     room = width - len(owner) - len(times) - len(type_)
     return f"{times}{cut_right(name, room)}{type_}{owner}"
+
+
+_CONVOLUTION = re.compile(
+    r"^(?:aten::)?_?(?:cudnn_|mkldnn_|slow_)?(conv\w*?)(_backward)? \[[\d,]+\](?=,)(.*)$"
+)
+_ATTENTION = re.compile(
+    r"^(?:aten::)?_?(?:scaled_dot_product|flash|efficient|cudnn)_\w*attention\w*?(_backward)?(?:_\w+)? (\[.*)$"
+)
+_SHAPES = re.compile(r"\[[\d,]+\]")
+
+
+def _operation(text: str) -> str:
+    """`causal attention [8,12,512,64]`, `convolution 3x3 stride 2 [64,3,96,96]`; any other without its namespace."""
+    shapes = _SHAPES.findall(text)
+    attention = _ATTENTION.match(text)
+    if attention is not None and len(shapes) >= 3:
+        backward = " backward" if attention[1] else ""
+        causal = "causal " if text.endswith(" causal") else ""
+        return f"{causal}attention{backward} {shapes[1 if backward else 0]}"
+    convolution = _CONVOLUTION.match(text)
+    if convolution is not None and len(shapes) >= (3 if convolution[2] else 2):
+        data, weight = shapes[1:3] if convolution[2] else shapes[:2]
+        window = weight.strip("[]").split(",")[2:]
+        transposed = " transposed" if "transpose" in text else ""
+        form = text.rpartition("]")[2].strip()
+        said = ("convolution", transposed, " backward" if convolution[2] else "", f" {'x'.join(window)}")
+        return f"{''.join(said)}{f' {form}' if form else ''} {data}" if window else text
+    return re.sub(r"^aten::_*", "", text)
 
 
 def _what_text(document: RunDocument, account: Account, row: AccountRow, folder: str) -> Text:

@@ -17,7 +17,7 @@ from profkit.analysis.necessary_work.calls import (
     type_of_kernel,
     written_call,
 )
-from profkit.analysis.necessary_work.formulas import TABLE, necessary_work
+from profkit.analysis.necessary_work.formulas import TABLE, necessary_work, operation_form, with_given
 from profkit.analysis.necessary_work.work import NecessaryWork
 
 COUNTS = Path(__file__).parents[2] / "data" / "necessary_work" / "counts.json.gz"
@@ -161,6 +161,75 @@ def test_attention_of_a_trace_that_does_not_tell_counts_as_causal() -> None:
     found = necessary_work(call) if call is not None else None
     assert found is not None
     assert found.flop == 4 * 8 * 12 * HALF * 64
+
+
+WINDOWS = "padding=[1, 1];output_padding=[0, 0];output_mask=[True, True, False]"
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("conv 3x3", f"stride=[2, 2];{WINDOWS};dilation=[1, 1];groups=1;transposed=False"),
+        ("conv 3x3 backward", f"stride=[2, 2];{WINDOWS};dilation=[1, 1];groups=1;transposed=False"),
+        ("conv f32", f"stride=[1, 1];{WINDOWS};dilation=[1, 1];groups=1;transposed=False"),
+        ("conv transposed", f"stride=[2, 2];{WINDOWS};dilation=[1, 1];groups=1;transposed=True"),
+        ("efficient 1", "is_causal=True"),
+        ("flash 0", "is_causal=False"),
+        ("flash 0 backward", "is_causal=False"),
+    ],
+)
+def test_shapes_and_what_the_call_was_given_tell_the_flop_that_an_h200_counted(name: str, given: str) -> None:
+    """nsys sees ranges with shapes alone; the values come from the call of torch around them."""
+    case = CASES[name]
+    total = 0.0
+    for one in case["operations"]:
+        call = written_call(f"{one['name']}, sizes = {one['Input Dims']}")
+        found = necessary_work(with_given(call, given), "bf16") if call is not None else None
+        total += found.flop if found is not None and found.unit == "tensor" else 0.0
+    assert total == pytest.approx(case["tensor_flop"], rel=0.05)
+
+
+def test_a_convolution_without_the_values_of_its_call_has_no_work() -> None:
+    call = written_call("aten::cudnn_convolution, sizes = [[2, 3, 8, 8], [5, 3, 1, 1], [], [], [], []]")
+    assert call is not None
+    for given in ("", "stride=[2, 2]", "is_causal=True", "stride;padding=;=3"):
+        assert necessary_work(with_given(call, given)) is None, given
+
+
+def test_a_convolution_over_one_dimension_that_runs_as_one_over_two_strides_along_the_last_alone() -> None:
+    call = written_call("aten::cudnn_convolution, sizes = [[1, 2, 1, 9], [4, 2, 1, 3], [], [], [], []]")
+    assert call is not None
+    given = "stride=[2];padding=[1];dilation=[1];groups=1"
+    found, plain = necessary_work(with_given(call, given)), work("conv1d", t(1, 2, 9), t(4, 2, 3), "", "2", "1")
+    assert found is not None
+    assert plain is not None
+    assert found.flop == plain.flop
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "expected"),
+    [
+        (
+            "aten::cudnn_convolution, sizes = [[2, 4, 8, 8], [8, 2, 3, 3], [], [], [], []]",
+            "stride=[2, 2];padding=[1, 1];dilation=[1, 2];groups=2",
+            "stride 2 dilation 1x2 groups 2",
+        ),
+        (
+            "aten::cudnn_convolution, sizes = [[2, 4, 8, 8], [8, 4, 3, 3], [], [], [], []]",
+            "stride=[1, 1];padding=[1, 1];dilation=[1, 1];groups=1",
+            "",
+        ),
+        ("aten::_flash_attention_forward, sizes = [[1, 8, 2, 8]]", "is_causal=True", "causal"),
+        ("aten::_flash_attention_forward, sizes = [[1, 8, 2, 8]]", "is_causal=False", ""),
+        ("aten::mm, sizes = [[4, 4], [4, 4]]", "is_causal=True", ""),
+    ],
+)
+def test_the_form_of_a_call_is_what_sets_it_apart_from_the_usual_one(
+    text: str, given: str, expected: str
+) -> None:
+    call = written_call(text)
+    assert call is not None
+    assert operation_form(call, given) == expected
 
 
 @pytest.mark.parametrize(

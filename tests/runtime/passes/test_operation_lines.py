@@ -119,6 +119,55 @@ def test_the_line_of_a_package_stands_behind_that_of_the_program(
     assert meaning.below == (str(package), 2, "forward")
 
 
+F = torch.nn.functional
+IMAGE, WINDOW = (2, 4, 9, 9), (6, 2, 3, 3)
+HEADS = (2, 4, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        (
+            lambda: F.conv2d(
+                torch.ones(IMAGE), torch.ones(WINDOW, requires_grad=True), None, 2, padding=(1, 0), groups=2
+            ),
+            {
+                "stride": "[2, 2]", "padding": "[1, 0]", "dilation": "[1, 1]", "groups": "2",
+                "transposed": "False", "output_mask": "[False, True, False]",
+            },
+        ),
+        (lambda: torch.nn.Conv1d(4, 6, 3, padding="same")(torch.ones(2, 4, 9)), {"padding": "[1]"}),
+        (lambda: F.conv2d(torch.ones(2, 2, 9, 9), torch.ones(WINDOW), padding="valid"), {"padding": "[0, 0]"}),
+        (lambda: F.conv1d(torch.ones(2, 4, 9), torch.ones(6, 4, 2), padding="same"), {}),
+        (
+            lambda: torch.nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1)(torch.ones(IMAGE)),
+            {"stride": "[2, 2]", "output_padding": "[1, 1]", "transposed": "True"},
+        ),
+        (
+            lambda: F.scaled_dot_product_attention(*[torch.ones(HEADS)] * 3, is_causal=True),
+            {"is_causal": "True"},
+        ),
+        (lambda: F.scaled_dot_product_attention(*[torch.ones(HEADS)] * 3), {"is_causal": "False"}),
+        (
+            lambda: torch.nn.MultiheadAttention(8, 2)(
+                *[torch.ones(4, 2, 8)] * 3, need_weights=False, is_causal=True, attn_mask=torch.zeros(4, 4)
+            ),
+            {"is_causal": "True"},
+        ),
+        (lambda: torch.ones(3).sum(), {}),
+    ],
+)  # fmt: skip
+def test_what_no_shape_tells_stands_behind_the_line(
+    lines: OperationLines, traced: Traced, call: Callable[[], Any], given: dict[str, str]
+) -> None:
+    traced.written.clear()
+    call()
+    told = [range_meaning(text, None).given for text in traced.written]
+    values = dict(one.split("=") for text in told for one in text.split(";") if text)
+    assert given.items() <= values.items()
+    assert bool(values) == bool(given)
+
+
 def test_an_error_of_ours_switches_us_off_and_is_in_the_file(
     lines: OperationLines, traced: Traced, tmp_path: Path
 ) -> None:

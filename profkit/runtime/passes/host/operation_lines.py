@@ -22,12 +22,13 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .compilers import MOST_ROWS, CompilerLog, add_to_file
+from .operation_values import values_text
 from .own_library import is_foreign, is_own
 from .torch_state import DeviceMemory
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
-BELOW = "\t"  # between the line of the program and that of a package
+BELOW = "\t"  # between the line of the program, that of a package, and what the call is given
 MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
 MOST_CALLS = 100_000
 CHECK_EACH = 7  # calls: no multiple of those in a step
@@ -218,11 +219,15 @@ class OperationLines:
 
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         """The call of a function of torch, with its line around it."""
-        if not self._on or getattr(function, "__name__", "") in _QUESTIONS:
+        name = getattr(function, "__name__", "")
+        if not self._on or name in _QUESTIONS:
             return function(*args, **kwargs)
         main = threading.get_ident() == self._main
         try:
-            self._push(self._line_text(sys._getframe(2)))
+            text, values = self._line_text(sys._getframe(2)), values_text(name, args, kwargs)
+            if values:
+                text += f"{BELOW if BELOW in text else 2 * BELOW}{values}"
+            self._push(text)
         except Exception as error:
             self._fail(error)
             return function(*args, **kwargs)
@@ -242,7 +247,8 @@ class OperationLines:
     def _line_text(self, frame: FrameType | None) -> str:
         """The innermost line that is neither torch's, nor of a package; of packages alone the innermost.
 
-        Behind a tab the innermost line of a package that it leads to, if there is one.
+        Behind a tab the innermost line of a package that it leads to, if there is one. What the call is given that no
+        shape tells comes behind that (`operation_values.py`).
         """
         self._calls += 1
         own: FrameType | None = None
