@@ -132,14 +132,19 @@ class TrialRun:
         return replace(trial, **more)  # type: ignore[arg-type]
 
     def _make_pairs(self, each: float) -> Change | None:
-        """Make pairs of `each` so many seconds until they decide, or the next would not fit; None below four."""
+        """Make pairs of `each` so many seconds until they decide, or the next would not fit.
+
+        None where the four do not fit without which nothing can be decided: then none is made.
+        """
         change, most = None, 0
         # What was faster once is worth the four pairs that can decide it, if they take no more than a minute.
         needed, begin = FIRST_ROUNDS * each, time.monotonic()
         deadline = max(self._deadline, begin + needed) if needed <= self._extra else self._deadline
+        if begin + needed > deadline + 0.5 * each:
+            return None
         while len(self._pairs) < MOST_PAIRS:
             # Once begun the four are made, also where the machine became slower than it was.
-            deciding = needed <= self._extra and len(self._pairs) < FIRST_ROUNDS
+            deciding = len(self._pairs) < FIRST_ROUNDS
             until = max(deadline, begin + self._extra) if deciding else deadline
             if time.monotonic() + each > until + 0.5 * each:
                 break
