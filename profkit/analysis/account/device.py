@@ -9,7 +9,7 @@ from math import gcd
 
 from profkit.analysis.account.rows import with_rest
 from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
-from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.insights.step_places import step_places
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
@@ -32,8 +32,6 @@ _KEEPS_HOST = re.compile(
     r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
     r"Graph(Instantiate|ExecUpdate)|(Event|Stream)(Create|Destroy))"
 )
-# What the host does at a place, where it is the program's own work and no launch.
-_HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "lock", "sync")
 
 
 def device_account(document: RunDocument, trace: GpuTrace) -> Account | None:
@@ -276,7 +274,7 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     assert trace.span
     left = seconds / trace.span
     calling, waiting = _calling_lines(trace)
-    for rows in (calling, _computing_places(document, trace), waiting):
+    for rows in (calling, _computing_places(document), waiting):
         total = sum(row.seconds for row in rows)
         scale = min(1.0, left / total) if total else 0.0
         for row in rows:
@@ -313,15 +311,9 @@ def _calling_lines(trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]
     return rows
 
 
-def _computing_places(document: RunDocument, trace: GpuTrace) -> list[AccountRow]:
+def _computing_places(document: RunDocument) -> list[AccountRow]:
     """Places in a step at which the host computes, or waits for something that is no device."""
-    run = evidence_of(document)
-    using = {(one.file, one.line) for one in trace.lines if one.launches or one.waits}
     return [
-        AccountRow("idle", min(1.0, spot.seconds / trace.lines_of), spot.where, least=0.0, estimated=True)
-        for spot in document.hot_spots
-        if trace.lines_of
-        and spot.kind in _HOSTS
-        and (spot.where.file, spot.where.line) not in using
-        and leads_from_step(run, spot) is not None
+        AccountRow("idle", one.share, one.spot.where, least=0.0, estimated=True)
+        for one in step_places(evidence_of(document))
     ]

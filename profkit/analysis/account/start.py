@@ -7,7 +7,7 @@ from itertools import islice
 
 from profkit.analysis.hot_spots import LEAST
 from profkit.analysis.insights.evidence import evidence_of
-from profkit.analysis.insights.gpu_host import leads_from_step
+from profkit.analysis.insights.step_places import leads_from_step
 from profkit.core.types import Account, AccountRow, RunDocument
 
 MOST_PARTS = 3

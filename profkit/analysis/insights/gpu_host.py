@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from profkit.analysis.function_names import place_name
@@ -18,14 +18,12 @@ from profkit.analysis.insights.evidence import (
 )
 from profkit.analysis.insights.gpu_lines import MANY, OFTEN, place_of_line
 from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
+from profkit.analysis.insights.step_places import is_loader, step_places
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity
-from profkit.core.types import GpuLine, GpuTrace, HotSpot, Insight, LineSamples
+from profkit.core.types import GpuLine, HotSpot, Insight
 
-_LOADER = "/torch/utils/data/"
-_OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
-SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
 _LOADS = re.compile(r"^cu(?:Library|Module)Load")
 _FRAMEWORKS = ("torch", "jax", "jaxlib", "triton", "numba")
 _CALLBACK = "/jax/_src/callback.py"
@@ -66,7 +64,7 @@ def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
                 continue
             text = one.code.text if one.code is not None else ""
             loaders = (name for name, held in one.variables.items() if held.type.endswith("DataLoader"))
-            below = any(_LOADER in (called.file or "").replace("\\", "/") for called in one.callees)
+            below = any(is_loader(called.file) for called in one.callees)
             if below or (
                 any(name in text for name in loaders) and (text.startswith("for ") or "next(" in text)
             ):
@@ -134,20 +132,14 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.lines_of or not trace.lines:
         return None
-    launching = {(one.file, one.line) for one in trace.lines if one.launches or one.waits or one.transfers}
-    for spot in run.document.hot_spots:
-        if spot.kind not in ("python", "library", "file", "network", "sleep", "child", "lock"):
-            continue
-        if (spot.where.file, spot.where.line) in launching:
-            continue
-        through_loader = leads_from_step(run, spot)
-        share = min(idle, spot.seconds / trace.lines_of)
+    for spot, loaded, sampled in step_places(run):
+        share = min(idle, sampled)
         here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))
         calls, restarted = next(here, None), _restarts_workers(spot)
         # Of a line that calls torch the time of these calls alone.
         if calls is not None and spot.kind == "library" and trace.line_span and not restarted:
             share = min(share, calls.seconds / trace.line_span)
-        if through_loader is None or share < OTHER:
+        if share < OTHER:
             continue
         if restarted:
             return _restarted_workers(run, spot, share)
@@ -159,7 +151,7 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             text += f" is in `{spot.code.text}`"
         text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
         gain = run.gain(share, "as if the host did this while the GPU works, or not at all")
-        if not through_loader:
+        if not loaded:
             counted = calls_text(spot)
             return replace(found, evidence=f"{text}; {counted}" if counted else text, gain=gain)
         return insight_at(
@@ -196,39 +188,4 @@ def _restarted_workers(run: RunEvidence, spot: HotSpot, share: float) -> Insight
         f"`{spot.code.text if spot.code else ''}`, and the GPU waits",
         spot.where,
         run.gain(share, "as if they were started once"),
-    )
-
-
-def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
-    """Whether a place belongs to what is repeated: True through a loader of torch, False without; None: it does not.
-
-    It does where one of its callers is a loader, or stands among the lines of a function that use the device.
-    """
-    trace = run.trace
-    steady: dict[tuple[str | None, str | None], list[int]] = {}
-    for line in trace.lines if trace is not None else ():
-        if line.calls >= SEVERAL:
-            steady.setdefault((line.file, line.function), []).append(line.line)
-    for place, lines in outwards(run, spot.where):
-        if _LOADER in (place.file or "").replace("\\", "/") or (place.function or "").endswith(_OF_LOADERS):
-            return True
-        around = steady.get((place.file, place.function))
-        known = around is not None and place.line is not None
-        if known and _calls_torch_only_there(place.file, place.function, trace):
-            return False if _is_among(around or (), place.line or 0, lines) else None
-    return None
-
-
-def _is_among(around: Sequence[int], number: int, lines: Sequence[LineSamples]) -> bool:
-    """Whether a line of a function lies between those that use the device, or in the same loop."""
-    loops = {one.line: one.code.loop for one in lines if one.code is not None}
-    heads = [head for line in around if (head := loops.get(line)) is not None]
-    return min(*heads, *around) <= number <= max(around) if heads else min(around) <= number <= max(around)
-
-
-def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:
-    """Whether a function uses the device itself, and does not only make tensors on the host."""
-    return trace is not None and any(
-        (one.file, one.function) == (file, function) and (one.launches or one.waits or one.transfers)
-        for one in trace.lines
     )

@@ -235,7 +235,7 @@ def _of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., An
 
 
 def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:
-    """What a compiled module of JAX says of a kernel."""
+    """What a compiled module of JAX says of a kernel, and where one of Triton is defined."""
     return str(kernel), str(module), GpuLine(str(file), int(line), str(function) or None)
 
 

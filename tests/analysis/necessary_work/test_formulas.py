@@ -200,7 +200,10 @@ def test_a_convolution_over_one_dimension_that_runs_as_one_over_two_strides_alon
     call = written_call("aten::cudnn_convolution, sizes = [[1, 2, 1, 9], [4, 2, 1, 3], [], [], [], []]")
     assert call is not None
     given = "stride=[2];padding=[1];dilation=[1];groups=1"
-    found, plain = necessary_work(with_given(call, given)), work("conv1d", t(1, 2, 9), t(4, 2, 3), "", "2", "1")
+    found, plain = (
+        necessary_work(with_given(call, given)),
+        work("conv1d", t(1, 2, 9), t(4, 2, 3), "", "2", "1"),
+    )
     assert found is not None
     assert plain is not None
     assert found.flop == plain.flop

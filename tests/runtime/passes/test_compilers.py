@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import subprocess
@@ -74,6 +75,49 @@ def test_a_kernel_that_is_tuned_for_several_keys_is_noted_at_its_decorator(tmp_p
 def test_a_kernel_that_is_tuned_once_is_not(tmp_path: Path) -> None:
     tuned(1, tmp_path / "out")
     assert said(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_kernel_of_triton_that_ran_is_noted_at_its_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: bool
+) -> None:
+    class JITFunction:
+        def __init__(self, fn: Any) -> None:
+            self.fn, self.device_caches = fn, {0: ({"key": "binary"} if ran else {}, "target")}
+
+    monkeypatch.setitem(sys.modules, "triton.runtime.jit", SimpleNamespace(JITFunction=JITFunction))
+    tuner = TritonTuner(str(tmp_path / "out"))
+    tuner.start(SimpleNamespace(Autotuner=type("Autotuner", (), {})))
+
+    @JITFunction
+    @functools.lru_cache
+    def unlike_others() -> None: ...
+
+    unlike_others.fn = unlike_others.fn.__wrapped__
+    tuner.finish()
+    rows = said(tmp_path / "out").get("kernels", [])
+    assert len(rows) == ran
+    for file, line, function, kernel, module in rows:
+        assert (Path(file).name, function, kernel, module) == (
+            Path(__file__).name, "unlike_others", "unlike_others", ""
+        )  # fmt: skip
+        assert Path(__file__).read_text().splitlines()[line - 1].strip().startswith("def unlike_others")
+
+
+def test_the_definition_of_two_kernels_of_one_name_is_not_told() -> None:
+    from profkit.analysis.timeline.origins import with_compiled_lines
+    from profkit.core.types import GpuLine, GpuTrace, Kernel, KernelTime
+
+    trace = GpuTrace("nsys", (KernelTime(Kernel("_kernel", (8,), (128,)), 3, 0.1),))
+    one, other = GpuLine("/work/a.py", 3, "_kernel"), GpuLine("/work/b.py", 7, "_kernel")
+    placed = with_compiled_lines(trace, [("_kernel", "", one)])
+    doubtful = with_compiled_lines(trace, [("_kernel", "", one), ("_kernel", "", other)])
+    assert placed is not None
+    assert doubtful is not None
+    assert [(x.kernels[0].file, x.kernels[0].line) for x in (placed, doubtful)] == [
+        ("/work/a.py", 3),
+        (None, None),
+    ]
 
 
 def test_a_module_within_a_package_is_heard_of_once_it_is_there(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
 import json
 import linecache
@@ -21,6 +22,7 @@ from .own_library import is_foreign
 
 SCHEMA = "profkit.operations/1"
 MOST_ROWS = 10
+MOST_KERNELS = 1000
 COMPILE_LOGS = (
     "torch._dynamo.symbolic_convert.__graph_breaks",
     "torch._dynamo.convert_frame.__graph_breaks",
@@ -217,25 +219,51 @@ def _frames(text: str, is_foreign: Callable[[str], bool]) -> dict[int, _Line]:
 
 
 class TritonTuner:
-    """Notes which kernels `triton.autotune` wraps, and asks them at the end for how many keys they were tuned."""
+    """Notes which kernels `triton.autotune` wraps, and asks them at the end for how many keys they were tuned.
+
+    And which kernels there are at all: those that ran have their definition, whatever module it is in.
+    """
 
     def __init__(self, out: str) -> None:
         self._out = out
         self._wrapped: list[Any] = []
+        self._kernels: list[Any] = []
 
     def start(self, module: Any) -> None:
-        """Note each kernel that is wrapped from here on; `module` is triton.runtime.autotuner."""
-        original = module.Autotuner.__init__
-        os.register_at_fork(after_in_child=self._wrapped.clear)
+        """Note each kernel that is made or wrapped from here on; `module` is triton.runtime.autotuner."""
+        self._note(module.Autotuner, self._wrapped)
+        if (jit := getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", None)) is not None:
+            self._note(jit, self._kernels)
 
-        def wrapper(tuner: Any, *args: Any, **kwargs: Any) -> None:
-            original(tuner, *args, **kwargs)
-            self._wrapped.append(tuner)
+    def _note(self, kind: Any, made: list[Any]) -> None:
+        original = kind.__init__
+        os.register_at_fork(after_in_child=made.clear)
 
-        module.Autotuner.__init__ = wrapper
+        @functools.wraps(original)
+        def wrapper(new: Any, *args: Any, **kwargs: Any) -> None:
+            original(new, *args, **kwargs)
+            made.append(new)
+
+        kind.__init__ = wrapper
+
+    def _definitions(self) -> Iterator[list[object]]:
+        """File, line, function, kernel and no module of each kernel of the program's own that was compiled to run."""
+        for kernel in self._kernels:
+            with suppress(Exception):
+                code = kernel.fn.__code__
+                if not any(cache[0] for cache in kernel.device_caches.values()) or is_foreign(
+                    code.co_filename
+                ):
+                    continue
+                lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+                above = sum(1 for _ in takewhile(lambda text: not text.lstrip().startswith("def "), lines))
+                line = code.co_firstlineno + (above if above < len(lines) else 0)
+                yield [os.path.abspath(code.co_filename), line, code.co_name, code.co_name, ""]
 
     def finish(self) -> None:
         """The process ends: place and name of a kernel, its keys, and the configurations that are tried for each."""
+        if definitions := list(self._definitions())[:MOST_KERNELS]:
+            add_to_file(self._out, kernels=definitions)
         rows: list[list[object]] = []
         for tuner in self._wrapped:
             with suppress(Exception):

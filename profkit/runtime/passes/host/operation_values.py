@@ -36,9 +36,7 @@ def _convolution(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> d
     padding = _same(given, dilation) if isinstance(given.get("padding"), str) else numbers("padding", 0)
     if padding is None:
         return None
-    gradients = [
-        bool(getattr(given.get(key), "requires_grad", False)) for key in ("input", "weight", "bias")
-    ]
+    gradients = [bool(getattr(given.get(key), "requires_grad", False)) for key in ("input", "weight", "bias")]
     return {
         "stride": stride,
         "padding": padding,

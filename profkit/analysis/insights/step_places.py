@@ -1,0 +1,80 @@
+"""Places of a program in the steps that it repeats, at which the host computes or waits for what is no device.
+
+The account of a step has a row for each while the device is idle, and a rule says of the largest what to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from profkit.analysis.insights.evidence import RunEvidence, outwards
+from profkit.core.types import GpuTrace, HotSpot, LineSamples
+
+_LOADER = "/torch/utils/data/"
+_OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
+SEVERAL = 5  # calls of torch: a line with fewer belongs to what comes before the steps
+# What the host does at a place, where it is the program's own work and no launch.
+_HOSTS = ("python", "library", "native", "file", "network", "sleep", "child", "lock", "sync")
+
+
+class StepPlace(NamedTuple):
+    """A place of the host. `loaded`: a loader of torch leads to it. `share`: of a step (0..1), as it was sampled."""
+
+    spot: HotSpot
+    loaded: bool
+    share: float
+
+
+def step_places(run: RunEvidence) -> Iterator[StepPlace]:
+    """Yield the places, most time first. A line that launches, waits or copies is none: its calls were timed."""
+    trace = run.trace
+    if trace is None or not trace.lines_of:
+        return
+    using = {(one.file, one.line) for one in trace.lines if one.launches or one.waits or one.transfers}
+    for spot in run.document.hot_spots:
+        if spot.kind not in _HOSTS or (spot.where.file, spot.where.line) in using:
+            continue
+        loaded = leads_from_step(run, spot)
+        if loaded is not None:
+            yield StepPlace(spot, loaded, min(1.0, spot.seconds / trace.lines_of))
+
+
+def is_loader(file: str | None) -> bool:
+    """Whether a file is part of torch's loader of data."""
+    return _LOADER in (file or "").replace("\\", "/")
+
+
+def leads_from_step(run: RunEvidence, spot: HotSpot) -> bool | None:
+    """Whether a place belongs to what is repeated: True through a loader of torch, False without; None: it does not.
+
+    It does where one of its callers is a loader, or stands among the lines of a function that use the device.
+    """
+    trace = run.trace
+    steady: dict[tuple[str | None, str | None], list[int]] = {}
+    for line in trace.lines if trace is not None else ():
+        if line.calls >= SEVERAL:
+            steady.setdefault((line.file, line.function), []).append(line.line)
+    for place, lines in outwards(run, spot.where):
+        if is_loader(place.file) or (place.function or "").endswith(_OF_LOADERS):
+            return True
+        around = steady.get((place.file, place.function))
+        known = around is not None and place.line is not None
+        if known and _calls_torch_only_there(place.file, place.function, trace):
+            return False if _is_among(around or (), place.line or 0, lines) else None
+    return None
+
+
+def _is_among(around: Sequence[int], number: int, lines: Sequence[LineSamples]) -> bool:
+    """Whether a line of a function lies between those that use the device, or in the same loop."""
+    loops = {one.line: one.code.loop for one in lines if one.code is not None}
+    heads = [head for line in around if (head := loops.get(line)) is not None]
+    return min(*heads, *around) <= number <= max(around) if heads else min(around) <= number <= max(around)
+
+
+def _calls_torch_only_there(file: str | None, function: str | None, trace: GpuTrace | None) -> bool:
+    """Whether a function uses the device itself, and does not only make tensors on the host."""
+    return trace is not None and any(
+        (one.file, one.function) == (file, function) and (one.launches or one.waits or one.transfers)
+        for one in trace.lines
+    )
