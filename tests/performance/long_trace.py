@@ -1,4 +1,4 @@
-"""How long a trace of 500,000 launches takes to read, to judge and to render, in seconds of the processor.
+"""How long a trace of 500,000 launches takes to read, to judge and to render, in seconds of the thread that does it.
 
     python tests/performance/long_trace.py [LAUNCHES] [--profile]
 
@@ -116,21 +116,21 @@ def ranges(n: int) -> Iterator[tuple[int, int, str]]:
 
 
 def read_and_render(path: Path) -> dict[str, float]:
-    """Return the seconds of the processor that each part takes."""
-    marks = [time.process_time()]
+    """Return the seconds of the thread that each part takes: threads of BLAS that NumPy starts wait busily."""
+    marks = [time.thread_time()]
     report = recognise_format(path).read(path)
-    marks.append(time.process_time())
+    marks.append(time.thread_time())
     workload = Workload(("python", "train.py"), "train", "/home/me")
     document = RunDocument(
         "train", "cuda", "complete", workload, "2026-01-01T00:00:00+00:00", trace=report.trace
     )
     document = judge_document(document, targets_for("cuda"))
-    marks.append(time.process_time())
+    marks.append(time.thread_time())
     view = run.view(document)
     shown = terminal.render(view, details=False, color=False)
     for made in (terminal.render(view, color=False), markdown.render(view), page.render(view)):
         assert made
-    marks.append(time.process_time())
+    marks.append(time.thread_time())
     print(shown)
     return dict(zip(("read", "judge", "render"), (b - a for a, b in pairwise(marks)), strict=True))
 
@@ -144,14 +144,16 @@ def main() -> None:
         profiler = cProfile.Profile()
         if "--profile" in sys.argv:
             profiler.enable()
+        begin = time.perf_counter()
         parts = read_and_render(path)
+        wall = time.perf_counter() - begin
         if "--profile" in sys.argv:
             profiler.disable()
             pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
     whole, slower = sum(parts.values()), max(1.0, loop_seconds() / IDLE)
     named = ", ".join(f"{name} {spent:.2f} s" for name, spent in parts.items())
     print(
-        f"{named}: {whole:.2f} s, on a core that is {slower:.1f} times slower than idle: {whole / slower:.2f} s"
+        f"{named}: {whole:.2f} s ({wall:.2f} s by the clock), on a core that is {slower:.1f} times slower than idle: {whole / slower:.2f} s"
     )
     sys.exit(whole / slower >= MOST)
 

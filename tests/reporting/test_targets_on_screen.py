@@ -51,6 +51,16 @@ def recorded(request: pytest.FixtureRequest) -> RunDocument:
     return recorded_document(truth_set(gpu=True), request.param, folder)
 
 
+def test_the_kernel_that_is_judged_has_its_tensor_cores_caches_and_memory_beside_the_targets() -> None:
+    folder = ROOT / "tests" / "answers" / "gpu" / "recordings" / "transpose"
+    document = recorded_document(truth_set(gpu=True), "transpose", folder)
+    said = " ".join(" ".join(lines_of_targets(document)).split())
+    assert re.search(
+        r"Its units, of their peaks: L1 [\d.]+ %, L2 [\d.]+ % \([\d.]+ % of its accesses hit\), DRAM [\d.]+ %\.",
+        said,
+    )
+
+
 def test_each_target_of_a_recorded_run_has_one_line_of_80_columns(recorded: RunDocument) -> None:
     lines = [line for line in lines_of_targets(recorded) if not line.startswith("  Of ")]
     names = [verdict.target for verdict in recorded.verdicts if verdict.scope.kind in ("run", "region")]

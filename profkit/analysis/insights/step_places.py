@@ -27,11 +27,11 @@ class StepPlace(NamedTuple):
 
 
 def step_places(run: RunEvidence) -> Iterator[StepPlace]:
-    """Yield the places, most time first. A line that launches, waits or copies is none: its calls were timed."""
+    """Yield the places, most time first. A line that launches or waits is none: its calls were timed."""
     trace = run.trace
     if trace is None or not trace.lines_of:
         return
-    using = {(one.file, one.line) for one in trace.lines if one.launches or one.waits or one.transfers}
+    using = {(one.file, one.line) for one in trace.lines if one.launches or one.waits}
     for spot in run.document.hot_spots:
         if spot.kind not in _HOSTS or (spot.where.file, spot.where.line) in using:
             continue

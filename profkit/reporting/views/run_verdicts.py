@@ -74,7 +74,9 @@ def targets_section(document: RunDocument) -> Section | None:
             )
         )
     table = DataTable(columns, tuple(rows))
-    return Section("Targets", (table,), _whose(main) or _of_place(whole, document), anchor="targets")
+    return Section(
+        "Targets", (table,), _whose(main, document) or _of_place(whole, document), anchor="targets"
+    )
 
 
 def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
@@ -89,12 +91,37 @@ def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verd
     return max(alike, key=lambda one: one.weight or 0.0, default=None)
 
 
-def _whose(main: Verdict | None) -> Text:
-    """`Of sgemm, 83.2 % of the GPU time, where no other is named.`; nothing where no kernel was judged."""
+_UNITS = {
+    "tensor.utilization": "tensor cores",
+    "bandwidth.l1.share": "L1",
+    "bandwidth.l2.share": "L2",
+    "bandwidth.dram.share": "DRAM",
+}
+_IDLE = 1.0  # %: a unit that does less is not named
+
+
+def _whose(main: Verdict | None, document: RunDocument) -> Text:
+    """`Of sgemm, 83.2 % of the GPU time, where no other is named.`; nothing where no kernel was judged.
+
+    Behind it how busy its tensor cores, its caches and DRAM are: most of that is no target where another unit limits.
+    """
     if main is None:
         return ""
     share = f", {format_percent(100 * main.weight)} % of the GPU time" if main.weight is not None else ""
-    return f"Of {scope_name(main.scope)}{share}, where no other is named."
+    own = {
+        one.metric: one.value
+        for one in document.readings
+        if one.scope == main.scope and one.value is not None and one.doubt is None
+    }
+    missed = own.get("cache.l2.miss_rate")
+    hits = f" ({format_percent(100 - missed)} % of its accesses hit)" if missed is not None else ""
+    busy = [
+        f"{title} {format_percent(own[metric])} %{hits if title == 'L2' else ''}"
+        for metric, title in _UNITS.items()
+        if own.get(metric, 0.0) >= _IDLE
+    ]
+    units = f" Its units, of their peaks: {', '.join(busy)}." if busy else ""
+    return f"Of {scope_name(main.scope)}{share}, where no other is named.{units}"
 
 
 def _of_place(verdicts: Sequence[Verdict], document: RunDocument) -> Text:
