@@ -532,3 +532,36 @@ def test_iterations_that_do_not_grow_all_along_are_not_said_to(parts: tuple[floa
     account = make_account(looped(parts))
     assert account is not None
     assert account.growth is None
+@pytest.mark.parametrize(
+    ("operation", "shown"),
+    [
+        (
+            "aten::cudnn_convolution [64,64,112,112], [128,64,3,3] stride 2",
+            "convolution 3x3 stride 2 [64,64,112,112]",
+        ),
+        (
+            "aten::convolution_backward [8,4,5,5], [8,4,9,9], [4,2,3,3] stride 2 groups 2",
+            "convolution backward 3x3 stride 2 groups 2 [8,4,9,9]",
+        ),
+        (
+            "aten::cudnn_convolution_transpose [8,4,5,5], [4,6,2,2] stride 2",
+            "convolution transposed 2x2 stride 2 [8,4,5,5]",
+        ),
+        (
+            "aten::_flash_attention_forward [8,512,12,64], [8,512,12,64], [8,512,12,64] causal",
+            "causal attention [8,512,12,64]",
+        ),
+        (
+            "aten::_scaled_dot_product_efficient_attention_backward [2,8,64,32], [2,8,64,32], [2,8,64,32], [2,8,64,32]",
+            "attention backward [2,8,64,32]",
+        ),
+        ("aten::convolution [64,64,112,112]", "convolution [64,64,112,112]"),
+    ],
+)
+def test_a_row_names_a_convolution_by_its_window_and_attention_by_what_it_sees(
+    operation: str, shown: str
+) -> None:
+    row = AccountRow("kernel", 0.5, what=operation, library="cuDNN")
+    document = replace(run(TRACE), account=Account("step", 1.0, (row,), 3))
+    section = account_section(document)
+    assert f" {shown}, cuDNN" in f" {section}".replace("'", " ")

@@ -152,9 +152,8 @@ def main() -> None:
             pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
     whole, slower = sum(parts.values()), max(1.0, loop_seconds() / IDLE)
     named = ", ".join(f"{name} {spent:.2f} s" for name, spent in parts.items())
-    print(
-        f"{named}: {whole:.2f} s ({wall:.2f} s by the clock), on a core that is {slower:.1f} times slower than idle: {whole / slower:.2f} s"
-    )
+    print(f"{named}: {whole:.2f} s, {wall:.2f} s by the clock")
+    print(f"on a core that is {slower:.1f} times slower than idle: {whole / slower:.2f} s of an idle one")
     sys.exit(whole / slower >= MOST)
 
 

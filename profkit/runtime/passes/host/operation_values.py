@@ -15,7 +15,7 @@ _ATTENTION = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
 def values_text(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Return `stride=[2, 2];padding=[1, 1];...` of a call of torch's function `name`; empty where nothing is to tell."""
+    """Return `stride=[2, 2];padding=[1, 1];...` of a call of a function of torch; empty where nothing is to tell."""
     read = _READERS.get(name)
     found = read(name, args, kwargs) if read is not None else None
     return ";".join(f"{key}={value}" for key, value in (found or {}).items())
