@@ -540,8 +540,8 @@ def test_iterations_that_do_not_grow_all_along_are_not_said_to(parts: tuple[floa
             "convolution 3x3 stride 2 [64,64,112,112]",
         ),
         (
-            "aten::convolution_backward [8,4,5,5], [8,4,9,9], [4,2,3,3] stride 2 groups 2",
-            "convolution backward 3x3 stride 2 groups 2 [8,4,9,9]",
+            "aten::convolution_backward [8,4,5,5], [8,4,9,9], [4,4,3,3] stride 2",
+            "convolution backward 3x3 stride 2 [8,4,9,9]",
         ),
         (
             "aten::cudnn_convolution_transpose [8,4,5,5], [4,6,2,2] stride 2",
