@@ -293,6 +293,7 @@ _OPERANDS: tuple[tuple[str, str], ...] = (
     (r"e4m3|e5m2|fp8|Float8|nvjet_(?:sm\d+_)?q", "fp8"),
     (r"BFloat16|bfloat16|bf16|nvjet_(?:sm\d+_)?t[a-z]t_", "bf16"),
     (r"c10::Half|\b__half|_h(?:alf)?gemm|f16f16|h884|h1688|h16816|fp16|nvjet_(?:sm\d+_)?h[a-z]h_", "fp16"),
+    (r"sdpa_\w*_f16_", "bits16"),  # cuDNN's attention: bfloat16, too
     (r"\bfloat\b|tf32|f32f32|sgemm|nvjet_(?:sm\d+_)?s(?!m\d)", "fp32"),
     (r"\bdouble\b|_dgemm|d884", "fp64"),
     *((rf"OpaqueType<(?:\(unsigned int\))?{size}u?>", f"bits{8 * size}") for size in (1, 2, 4, 8, 16)),

@@ -109,14 +109,15 @@ class WorkSums:
         return total / launches if launches else None
 
     def _work(self, number: int) -> NecessaryWork | None:
-        """The least work of a call; of tensors whose type was not recorded its kernels tell one."""
+        """The least work of a call; of tensors whose type was not recorded its kernels tell one: those of its products."""
         origin: LaunchOrigin = self._origins.origins[number]
         one = self._sums.get(number)
         if origin.call is None or one is None:
             return None
-        return necessary_work(
-            origin.call, type_of_kernel(" ".join(self._table[what].name for what in sorted(one.launches)))
-        )
+        names = [self._table[what].name for what in sorted(one.launches)]
+        # Beside a product others convert, or add in FP32.
+        products = [name for name in names if multiplies(name)]
+        return necessary_work(origin.call, type_of_kernel(" ".join(products or names)))
 
     def _operation(self, row: _Row, one: _Sum) -> GpuOperation:
         work = row.work

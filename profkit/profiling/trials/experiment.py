@@ -99,6 +99,8 @@ class TrialRun:
             return self._trial("failed", reason=Fact.message(error.strerror or str(error)))
         trial = self._trial("undecided", after=first)
         if change is None:
+            if self._pairs and not self._is_promising():
+                return replace(trial, state="same", after=min(with_it for with_it, _ in self._pairs))
             return trial
         state: TrialState = "undecided"
         if change.word != "ambiguous":
@@ -134,7 +136,8 @@ class TrialRun:
     def _make_pairs(self, each: float) -> Change | None:
         """Make pairs of `each` so many seconds until they decide, or the next would not fit.
 
-        None where the four do not fit without which nothing can be decided: then none is made.
+        None where the four do not fit without which nothing can be decided: then none is made. Or where the first of
+        them show that the single run promised too much: a program's first plain run may have been a slow one.
         """
         change, most = None, 0
         # What was faster once is worth the four pairs that can decide it, if they take no more than a minute.
@@ -153,6 +156,8 @@ class TrialRun:
             seconds = {changed: self._measure(changed=changed, seed=seed) for changed in order}
             self._pairs.append((seconds[True], seconds[False]))
             if len(self._pairs) < FIRST_ROUNDS:
+                if not self._is_promising():
+                    return None
                 continue
             if most == 0:
                 room = max(0, int((deadline - time.monotonic()) / each))
@@ -165,6 +170,11 @@ class TrialRun:
             ):
                 break
         return change
+
+    def _is_promising(self) -> bool:
+        """Whether the fastest run with the change is faster than the fastest without, of all so far."""
+        plain = min((*self._bench.plain, *(without for _, without in self._pairs)))
+        return min(with_it for with_it, _ in self._pairs) <= PROMISING * plain
 
     def _measure(self, *, changed: bool, seed: int) -> float:
         """Run one process and return its seconds."""

@@ -246,6 +246,10 @@ def test_the_form_of_a_call_is_what_sets_it_apart_from_the_usual_one(
         ("void cunn_SoftMaxForward<8, c10::BFloat16, float, float, X>(T4 *)", "bf16"),
         ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<double, X>>", "fp64"),
         ("void CatArrayBatchedCopy_contig<OpaqueType<(unsigned int)4>, unsigned int, 2>", "bits32"),
+        (
+            "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x64_1x4x1_kernel0_0",
+            "bits16",
+        ),
         ("my_kernel", None),
     ],
 )

@@ -178,10 +178,19 @@ def test_logs_of_trials_come_back_from_another_machine() -> None:
 
 
 def test_a_wrong_first_run_alone_is_no_finding(tmp_path: Path) -> None:
-    """The plain runs were slow by chance: the pairs decide that nothing changed."""
-    told = trial(tmp_path, "import time\ntime.sleep(0.2)\n", "collector", plain=1.0)
-    assert told.state != "faster"
-    assert told.pairs >= 4
+    """The plain run was slow by chance: one pair shows it, and the other three are spared."""
+    source = "import time\nopen('runs', 'a').write('x')\ntime.sleep(0.2)\n"
+    told = trial(tmp_path, source, "collector", plain=1.0)
+    assert told.state == "same"
+    assert len((tmp_path / "runs").read_text()) == 3
+
+
+def test_no_pair_is_made_where_the_four_that_decide_do_not_fit(tmp_path: Path) -> None:
+    source = "import time\nopen('runs', 'a').write('x')\ntime.sleep(0.2)\n"
+    on = bench(tmp_path, source, 10.0)
+    tried = Experiment("collector", BECAUSE, 0.5, {}, {"collector": {}})
+    told = TrialRun(on, tried, time.monotonic() + 3.0, 0.0, None).run()
+    assert (told.state, (tmp_path / "runs").read_text()) == ("undecided", "x")
 
 
 # ------------------------------------------------------------ a run's trials
