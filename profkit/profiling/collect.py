@@ -389,7 +389,7 @@ class RunCollector:
         """What became of the first answer that stood on the screen; None where it is the same."""
         if self.first_answer is None or last is None or not is_another(self.first_answer, last):
             return None
-        if last.title == self.first_answer.title and self.first_answer.where.file is None:
+        if last.rule == self.first_answer.rule and self.first_answer.where.file is None:
             return None  # a later pass only told the place
         shown = (replace(one, gain=None) for one in (last, self.first_answer))
         now, then = (answer_text(one, self._context.workload.folder) for one in shown)

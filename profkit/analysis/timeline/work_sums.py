@@ -109,7 +109,7 @@ class WorkSums:
         return total / launches if launches else None
 
     def _work(self, number: int) -> NecessaryWork | None:
-        """The least work of a call; of tensors whose type was not recorded its kernels tell one: those of its products."""
+        """The least work of a call; of tensors whose type was not recorded its kernels tell one."""
         origin: LaunchOrigin = self._origins.origins[number]
         one = self._sums.get(number)
         if origin.call is None or one is None:
