@@ -532,6 +532,8 @@ def test_iterations_that_do_not_grow_all_along_are_not_said_to(parts: tuple[floa
     account = make_account(looped(parts))
     assert account is not None
     assert account.growth is None
+
+
 @pytest.mark.parametrize(
     ("operation", "shown"),
     [

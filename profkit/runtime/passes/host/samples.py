@@ -18,11 +18,18 @@ import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
-from .event_loop import HeldLoop
 from .own_library import is_own
 from .shared_file import append, json_text
 from .values import FunctionValues, awaited_frames, cache_uses, is_keepable, line_of_jump
-from .waits import CollectedLines, block_signals, follow_collector, name_thread, thread_clock, waits_for
+from .waits import (
+    CollectedLines,
+    HeldLoop,
+    block_signals,
+    follow_collector,
+    name_thread,
+    thread_clock,
+    waits_for,
+)
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:

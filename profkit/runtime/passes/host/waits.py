@@ -1,6 +1,7 @@
 """A thread of this process: its name, its clock, its signals, and what it waits for, by its system call.
 
-The last is known on Linux on x86-64 and ARM. The garbage collector says itself when a thread waits for it.
+The last is known on Linux on x86-64 and ARM. The garbage collector says itself when a thread waits for it. Of an event
+loop of asyncio its queues are read, and whether its files are ready; nothing of it is called or changed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
 MOST_LINES = 500  # at which the collector ran
 # kind -> numbers of its calls: x86-64, and ARM of 64 bits
@@ -136,3 +138,81 @@ def follow_collector(call: Callable[[str, object], None]) -> None:
     """Have the garbage collector say when it begins and ends; what an earlier process of ours asked for, goes."""
     gc.callbacks[:] = [one for one in gc.callbacks if getattr(one, "__name__", "") != "_collected"]
     gc.callbacks.append(call)
+
+
+# ------------------------------------------------------------ what an event loop waits for
+
+LEAST = 0.02  # seconds of one callback: a shorter one is how a loop works
+MOST_FILES, MOST_TIMERS = 64, 8
+_RUN = ("asyncio/events.py", "asyncio\\events.py")
+
+
+class HeldLoop:
+    """How long each stack held the event loop of one thread while something else was ready to run."""
+
+    __slots__ = ("_handle", "_seconds", "sums")
+
+    def __init__(self) -> None:
+        self._handle: Any = None  # a weak reference: an address is used again at once
+        self._seconds: dict[int, float] = {}  # of this callback since it was seen first, by stack
+        # By stack: callbacks of LEAST or more, their seconds, and all in which something was ready.
+        self.sums: dict[int, list[float]] = {}
+
+    def look(self, frame: FrameType | None, node: int, wall: float) -> None:
+        """Count `wall` seconds since the last look; the thread is in `frame` now, whose stack is `node`."""
+        handle = _callback_of(frame)
+        same = handle is not None and self._handle is not None and self._handle() is handle
+        if not same:
+            self.end()
+            self._handle = sys.modules["_weakref"].ref(handle) if handle is not None else None
+        if handle is None or not _is_awaited(handle._loop):
+            return
+        self.sums.setdefault(node, [0, 0.0, 0.0])[2] += wall
+        if same:  # before the first look at it, others may have run
+            self._seconds[node] = self._seconds.get(node, 0.0) + wall
+
+    def end(self) -> None:
+        """Keep what the last callback took, where that was long."""
+        if self._seconds and sum(self._seconds.values()) >= LEAST:
+            most = max(self._seconds, key=lambda node: self._seconds[node])
+            for node, seconds in self._seconds.items():
+                sums = self.sums.setdefault(node, [0, 0.0, 0.0])
+                sums[0] += int(node == most)
+                sums[1] += seconds
+        self._seconds.clear()
+
+
+def _callback_of(frame: FrameType | None) -> Any:
+    """The handle of the callback that an event loop runs in this stack; None where none does."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_run" and code.co_filename.endswith(_RUN):
+            known = frame.f_locals
+            handle = known.get("self")
+            if sys.version_info < (3, 13):
+                known.clear()  # a copy that the frame keeps
+            return handle
+        frame = frame.f_back
+    return None
+
+
+def _is_awaited(loop: Any) -> bool:
+    """Whether another callback, a timer or a file is ready, and only the loop has no time for it."""
+    try:
+        ready, timers = loop._ready, loop._scheduled[:MOST_TIMERS]
+        if ready and not ready[0]._cancelled:
+            return True
+        now = loop.time()
+        return any(one._when <= now and not one._cancelled for one in timers) or _has_ready_file(
+            loop._selector
+        )
+    except (AttributeError, IndexError, OSError, RuntimeError, ValueError):
+        return False  # a loop of another kind, or one that went on meanwhile
+
+
+def _has_ready_file(selector: Any) -> bool:
+    files = sys.modules["select"].poll()
+    for key in list(selector.get_map().values())[:MOST_FILES]:
+        # selectors: EVENT_READ 1, EVENT_WRITE 2; poll: POLLIN 1, POLLOUT 4
+        files.register(key.fd, (key.events & 1) | (key.events & 2) << 1)
+    return bool(files.poll(0))
