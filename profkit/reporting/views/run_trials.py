@@ -63,7 +63,7 @@ def trial_line(trial: TriedChange) -> str | None:
     if trial.state == "slower" and trial.name in _COMMON:
         return f"{title}: {_ratio(trial)} slower{'' if trial.pairs else ' in one run'}"
     if trial.state == "undecided":
-        return f"{title}: {_ratio(trial)} faster in one run; --try all decides it"
+        return f"{title}: not decided; one run was {_ratio(trial)} faster, which may be chance: --try all"
     if trial.state == "other-output":
         return f"{title}: faster, but the program prints something else"
     return None
