@@ -16,7 +16,7 @@ from profkit.analysis.insights.counted import (
     with_slashes,
 )
 from profkit.analysis.insights.evidence import percent_text, words
-from profkit.analysis.insights.spots import MANY, Find, calls_text, count_text, say
+from profkit.analysis.insights.spots import MANY, Find, called_names, calls_text, count_text, say
 from profkit.core.formatting import format_quantity
 from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
 
@@ -56,6 +56,11 @@ _QUERIES = (
 )
 
 
+_AGGREGATES = frozenset(
+    {"aggregate", "count", "exists"}
+)  # of Django: a number, which no prefetched object answers
+
+
 def is_in_loop(spot: HotSpot) -> bool:
     """Whether the line of a place, or that which calls its function, is in a loop."""
     codes = (spot.code, spot.caller_code)
@@ -77,10 +82,14 @@ def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
             continue
         looked_at = (spot.under.public or "") if spot.under is not None else ""
         key = next(key for end, key in query.kinds if looked_at.endswith(end))
+        if key.startswith("django.") and _AGGREGATES & {
+            name.rpartition(".")[2] for name in called_names(spot)
+        }:
+            key = "django.aggregate"
         return say(
             spot,
             "calls-in-loop",
-            f"Ask once for all items: this line sends a query each of {_at_least(spot, asked)} times",
+            f"Ask once for all items: this line sent a query {_at_least(spot, asked)} times",
             f"{percent_text(100 * below)} of this is in {query.function} below it, which ran "
             f"{count_text(statements, 'time')}",
             spot.share * below * (1 - 1 / asked),

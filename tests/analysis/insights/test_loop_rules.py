@@ -99,7 +99,15 @@ def test_a_query_for_each_item_is_told_with_the_words_of_its_library(
     found = _asked(function, file, 3010, looked_at, looks)
     assert found is not None
     times = "3,010" if function in ("_emit_lazyload", "load_scalar_attributes") else "3,000"
-    assert found[0] == f"Ask once for all items: this line sends a query each of {times} times"
+    assert found[0] == f"Ask once for all items: this line sent a query {times} times"
+    assert word in found[1]
+
+
+@pytest.mark.parametrize(("method", "word"), [("aggregate", "annotate("), ("first", "in_bulk")])
+def test_a_number_of_a_relation_is_annotated_and_an_object_is_loaded(method: str, word: str) -> None:
+    text = LOOP.replace("order.customer.name", f"order.payments.filter(settled=True).{method}()")
+    found = _asked("execute_sql", _DJANGO, 3010, "", 3000, text=text)
+    assert found is not None
     assert word in found[1]
 
 
