@@ -33,7 +33,7 @@ _KNOWN = (
         "git lfs pull --include {name}",
     ),
     _Foreign(
-        re.compile(rb"\A(?:\xff\xfe|\xfe\xff)"),
+        re.compile(rb"\A(?:\xff\xfe(?:[\t\r\n -~]\x00){4}|\xfe\xff(?:\x00[\t\r\n -~]){4})"),
         "UTF-16 text, as PowerShell's > writes it",
         "Get-Content {name} | Set-Content -Encoding utf8 utf8-{name}   (elsewhere: iconv -f UTF-16 -t UTF-8)",
     ),
