@@ -38,12 +38,12 @@ _KNOWN = (
         "Get-Content {name} | Set-Content -Encoding utf8 utf8-{name}   (elsewhere: iconv -f UTF-16 -t UTF-8)",
     ),
     _Foreign(
-        re.compile(rb"speedscope\.app/file-format-schema"),
-        "a speedscope profile: samples without what they cost elsewhere",
+        re.compile(rb"\A\s*\{[^{]*speedscope\.app/file-format-schema"),
+        "a speedscope profile, which profkit writes and does not read",
         "profkit profile -- COMMAND   (or open it at speedscope.app)",
     ),
     _Foreign(
-        re.compile(rb'\A\s*\{.*"machine_info"\s*:.*"(?:benchmarks|commit_info)"\s*:', re.DOTALL),
+        re.compile(rb'\A\s*\{\s*"machine_info"\s*:'),
         "results of pytest-benchmark: times, and no profile",
         "profkit gate --init   (compares benchmarks of two commits)",
     ),
@@ -53,12 +53,14 @@ _KNOWN = (
         "profkit compare --a 'COMMAND' --b 'COMMAND'",
     ),
     _Foreign(
-        re.compile(rb"line_profiler"),
+        re.compile(rb"\A\x80[\x00-\x05].{0,80}line_profiler", re.DOTALL),
         "a profile of line_profiler",
         "profkit profile -- python SCRIPT   (its rows are lines, too)",
     ),
     _Foreign(
-        re.compile(rb"\A\s*(?:.*\n)?\s*\d+ function calls (?:\(\d+ primitive calls\) )?in [\d.]+ seconds"),
+        re.compile(
+            rb"\A\s{0,80}(?:[^\n]{0,200}\n)?\s{0,80}\d+ function calls (?:\(\d+ primitive calls\) )?in [\d.]+ seconds"
+        ),
         "cProfile's statistics as text",
         "python -m cProfile -o run.prof SCRIPT && profkit summarize run.prof",
     ),

@@ -128,3 +128,23 @@ def test_a_log_is_an_error_of_a_tool_only_by_that_tools_own_lines(
     expected = f"holds no report but an error of {tool}" if tool else "is no report that profkit knows"
     with pytest.raises(UnreadableReport, match=expected):
         recognise_format(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\n" * 70_000,
+        b" " * 70_000,
+        b"<!-- x -->" * 7_000,
+        b'{"machine_info":' * 5_000,
+        b"requires line_profiler >= 4 and https://www.speedscope.app/file-format-schema.json\n",
+    ],
+    ids=("lines", "blanks", "comments", "names", "text about tools"),
+)
+def test_what_only_looks_like_another_tools_file_is_not_named_and_takes_no_time(
+    content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableReport, match=r"is no report|pytest-benchmark"):
+        recognise_format(path)

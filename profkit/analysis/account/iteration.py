@@ -25,7 +25,7 @@ STEADY = 0.97  # of the eighth before: less is no growth
 
 
 @dataclass(frozen=True)
-class Repetition:
+class RepeatedLoop:
     """A loop whose iterations were counted: how many, and the seconds of all together in a plain run."""
 
     loop: SampledLoop
@@ -38,7 +38,7 @@ class Repetition:
         return Place(function=self.loop.function, file=self.loop.file, line=self.loop.line)
 
 
-def repetitions(document: RunDocument, wall: float) -> list[Repetition]:
+def repetitions(document: RunDocument, wall: float) -> list[RepeatedLoop]:
     """Return the counted loops with most of a program's time, the outer ones first; `wall`: seconds of the run."""
     sampled = _sampled(document)
     if sampled is None or any(timing.kind != "process" for timing in document.timings):
@@ -47,17 +47,17 @@ def repetitions(document: RunDocument, wall: float) -> list[Repetition]:
     for loop in sampled.loops:
         count = count_of(document, loop.file, loop.first)
         if count is not None and count.executions >= LEAST_ITERATIONS:
-            found.append(Repetition(loop, count, wall * min(1.0, loop.seconds / sampled.wall)))
+            found.append(RepeatedLoop(loop, count, wall * min(1.0, loop.seconds / sampled.wall)))
     return found
 
 
-def step_of(found: Sequence[Repetition]) -> Repetition | None:
+def step_of(found: Sequence[RepeatedLoop]) -> RepeatedLoop | None:
     """Return the innermost loop with iterations that are long enough to be looked at."""
     long = [one for one in found if one.seconds >= LEAST_SECONDS * one.count.executions]
     return long[-1] if long else None
 
 
-def growth_of(found: Sequence[Repetition]) -> LoopGrowth | None:
+def growth_of(found: Sequence[RepeatedLoop]) -> LoopGrowth | None:
     """Return how the iterations of a loop grow from one eighth of them to the next; None where they do not."""
     for one in found:
         parts = one.count.parts

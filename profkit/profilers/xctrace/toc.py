@@ -154,7 +154,7 @@ def exit_status(run: TraceRun) -> int | None:
 
 # Its root, a document type before it or not: its reader says what is wrong with that.
 _ROOT = re.compile(
-    r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->)*(?:<!DOCTYPE.*?)?<(trace-query-result|trace-toc)[\s/>]",
+    r"(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--(?:(?!-->).)*-->)*(?:<!DOCTYPE.*?)?<(trace-query-result|trace-toc)[\s/>]",
     re.DOTALL,
 )
 _RUN = re.compile(r"Trace\d+\.run")
@@ -194,7 +194,8 @@ def head_of(path: Path) -> bytes:
 
 
 def _root(head: bytes) -> str | None:
-    match = _ROOT.match(head[:8192].decode("utf-8-sig", "replace"))
+    # Without the blanks at its beginning: a file of nothing else would take seconds.
+    match = _ROOT.match(head[:8192].decode("utf-8-sig", "replace").lstrip())
     return match[1] if match is not None else None
 
 

@@ -97,7 +97,7 @@ def _keep_output() -> None:
 
 def _memoise(file: str, function: str, line: str) -> None:
     """Keep the results of the function around a line, which is found when it is called for the first time."""
-    file = os.path.abspath(file)  # `python ./train.py` has /work/./train.py
+    file = os.path.abspath(file)  # the code of `python ./train.py` has FOLDER/./train.py
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
