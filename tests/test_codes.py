@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from profkit.analysis.judge.checks import Check
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings
 from profkit.core import types as model
@@ -144,9 +145,7 @@ def codes_used() -> Iterator[str]:
         yield from (code for way in ways for code in (way.note, way.zero) if code)
     for target in (target for backend in ("cpu", "cuda", "mps") for target in targets_for(backend)):
         yield f"value {target.says}"
-        yield from (
-            one.otherwise for one in (*target.applies, *target.excused, *target.doubted, *target.guard)
-        )
+        yield from (check.because for check in target.checks if isinstance(check, Check))
 
 
 def test_every_code_has_its_words() -> None:

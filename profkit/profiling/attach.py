@@ -14,8 +14,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profkit.analysis.judge.target import Target
 from profkit.analysis.summaries.host import time_split
-from profkit.analysis.targets.target import Target
 from profkit.backends import DEFAULT, PassFindings, RunContext
 from profkit.backends.attached import Attached, attach, is_python
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError

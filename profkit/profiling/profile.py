@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast, get_args
 
-from profkit.analysis.targets.target import Target
+from profkit.analysis.judge.target import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import (
     Interrupted,

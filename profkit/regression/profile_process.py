@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from profkit.analysis.targets.load import YamlValue, metric_name
+from profkit.analysis.judge.load import YamlValue, metric_name
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError, writing
 from profkit.core.files.regular import read_bounded

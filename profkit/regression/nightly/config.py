@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from profkit.analysis.targets.load import YamlValue, metric_name, read_yaml
+from profkit.analysis.judge.load import YamlValue, metric_name, read_yaml
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import clean_name
 from profkit.regression.detection.rules import NightRule, rule_for

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from profkit.analysis.judge.load import read_yaml
 from profkit.analysis.metrics.catalogue import all_metrics
-from profkit.analysis.targets.load import read_yaml
 from profkit.core.errors import ProfkitError
 from profkit.core.files.regular import read_bounded
 from profkit.core.run_folder import read_run

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.targets.judge import context_of, evaluate_targets
-from profkit.analysis.targets.kernels import evaluate_run
-from profkit.analysis.targets.target import TargetContext, is_met
+from profkit.analysis.judge.checks import Check, Condition, TargetContext, is_met
+from profkit.analysis.judge.kernels import evaluate_run
+from profkit.analysis.judge.verdicts import context_of, evaluate_targets
 from profkit.core.formatting import format_threshold
 from profkit.core.types import (
     RUN,
@@ -397,3 +397,31 @@ def test_a_function_of_a_stream_is_excused_by_the_run_it_belongs_to() -> None:
         ("run", "not-applicable"),
         ("function", "not-applicable"),
     ]
+
+
+def test_the_first_check_that_fires_gives_the_verdict_in_the_order_of_the_file() -> None:
+    told = [
+        measured("cache.l1.miss_rate", 50.0),
+        measured("flops.share", 70.0),
+        measured("cache.refill.ratio", 0.5, "x"),
+        measured("bandwidth.dram.share", 90.0),
+    ]
+    target = TARGETS["l1-miss-rate"]
+    shared = [step.because for step in target.checks if isinstance(step, Check)]
+    assert len(shared) == 3
+    for first in (0, 1, 2):
+        steps = ("known", "threshold", *target.checks[2 + first :])
+        (verdict,) = evaluate_targets([replace(target, checks=steps)], told)
+        assert verdict.reason.parts[1].code == shared[first]
+    (verdict,) = evaluate_targets([replace(target, checks=("known", "threshold"))], told)
+    assert verdict.verdict == "fail"
+
+
+def test_a_check_of_what_must_be_known_fires_where_it_is_not_known_and_another_does_not() -> None:
+    target = TARGETS["l1-miss-rate"]
+    never = Condition(metric="ipc", test=(">", 1.0))
+    told = [measured("cache.l1.miss_rate", 50.0)]
+    for negated, word in ((True, "unknown"), (False, "fail")):
+        check = Check(never, "unknown", "roof-unknown", negated=negated)
+        (verdict,) = evaluate_targets([replace(target, checks=("known", "threshold", check))], told)
+        assert verdict.verdict == word

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
-from profkit.analysis.metrics.derive import ALWAYS_ON
-from profkit.analysis.summaries.host import HOTTEST, WORTH, counted_profile, simulated_cycles
-from profkit.analysis.summaries.readings import best_reading
-from profkit.analysis.targets.target import (
-    Condition,
+from profkit.analysis.judge.checks import (
+    Check,
     LookedAt,
     RooflineSide,
-    Target,
     TargetContext,
     evaluate_condition,
-    explain_miss,
     is_met,
     scopes_around,
+    top_stall,
 )
+from profkit.analysis.judge.target import Target
+from profkit.analysis.metrics.derive import ALWAYS_ON
+from profkit.analysis.summaries.host import HOTTEST, WORTH, counted_profile, simulated_cycles
+from profkit.analysis.summaries.kernels import FULL, occupancy_limiters
+from profkit.analysis.summaries.readings import best_reading
 from profkit.core.types import (
     QUALITY_ORDER,
     TOGETHER,
@@ -121,17 +122,128 @@ def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Readin
 def verdict_on(
     target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
 ) -> Verdict:
-    """The verdict of one target on one reading."""
-    threshold = target.threshold if target.threshold is not None else context.precision
-    limit = Threshold(target.operator, threshold, target.unit) if threshold is not None else None
+    """Return the verdict of one target on one reading: that of the first of its checks that fires."""
+    judged = _JudgedReading(target, reading, readings, context)
+    for step in target.checks:
+        if step == "known":
+            decided = judged.why_unknown()
+        elif step == "threshold":
+            decided = judged.why_undecided() or judged.met()
+        else:
+            decided = judged.ask(step)
+        if decided is not None:
+            return decided
+    return judged.missed()
 
-    def verdict(word: VerdictWord, reason: Fact, advice: tuple[str, ...] = ()) -> Verdict:
+
+class _JudgedReading:
+    """One reading on its way through the checks of a target."""
+
+    def __init__(
+        self, target: Target, reading: Reading, readings: Sequence[Reading], context: TargetContext
+    ) -> None:
+        self._target, self._reading, self._readings, self._context = target, reading, readings, context
+        self._threshold = target.threshold if target.threshold is not None else context.precision
+        self._value: Fact | None = None  # the value in words, once it is known
+        self._open = False  # whether a check needs to know what limits the kernel, and nobody does
+
+    def why_unknown(self) -> Verdict | None:
+        """Return the verdict where there is no value, one that is doubted, or no threshold; None where there is."""
+        reading, target = self._reading, self._target
+        if reading.value is None:
+            if reading.reason is not None and reading.reason.code == "not-python":
+                return self._verdict("not-applicable", reading.reason)
+            why = [reading.reason] if reading.reason is not None else []
+            fix = tuple(line for line in (reading.fix or target.unknown,) if line)
+            return self._verdict("unknown", Fact.of("not-known", *why, metric=target.metric), fix)
+        self._value = _value_fact(target, reading)
+        if reading.doubt is not None:
+            return self._verdict("unknown", Fact("uncertain", parts=(self._value, reading.doubt)))
+        return self._verdict("unknown", Fact("nothing-asked")) if self._threshold is None else None
+
+    def ask(self, check: Check) -> Verdict | None:
+        """Return the verdict of one check; None where it does not fire."""
+        if check.without is not None and self._knows(check.without):
+            return None
+        holds, looked_at = evaluate_condition(
+            check.condition, self._reading.scope, self._readings, self._context
+        )
+        if holds is None and check.condition.bound and not check.optional:
+            self._open = True
+        if not (holds is not True if check.negated else holds is True):
+            return None
+        why = self._why(check, looked_at)
+        reason = why if self._value is None else Fact("but", parts=(self._value, why))
+        return self._verdict(check.then, reason, (check.fix,) * bool(check.fix))
+
+    def _knows(self, metric: str) -> bool:
+        told = best_reading(self._readings, metric, [self._reading.scope])
+        return told is not None and told.value is not None and told.doubt is None
+
+    def why_undecided(self) -> Verdict | None:
+        """Return the verdict where the value is too near the threshold for how well it is known."""
+        threshold = self._threshold or 0.0
+        warning = _multiplexing_warning(self._reading, threshold)
+        if warning is None and self._target.timed:
+            warning = _noise_warning(self._reading, threshold, self._readings)
+        if warning is None or self._value is None:
+            return None
+        return self._verdict("unknown", Fact(TOGETHER, parts=(self._value, warning)))
+
+    def met(self) -> Verdict | None:
+        """Return the verdict where the threshold is met."""
+        value, threshold = self._reading.value, self._threshold
+        if value is None or threshold is None or not is_met(value, self._target.operator, threshold):
+            return None
+        return self._verdict("pass", self._against())
+
+    def missed(self) -> Verdict:
+        """Return the verdict on a miss that no check explains."""
+        context, scope = self._context, self._reading.scope
+        if self._open and self._value is not None:
+            why = context.kernel.reason if context.kernel is not None else Fact("not-collected")
+            return self._verdict("unknown", Fact("limit-unknown", parts=(self._value, why)))
+        # the name is compared first: a sweep has thousands of scopes
+        values = {
+            r.metric: r.value
+            for r in self._readings
+            if r.value is not None and r.scope.name == scope.name and r.scope == scope
+        }
+        reason = self._against(*explain_miss(self._target.metric, values))
+        advice = _advice(self._target, self._reading, self._readings, context)
+        return self._verdict(self._target.missed, reason, advice)
+
+    def _against(self, *why: Fact) -> Fact:
+        parts = [self._value] if self._value is not None else []
+        target = self._target
+        values: dict[str, float | str] = {
+            "operator": target.operator,
+            "limit": self._threshold or 0.0,
+            "unit": target.unit,
+        }
+        return Fact.of("against", *parts, *why, **values)
+
+    def _why(self, check: Check, looked_at: LookedAt | None) -> Fact:
+        """Return why a check fired: with what was looked at, and what limits the kernel or was said of the value."""
+        kernel, metric = self._context.kernel, check.condition.metric
+        evidence = [kernel.reason] if kernel is not None else []
+        # what is said of the value that was tested, such as why it can be more than the peak
+        tested = [r for r in self._readings if r.metric == metric and r.value is not None][:1]
+        evidence += [r.reason for r in tested if r.reason is not None]
+        value, unit = looked_at if looked_at is not None else (nan, "")
+        values: dict[str, float | str] = {"value": value, "unit": unit}
+        if check.condition.test is not None:
+            values["limit"] = check.condition.test[1]
+        return Fact.of(check.because, *evidence, **values)
+
+    def _verdict(self, word: VerdictWord, reason: Fact, advice: tuple[str, ...] = ()) -> Verdict:
+        target, reading, threshold = self._target, self._reading, self._threshold
         return Verdict(
             target.name,
             target.metric,
             word,
             reason,
-            limit,
+            Threshold(target.operator, threshold, target.unit) if threshold is not None else None,
             reading.value,
             reading.unit,
             reading.scope,
@@ -139,81 +251,18 @@ def verdict_on(
             advice,
         )
 
-    def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, Fact] | None:
-        """Of those to be asked the first that is answered so, and why."""
-        for condition in conditions:
-            told = condition.without and best_reading(readings, condition.without, [reading.scope])
-            if told and told.value is not None and told.doubt is None:
-                continue
-            holds, looked_at = evaluate_condition(condition, reading.scope, readings, context)
-            if holds in answers:
-                return condition, _condition_fact(condition, looked_at, context)
-        return None
 
-    applies = [
-        (condition, *evaluate_condition(condition, reading.scope, readings, context))
-        for condition in target.applies
-    ]
-    for condition, holds, looked_at in applies:
-        if holds is False:
-            return verdict("not-applicable", _condition_fact(condition, looked_at, context))
-    if reading.value is None:
-        if (moot := first(target.moot, True)) is not None:
-            return verdict("not-applicable", moot[1])
-        known = [reading.reason] if reading.reason is not None else []
-        if known and known[0].code == "not-python":
-            return verdict("not-applicable", known[0])
-        fix = tuple(line for line in (reading.fix or target.unknown,) if line)
-        return verdict("unknown", Fact.of("not-known", *known, metric=target.metric), fix)
-    value = _value_fact(target, reading)
-    if reading.doubt is not None:
-        return verdict("unknown", Fact("uncertain", parts=(value, reading.doubt)))
-    if threshold is None or limit is None:
-        return verdict("unknown", Fact("nothing-asked"))
-    if any(holds is None for condition, holds, _ in applies if condition.roof is not None):
-        return verdict("unknown", Fact("but", parts=(value, Fact("roof-unknown"))))
-    if target.credible is not None and reading.value > target.credible:
-        why = reading.reason or Fact.of("not-possible", limit=target.credible, unit=target.unit)
-        return verdict("unknown", Fact(TOGETHER, parts=(value, why)))
-    if (guard := first(target.guard, False)) is not None:
-        condition, why = guard
-        said = [r.reason for r in readings if r.metric == condition.metric and r.value is not None][:1]
-        why = replace(why, parts=tuple(remark for remark in said if remark is not None) or why.parts)
-        return verdict("unknown", Fact("but", parts=(value, why)), (condition.fix,) * bool(condition.fix))
-    warning = _multiplexing_warning(reading, threshold)
-    if warning is None and target.timed:
-        warning = _noise_warning(reading, threshold, readings)
-    if warning is not None:
-        return verdict("unknown", Fact(TOGETHER, parts=(value, warning)))
-    against: dict[str, float | str] = {"operator": target.operator, "limit": threshold, "unit": target.unit}
-    if is_met(reading.value, target.operator, threshold):
-        return verdict("pass", Fact.of("against", value, **against))
-    if (tolerated := first(target.tolerated, True)) is not None:
-        return verdict("pass", Fact("but", parts=(value, tolerated[1])))
-    if (excused := first(target.excused, False)) is not None:
-        return verdict("not-applicable", Fact("but", parts=(value, excused[1])))
-    limits = tuple(condition for condition in target.excused if condition.where)
-    if first(limits, None) or any(holds is None and condition.where for condition, holds, _ in applies):
-        why = context.kernel.reason if context.kernel is not None else Fact("not-collected")
-        return verdict("unknown", Fact("limit-unknown", parts=(value, why)))
-    if (doubted := first(target.doubted, False, None)) is not None:
-        condition, why = doubted
-        return verdict("unknown", Fact("but", parts=(value, why)), (condition.fix,) * bool(condition.fix))
-    name = reading.scope.name  # compared first: a sweep has thousands of scopes
-    values = {
-        r.metric: r.value
-        for r in readings
-        if r.value is not None and r.scope.name == name and r.scope == reading.scope
-    }
-    reason = Fact.of("against", value, *explain_miss(target.metric, values), **against)
-    return verdict(target.missed, reason, _advice(target, reading, readings, context))
+# What keeps a kernel from its threshold, where its own counters tell.
 
 
-def _condition_fact(condition: Condition, looked_at: LookedAt | None, context: TargetContext) -> Fact:
-    """Why a condition does not hold, with what was looked at and what limits the kernel."""
-    value, unit = looked_at if looked_at is not None else (nan, "")
-    evidence = [context.kernel.reason] if context.kernel is not None else []
-    return Fact.of(condition.otherwise, *evidence, value=value, unit=unit)
+def explain_miss(metric: str, values: Mapping[str, float]) -> list[Fact]:
+    """Return what limits the kernel's occupancy, or what its warps wait for; empty where nothing is known of it."""
+    theory, names = values.get("occupancy.theoretical"), occupancy_limiters(values)
+    if metric == "occupancy.achieved" and theory is not None and theory < FULL and names:
+        blocks = values[f"occupancy.limit.{names[0]}"]
+        return [Fact.of("occupancy-limited", value=theory, blocks=blocks, limiters=" ".join(names))]
+    stall = top_stall(values) if metric in ("bandwidth.dram.share", "throughput.busiest") else None
+    return [Fact.of("warps-wait", stall=stall[0], share=stall[1])] if stall is not None else []
 
 
 def _value_fact(target: Target, reading: Reading) -> Fact:

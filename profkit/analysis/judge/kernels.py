@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from profkit.analysis.judge.checks import TargetContext
+from profkit.analysis.judge.target import Target, threshold_of
+from profkit.analysis.judge.verdicts import context_of, evaluate_targets, verdict_on
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.summaries.gpu import NO_KERNEL
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.analysis.summaries.readings import absent_reading, best_reading
-from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
-from profkit.analysis.targets.target import Target, TargetContext, threshold_of
 from profkit.core.types import (
     RUN,
     Fact,

@@ -15,8 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
+from profkit.analysis.judge.checks import Check, CheckStep, Condition
+from profkit.analysis.judge.target import OPERATORS, Advice, Target
 from profkit.analysis.metrics.catalogue import all_metrics, metric, nearest_metric
-from profkit.analysis.targets.target import OPERATORS, Advice, Condition, Target
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
 from profkit.core.tables import load_yaml
@@ -24,7 +25,6 @@ from profkit.core.types import ScopeKind
 
 _TOP = ("targets", "workloads")
 _OF_USER = ("metric", *OPERATORS, "scopes")
-_CONDITIONS = ("applies", "excused", "tolerated", "doubted", "moot", "guard")
 _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 
 
@@ -54,24 +54,50 @@ def load_targets(
 @lru_cache(maxsize=4)
 def _default_targets(path: Path) -> Mapping[str, Target]:
     """The targets of a file of profkit's own; what does not fit there raises TypeError or ValueError."""
-    return {name: _default_target(name, dict(row)) for name, row in load_yaml(path)["targets"].items()}
+    rows = load_yaml(path)
+    shared = {name: _check(row) for name, row in rows.get("checks", {}).items()}
+    return {name: _default_target(name, dict(row), shared) for name, row in rows["targets"].items()}
 
 
-def _default_target(name: str, row: dict[str, Any]) -> Target:
+def _default_target(name: str, row: dict[str, Any], shared: Mapping[str, Check]) -> Target:
     [sign] = OPERATORS.keys() & row.keys()
     limit = row.pop(sign)
     row["advice"] = tuple(map(_advice, row.get("advice", ())))
     row["scopes"] = tuple(row.get("scopes", ("run", "region")))
-    for key in _CONDITIONS:
-        row[key] = tuple(map(_condition, row.get(key, ())))
+    row["checks"] = _checks(row.get("checks", ()), shared)
     threshold = None if limit == "asked" else float(limit)
     return Target(name, operator=OPERATORS[sign], threshold=threshold, unit=metric(row["metric"]).unit, **row)
+
+
+def _checks(rows: Sequence[str | Mapping[str, Any]], shared: Mapping[str, Check]) -> tuple[CheckStep, ...]:
+    """Return the checks in their order; where the list does not name the threshold it comes last, `known` before it."""
+    steps: list[CheckStep] = []
+    for row in rows:
+        if row in ("known", "threshold"):
+            steps.append("known" if row == "known" else "threshold")
+        else:
+            steps.append(shared[row] if isinstance(row, str) else _check(row))
+    if "threshold" not in steps:
+        steps.append("threshold")
+    if "known" not in steps:
+        steps.insert(steps.index("threshold"), "known")
+    return tuple(steps)
+
+
+def _check(row: Mapping[str, Any]) -> Check:
+    values = dict(row)
+    negated = "unless" in values
+    condition = _condition(values.pop("unless" if negated else "when"))
+    return Check(condition, negated=negated, **values)
 
 
 def _condition(row: Mapping[str, Any]) -> Condition:
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
     }
+    if "is" in values:
+        operator, limit = str(values.pop("is")).split()
+        values["test"] = (operator, float(limit))
     return Condition(**values)
 
 

@@ -53,7 +53,6 @@ def test_every_target_says_its_value_and_what_to_try() -> None:
     for target in TARGETS:
         assert target.says
         assert target.advice
-        assert all(c.otherwise != "its condition does not hold" for c in (*target.applies, *target.guard))
 
 
 # ---------------------------------------------------------------- gpu-busy
