@@ -6,7 +6,7 @@ Rules stand by theme in this folder, and in RULES. Each bound is physical: no ad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,40 +31,49 @@ from profkit.analysis.summaries.kernels import counted_alone
 from profkit.core.types import HotSpot, Insight, Place, RunDocument, ToolRule
 
 RULES: tuple[Rule, ...] = (
-    Rule("lock-contention", host_native.native_locks, of_host=True),
-    Rule("unoptimised-build", host_memory.unoptimised_build, of_host=True),
-    Rule("memory-latency", host_memory.memory_latency, of_host=True),
-    Rule("strided-access", host_memory.wasted_lines, of_host=True),
-    Rule("memory-bandwidth", host_memory.memory_bandwidth, of_host=True),
-    Rule("mispredicted-branches", host_memory.mispredicted_branches, of_host=True),
-    Rule("scalar-arithmetic", host_memory.scalar_arithmetic, of_host=True),
-    Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True),
-    Rule("debug-checks", gpu_lines.debug_checks, of_host=True),
-    Rule("graphs-captured-again", gpu_calls.graphs_captured_again, of_host=True),
-    Rule("repeated-pinning", gpu_calls.repeated_pinning, of_host=True),
-    Rule("managed-memory", gpu_calls.managed_memory, of_host=True),
-    Rule("device-allocations", gpu_calls.device_allocations, of_host=True),
-    Rule("small-copies", gpu_calls.small_copies, of_host=True),
-    Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True),
-    Rule("host-callbacks", gpu_host.host_callbacks, of_host=True),
-    Rule("host-tensors", gpu_host.host_tensors, of_host=True),
-    Rule("device-sync", gpu_lines.device_sync, of_host=True),
-    Rule("graph-breaks", gpu_lines.graph_breaks),
-    Rule("recompilations", gpu_lines.recompilations),
-    Rule("autotuned-again", gpu_lines.autotuned_again),
-    Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True),
-    Rule("written-out-attention", gpu_lines.written_out_attention),
-    Rule("recomputed-sequence", gpu_models.recomputed_sequence),
+    Rule("lock-contention", host_native.native_locks, of_host=True, about="program"),
+    Rule("unoptimised-build", host_memory.unoptimised_build, of_host=True, about="program"),
+    Rule("memory-latency", host_memory.memory_latency, of_host=True, about="counters"),
+    Rule("strided-access", host_memory.wasted_lines, of_host=True, about="counters"),
+    Rule("memory-bandwidth", host_memory.memory_bandwidth, of_host=True, about="counters"),
+    Rule("mispredicted-branches", host_memory.mispredicted_branches, of_host=True, about="counters"),
+    Rule("scalar-arithmetic", host_memory.scalar_arithmetic, of_host=True, about="counters"),
+    Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True, about="end"),
+    Rule("debug-checks", gpu_lines.debug_checks, of_host=True, about="cause"),
+    Rule("graphs-captured-again", gpu_calls.graphs_captured_again, of_host=True, about="cause"),
+    Rule("repeated-pinning", gpu_calls.repeated_pinning, of_host=True, about="cause"),
+    Rule("managed-memory", gpu_calls.managed_memory, of_host=True, about="cause", includes_kernels=True),
+    Rule("device-allocations", gpu_calls.device_allocations, of_host=True, about="cause"),
+    Rule("small-copies", gpu_calls.small_copies, of_host=True, about="cause"),
+    Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True, about="cause"),
+    Rule(
+        "host-callbacks", gpu_host.host_callbacks, of_host=True, about="cause", includes=("exposed-copies",)
+    ),
+    Rule("host-tensors", gpu_host.host_tensors, of_host=True, about="cause", includes=("exposed-copies",)),
+    Rule("device-sync", gpu_lines.device_sync, of_host=True, about="waiting"),
+    Rule("graph-breaks", gpu_lines.graph_breaks, about="cause"),
+    Rule("recompilations", gpu_lines.recompilations, traceless=True),
+    Rule("autotuned-again", gpu_lines.autotuned_again, traceless=True),
+    Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True, traceless=True),
+    Rule("written-out-attention", gpu_lines.written_out_attention, includes=("device-copies",)),
+    Rule("recomputed-sequence", gpu_models.recomputed_sequence, about="cause"),
     Rule("dense-gradient", gpu_models.dense_gradient),
     Rule("masked-attention", gpu_models.masked_attention),
     Rule("layout-conversions", gpu_models.layout_conversions),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
-    Rule("late-launches", gpu_timeline.late_launches, of_host=True),
-    Rule("host-pauses", gpu_timeline.host_pauses, of_host=True),
+    Rule(
+        "late-launches",
+        gpu_timeline.late_launches,
+        of_host=True,
+        about="waiting",
+        includes=("small-kernels",),
+    ),
+    Rule("host-pauses", gpu_timeline.host_pauses, of_host=True, about="waiting"),
     Rule("exposed-communication", gpu_timeline.exposed_communication),
-    Rule("one-hot-product", gpu_models.one_hot_products),
-    Rule("product-order", gpu_models.product_order),
-    Rule("evaluated-each-step", gpu_models.evaluated_each_step),
+    Rule("gpu-behind", gpu_timeline.gpu_behind, about="cause"),
+    Rule("one-hot-product", gpu_models.one_hot_products, includes=("unfused-operations",)),
+    Rule("product-order", gpu_models.product_order, includes=("no-tensor-cores",)),
+    Rule("evaluated-each-step", gpu_models.evaluated_each_step, about="cause"),
     Rule("atomic-contention", gpu_calls.atomic_contention),
     Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
     Rule("sorting", gpu_calls.sorting),
@@ -93,29 +102,13 @@ RULES: tuple[Rule, ...] = (
     Rule("divergent-warps", gpu_latency.divergent_warps),
     Rule("small-grid", gpu_latency.small_grid),
     Rule("last-wave", gpu_latency.last_wave),
-    Rule("small-kernels", gpu_latency.small_kernels, of_host=True),
+    Rule("small-kernels", gpu_latency.small_kernels, of_host=True, about="waiting"),
 )
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
-COUNTER_RULES = frozenset(rule.name for rule in RULES if rule.find.__module__.endswith("host_memory"))
+_NAMED = {rule.name: rule for rule in RULES}
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
-# rules that say why a device waits
-_CAUSES = (
-    "debug-checks", "graphs-captured-again", "repeated-pinning", "managed-memory", "device-allocations", "small-copies",
-    "not-compiled", "host-tensors", "host-callbacks", "evaluated-each-step", "gpu-behind", "graph-breaks",
-    "recomputed-sequence",
-)  # fmt: skip
-_PARTS = {
-    "one-hot-product": "unfused-operations", "written-out-attention": "device-copies",
-    "host-tensors": "exposed-copies", "host-callbacks": "exposed-copies",
-    "product-order": "no-tensor-cores",
-}  # fmt: skip
-_WAITS = ("late-launches", "host-pauses", "small-kernels", "device-sync")  # rules
-# What a whole program has, and not one place; said of its first place, before what that place looks like.
-_OF_THE_PROGRAM = ("unoptimised-build", "lock-contention")
-# What is told by the program's own stacks and its compilers: that needs no timeline of the device.
-_WITHOUT_TRACE = ("recompilations", "autotuned-again", "growing-memory")
 _PATTERNS = (
     *spot_waits.WAITS,
     *spot_loops.PATTERNS,
@@ -142,51 +135,64 @@ def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
 
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
-    """What to do, the first first: of a program without a device by its hot spots, of one with a device by what can be
-    won; then what NVIDIA's rules say."""
+    """Return what to do, most to be won first; then what NVIDIA's rules say.
+
+    Without a device it stands by hot spots, with one by what can be won of the time of its steps.
+    """
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
-    ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
-    behind = tuple(spot_waits.rank_behind(document))
-    told = {(one.where.file, one.where.line) for one in behind}
-    patterns = spots.spot_insights(document, _PATTERNS)
-    on_spots = (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
-    if any(
-        one.rule == "out-of-memory" for one in ranked
-    ):  # the program ended there: nothing else is to be said
-        return tuple(one for one in ranked if one.rule == "out-of-memory")
-    if counted_alone(
-        document
-    ):  # what the program itself proves stands; which kernels take the time is not known
+    ranked = _by_gain(worth)
+    if any(_about(one) == "end" for one in ranked):  # the program ended there: nothing else is to be said
+        return tuple(one for one in ranked if _about(one) == "end")
+    on_spots = _on_spots(document)
+    if counted_alone(document):
+        # what the program itself proves stands; which kernels take the time is not known
         proved = [one for one in on_spots if one.rule != "hot-spot"]
-        return (*proved, *(one for one in ranked if one.rule in _WITHOUT_TRACE))
+        return (*proved, *(one for one in ranked if one.rule in _NAMED and _NAMED[one.rule].traceless))
     if document.trace is None and not evidence.kernels:
         return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
     return (*_beside_device(evidence, ranked), *_of_nsight(evidence))
 
 
+def _by_gain(insights: Iterable[Insight]) -> list[Insight]:
+    return sorted(insights, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+
+
+def _about(one: Insight) -> str:
+    rule = _NAMED.get(one.rule)
+    return rule.about if rule is not None else "work"
+
+
+def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
+    """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
+    behind = tuple(spot_waits.rank_behind(document))
+    told = {(one.where.file, one.where.line) for one in behind}
+    patterns = spots.spot_insights(document, _PATTERNS)
+    return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
+
+
 def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:
-    """What the host does while a device waits says more than that it waits; memory that soon is full comes first."""
-    # It says of all launches what small-kernels says of short ones.
-    if any(one.rule == "late-launches" for one in ranked):
-        ranked = [one for one in ranked if one.rule != "small-kernels"]
+    """Order what is said of a program with a device.
+
+    What the host does while a device waits says more than that it waits; memory that soon is full comes first.
+    """
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
     causes = [
         replace(one, gain=explained.gain)  # the cause says what the line does, the samples how long it takes
         if explained is not None and _is_there(one, explained.where)
         else one
         for one in ranked
-        if one.rule in _CAUSES
+        if _about(one) == "cause"
     ]
     if explained is not None and any(_is_there(one, explained.where) for one in causes):
         explained = None
-    ranked = [*causes, *(one for one in ranked if one.rule not in _CAUSES)]
+    ranked = [*causes, *(one for one in ranked if _about(one) != "cause")]
     ranked = [one for one in ranked if not any(_is_part(one, of) for of in ranked)]
     for cause in (*causes, *([explained] if explained is not None else ())):
         if cause.gain is not None:
             rest = [one for one in ranked if one is not cause and not _is_explained(one, cause)]
-            ranked = sorted((cause, *rest), key=lambda one: -(one.gain.at_most if one.gain else 0.0))
+            ranked = _by_gain((cause, *rest))
     alone = gpu_lines.largest_kernel(run)
     if alone is not None and _says_more(alone, ranked):
         ranked = [alone, *ranked]
@@ -212,21 +218,24 @@ def _is_there(one: Insight, where: Place) -> bool:
 
 
 def _is_part(one: Insight, of: Insight) -> bool:
-    """Whether an insight speaks of what goes away with another one, or of kernels in which pages move."""
-    if of.rule == "managed-memory" and one.rule in GPU_RULES:
+    """Return whether what one insight speaks of goes away with another one: at its place, or where one has no line."""
+    rule = _NAMED.get(of.rule)
+    if rule is None or one is of:
+        return False
+    if rule.includes_kernels and one.rule in GPU_RULES:
         return True
-    if one.rule != _PARTS.get(of.rule):
+    if one.rule not in rule.includes:
         return False
     same = (one.where.file, one.where.function) == (of.where.file, of.where.function)
-    return _is_there(one, of.where) or (same and one.rule == "device-copies") or one.where.file is None
+    return same or one.where.file is None or of.where.file is None
 
 
 def _is_explained(one: Insight, cause: Insight) -> bool:
-    """Whether an insight says that the device waits, and the cause is most of that."""
-    gain = cause.gain.at_most if cause.gain is not None else 0.0
-    if one.rule not in _WAITS or one.gain is None or gain < MOSTLY * one.gain.at_most:
+    """Return whether an insight says that the device waits, elsewhere than the cause, and the cause is most of that."""
+    if _about(one) != "waiting" or one.gain is None or cause.gain is None:
         return False
-    return one.rule != "device-sync" or not (cause.rule == "graph-breaks" or _is_there(one, cause.where))
+    most = cause.gain.at_most >= MOSTLY * one.gain.at_most
+    return most and not (one.rule == "device-sync" and _is_there(one, cause.where))
 
 
 def _says_more(alone: Insight, ranked: Sequence[Insight]) -> bool:
@@ -242,13 +251,13 @@ def _by_spots(
 ) -> tuple[Insight, ...]:
     """A conclusion from counters counts where the first place is; then it stands for that place."""
     first = next((spot for spot in document.hot_spots if spot.kind == "native"), None)
-    program = [one for one in ranked if one.rule in _OF_THE_PROGRAM]
-    counted = [one for one in ranked if one.rule not in _OF_THE_PROGRAM and one.rule in COUNTER_RULES]
+    program = [one for one in ranked if _about(one) == "program"]
+    counted = [one for one in ranked if _about(one) == "counters"]
+    others = [one for one in ranked if one not in program and one not in counted]
     if document.hot_spots:
         counted = [
             replace(one, where=first.where) for one in counted if first is not None and _is_at(first, one)
         ]
-    others = [one for one in ranked if one not in program and one.rule not in COUNTER_RULES]
     alone = on_spots[:1] if on_spots and on_spots[0].rule == "hot-spot" else ()
     if counted or program:  # they say what the first place is
         return (*program, *counted, *on_spots[len(alone) :], *others)

@@ -396,12 +396,23 @@ FindInsights: TypeAlias = Callable[[RunEvidence], Iterable[Insight]]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule by name. `find` yields an insight for each place where it applies, and nothing where
-    it knows too little. `of_host`: it does not speak of the work of a GPU alone."""
+    """A rule by name, and what its findings are about.
+
+    `find` yields an insight for each place where it applies, and nothing where it knows too little. `of_host`: it does
+    not speak of the work of a GPU alone. `about`: why a device has nothing to do ("cause"), only that it has nothing
+    ("waiting"), counters of the processor, which speak of the place that was counted, or the whole program; by it
+    findings on the same time are held against each other. `includes`: the rules whose findings go away with its own,
+    at its place or, where one has none, anywhere; with `includes_kernels` those on kernels do, too. `traceless`: stacks
+    and compilers prove it, so that it needs no timeline.
+    """
 
     name: str
     find: FindInsights
     of_host: bool = False
+    about: Literal["end", "program", "cause", "waiting", "counters", "work"] = "work"
+    includes: tuple[str, ...] = ()
+    includes_kernels: bool = False
+    traceless: bool = False
 
 
 def insight_on(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import NamedTuple
 
 from profkit.analysis.function_names import place_name
 from profkit.analysis.insights.evidence import (
@@ -367,15 +368,52 @@ MOST = 8  # devices that are named
 _COLLECTIVE = re.compile(r"(AllReduce|AllGather|ReduceScatter|Broadcast|SendRecv|AllToAll|Reduce)")
 
 
+class _ExposedCommunication(NamedTuple):
+    """Time in which a device runs kernels of NCCL and nothing else. Shares of the traced time."""
+
+    communication: Communication
+    collective: str  # `AllReduce`: the one with most time
+    share: float
+    waiting: float  # for another GPU to begin the same call
+    late: bool  # that is most of the communication
+    evidence: str
+
+
 def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
-    """Time in which a device runs kernels of NCCL and nothing else."""
+    """Yield communication that other kernels could hide."""
+    trace, exposed = run.trace, _exposed_communication(run)
+    if trace is None or not trace.span or exposed is None or exposed.late:
+        return
+    computing = max(0.0, (trace.busy or 0.0) - (trace.copying or 0.0)) / trace.span - exposed.share
+    yield Insight(
+        "exposed-communication",
+        "Communicate while kernels run",
+        exposed.evidence,
+        words(f"communication.{exposed.collective}", "collective"),
+        Place(kernel=exposed.communication.kernel),
+        run.gain(
+            min(exposed.share, max(0.0, computing)),
+            "overlap hides no more than the time in which other kernels run",
+        ),
+    )
+
+
+def gpu_behind(run: RunEvidence) -> Iterator[Insight]:
+    """Yield that devices wait for one that comes last to each call."""
+    exposed = _exposed_communication(run)
+    if exposed is not None and exposed.late:
+        share = min(exposed.share, exposed.waiting)
+        yield _waiting_devices(run, exposed.communication, exposed.evidence, share)
+
+
+def _exposed_communication(run: RunEvidence) -> _ExposedCommunication | None:
     trace = run.trace
     if trace is None or not trace.span or trace.communication is None:
-        return
+        return None
     communication = trace.communication
     exposed, waiting = communication.exposed / trace.span, (communication.waiting or 0.0) / trace.span
     if exposed < LEAST:
-        return
+        return None
     matched = _COLLECTIVE.search(communication.kernel)
     name = matched[1] if matched is not None else "NCCL"
     hidden = 1 - communication.exposed / communication.seconds
@@ -388,21 +426,8 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
     if communication.waiting is not None:
         part = percent_text(100 * communication.waiting / communication.seconds)
         evidence += f"; {part} of their time is waiting for another GPU to begin the same call"
-    if waiting > 0.5 * communication.seconds / trace.span:
-        yield _waiting_devices(run, communication, evidence, min(exposed, waiting))
-        return
-    computing = max(0.0, (trace.busy or 0.0) - (trace.copying or 0.0)) / trace.span - exposed
-    yield Insight(
-        "exposed-communication",
-        "Communicate while kernels run",
-        evidence,
-        words(f"communication.{name}", "collective"),
-        Place(kernel=communication.kernel),
-        run.gain(
-            min(exposed, max(0.0, computing)),
-            "overlap hides no more than the time in which other kernels run",
-        ),
-    )
+    late = waiting > 0.5 * communication.seconds / trace.span
+    return _ExposedCommunication(communication, name, exposed, waiting, late, evidence)
 
 
 def _waiting_devices(run: RunEvidence, communication: Communication, evidence: str, share: float) -> Insight:

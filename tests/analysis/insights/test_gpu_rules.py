@@ -374,6 +374,12 @@ def test_rules_have_names_of_their_own() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
 
 
+def test_what_a_rule_includes_are_rules() -> None:
+    names = {rule.name for rule in RULES}
+    assert {name for rule in RULES for name in rule.includes} - names == set()
+    assert [rule.name for rule in RULES if rule.name in rule.includes] == []
+
+
 def test_a_report_without_kernels_has_no_insight() -> None:
     assert find_insights(kernel_documents.document({})) == ()
 
