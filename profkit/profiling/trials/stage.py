@@ -161,7 +161,7 @@ def _outcome(trial: TriedChange) -> str:
     return {
         "same": "no faster",
         "slower": "slower in one run",
-        "undecided": "faster in one run, not decided",
+        "undecided": "not decided",
         "failed": "the program failed with it",
         "without-hold": "the change did not reach the program",
         "interrupted": "interrupted",

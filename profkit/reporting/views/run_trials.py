@@ -60,10 +60,10 @@ def trials_section(document: RunDocument) -> Detail | Section | None:
 def trial_line(trial: TriedChange) -> str | None:
     """Return what a short screen says of a trial that is no finding: slower where the advice is common, or open."""
     title = trial_title(trial)
-    if trial.state == "slower" and trial.name in _COMMON:
-        return f"{title}: {_ratio(trial)} slower{'' if trial.pairs else ' in one run'}"
+    if trial.state == "slower" and trial.name in _COMMON:  # the times of one run are chance
+        return f"{title}: {f'{_ratio(trial)} slower' if trial.pairs else 'slower in one run'}"
     if trial.state == "undecided":
-        return f"{title}: not decided; one run was {_ratio(trial)} faster, which may be chance: --try all"
+        return f"{title}: not decided; --try all makes more pairs of runs"
     if trial.state == "other-output":
         return f"{title}: faster, but the program prints something else"
     return None

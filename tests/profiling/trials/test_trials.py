@@ -32,6 +32,7 @@ from profkit.profiling.trials import experiment as experiment_module
 from profkit.profiling.trials import stage
 from profkit.profiling.trials.experiment import TrialRun, TrialSetting
 from profkit.profiling.trials.hypotheses import Experiment
+from profkit.reporting.views.run_trials import trial_line
 from tests import documents
 
 LINE = "4"  # of SLOW, inside of `cost`
@@ -290,3 +291,17 @@ def test_the_pairs_that_can_decide_are_made_also_where_the_program_became_slower
     tried = Experiment("memoise", BECAUSE, 0.5, {}, {"memoise": options})
     told = TrialRun(on, tried, time.monotonic(), DEADLINE, None).run()
     assert (told.state, told.pairs >= 4) == ("faster", True)
+
+
+@pytest.mark.parametrize(
+    ("state", "pairs", "says"),
+    [
+        ("undecided", 0, "collect garbage more rarely: not decided; --try all makes more pairs of runs"),
+        ("undecided", 4, "collect garbage more rarely: not decided; --try all makes more pairs of runs"),
+        ("slower", 0, "collect garbage more rarely: slower in one run"),
+        ("slower", 4, "collect garbage more rarely: 30.0 % slower"),
+    ],
+)
+def test_a_number_is_said_of_decided_pairs_alone(state: TrialState, pairs: int, says: str) -> None:
+    (one,) = tried(state, None).trials
+    assert trial_line(replace(one, pairs=pairs)) == says
