@@ -146,6 +146,50 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     return spots, wall
 
 
+def outer_spots(document: RunDocument) -> list[HotSpot]:
+    """Lines that call functions of the program, each with all that is below it: shares of the same time as the places.
+
+    What runs in other threads counts while the main one waits.
+    """
+    sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    if sampled is None:
+        return []
+    wall = _seconds_of(document, sampled)
+    waited = sum(
+        seconds
+        for line in sampled.lines
+        for kind, seconds in _waits_of(line).items()
+        if kind in LEADS_TO_OTHERS
+    )
+    others = sum(line.other_cpu for line in sampled.lines)
+    spots = []
+    for line in sampled.outer:
+        given = min(waited, others) * line.other_cpu / others if others > 0 else 0.0
+        share = min(1.0, (line.main_wall + given) / sampled.wall)
+        row = _Row(line, {"calls": share * sampled.wall})
+        spots.append(_spot(document, [row], share, share * wall))
+    return spots
+
+
+def is_below(document: RunDocument, spot: HotSpot, outer: Place) -> bool:
+    """Whether most of a place's time is spent under a line that calls functions of the program."""
+    sampled = next((one for one in document.sampled if not one.native and one.wall > 0), None)
+    where = spot.where
+    here = [
+        one
+        for one in (sampled.lines if sampled is not None else ())
+        if (one.file, one.function) == (where.file, where.function)
+        and (spot.kind == "python" or one.line == where.line)
+    ]
+    under = sum(
+        each.value
+        for one in here
+        for each in one.within
+        if (each.file, each.line) == (outer.file, outer.line) and outer.function == each.function
+    )
+    return under > MOSTLY * sum(one.main_wall for one in here)
+
+
 def _rows(sampled: SampledTime) -> list[_Row]:
     """Each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
     rows = [_Row(line) for line in sampled.lines]

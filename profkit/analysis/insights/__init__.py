@@ -117,6 +117,8 @@ _PATTERNS = (
     *spot_waits.TRANSFERS,
     *host_native.PATTERNS,
 )
+# What may be wrong with a line whose time is spent in functions of the program that it calls.
+_OF_CALLS = (spot_chains.dropped_messages, spots.linear_search, spots.repeated_sort)
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
@@ -168,7 +170,7 @@ def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
     """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
     behind = tuple(spot_waits.rank_behind(document))
     told = {(one.where.file, one.where.line) for one in behind}
-    patterns = spots.spot_insights(document, _PATTERNS)
+    patterns = spots.spot_insights(document, _PATTERNS, _OF_CALLS)
     return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
 
 

@@ -27,6 +27,8 @@ CHAIN = 0.3  # of a place's time: a function below it with less is not what the 
 AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the share of calls with such
 LOOKED_UP = 0.5e-3  # seconds: a look-up by hash or in sorted order takes microseconds
 WAITED, OF_TASKS = 20, 5.0  # calls of asyncio.wait; callbacks for each task that was made
+_LOGGING = ("/logging/__init__.py",)
+_TEXTS_OF = ("__str__", "__repr__", "__format__")  # what a text of an object calls
 DROPPED = 0.1  # of the messages: fewer were written
 SPINS, EACH_SPIN = 10_000, 1e-4  # questions, and seconds for each under cProfile
 ASKING = 0.1  # of the time of the function under cProfile
@@ -170,31 +172,31 @@ def _calls_of(document: RunDocument, name: re.Pattern[str]) -> int:
 
 
 def dropped_messages(document: RunDocument, spot: HotSpot) -> Insight | None:
-    """What is made for messages of a log whose level is off: at the line of the message, or in a function for it."""
-    logging = ("/logging/__init__.py",)
-    written = counted_function(document, "_log", logging)
-    here = spot.code.find("log") if spot.code is not None else ()
-    above = spot.caller_code.find("log") if spot.caller_code is not None else ()
-    first = spot.callers[0] if spot.callers else None
-    caller = spot.where.function if here else first.function if first is not None else None
-    for one in here or above:
-        edges = list(calls_from(document, spot, caller))
-        asked = sum(each.calls or 0 for each in edges if each.callee and each.callee.function == one.name)
-        if asked < MANY or (written.calls or 0 if written is not None else 0) > DROPPED * asked:
-            continue
-        if not here and not _is_called_for_messages_alone(document, spot, edges, asked):
-            continue
-        taken = _asking(document, spot, one.name, edges) if here else 0.0
-        if taken > 1 - CHAIN:
-            continue  # most of it is the question itself
-        line = f"line {first.line}" if not here and first is not None else "this line"
+    """What is made for messages of a log whose level is off, in the line of the message or in functions below it."""
+    logged = counted_function(document, "_log", _LOGGING)
+    written = (logged.calls or 0) if logged is not None else 0
+    for one in spot.code.find("log") if spot.code is not None else ():
+        edges = [
+            each for each in calls_from(document, spot) if each.callee and each.callee.function == one.name
+        ]
+        asked, part = sum(each.calls or 0 for each in edges), 1 - _asking(document, spot, one.name, edges)
+        if spot.kind == "calls":
+            called = spot.under.name if spot.under is not None else ""
+            if called not in (*one.how.split(), *_TEXTS_OF):
+                continue  # what takes the time is not made for the message
+            level = counted_function(document, "isEnabledFor", _LOGGING)
+            # An edge of little time may be left out: then the function and the loggers' own question have run so often.
+            asked = asked or min(spot.calls or 0, (level.calls or 0) if level is not None else 0)
+            part = max((each.value for each in spot.below if last_name(each.function) == called), default=0.0)
+        if asked < MANY or written > DROPPED * asked or part < CHAIN:
+            continue  # it is written, or most of it is the question itself
         return say(
             spot,
             "dropped-messages",
             f"This is made {count_text(asked)} times for a log message that is below the logger's level",
-            f"{line} calls {one.name} {count_text(asked)} times with what is made for it, and "
-            f"{count_text(written.calls or 0 if written is not None else 0)} messages were written",
-            spot.share * (1 - taken),
+            f"it calls {one.name} {count_text(asked)} times with what is made for it, and "
+            f"{count_text(written)} messages were written",
+            spot.share * part,
             change=words("dropped-messages", "host").format(level=one.name.upper()),
         )
     return None
@@ -206,26 +208,9 @@ def _asking(document: RunDocument, spot: HotSpot, name: str, edges: list[Hotspot
     A text in the line has no call of its own: the sampler sees it where the logger is called, and cProfile does not.
     """
     own = profile_of(document, "own-time")
-    asking = sum(one.total or one.own for one in edges if one.callee and one.callee.function == name)
+    asking = sum(one.total or one.own for one in edges)
     whole = spot.share * own.total if own is not None else 0.0
-    return min(share_below(spot, name, ("/logging/__init__.py",)), asking / whole if whole > 0 else 1.0)
-
-
-def _is_called_for_messages_alone(
-    document: RunDocument, spot: HotSpot, edges: list[Hotspot], asked: int
-) -> bool:
-    """Whether the function of a place is called for messages alone, of which there were so many."""
-    name = last_name((spot.where.function or "").partition(".<locals>")[0])
-    there = sum(
-        one.calls or 0
-        for one in edges
-        if one.callee and (one.callee.function, one.callee.file) == (name, spot.where.file)
-    )
-    counted = counted_function(document, name, (with_slashes(spot.where.file),))
-    code = spot.caller_code
-    if code is None or name in {one.name for one in code.find("called-elsewhere")}:
-        return False
-    return counted is not None and 0 < (counted.calls or 0) <= there <= asked
+    return min(share_below(spot, name, _LOGGING), asking / whole if whole > 0 else 1.0)
 
 
 # ------------------------------------------------------------ asking without a pause

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from profkit.analysis.function_names import called_name, place_name
-from profkit.analysis.hot_spots import DOES
+from profkit.analysis.hot_spots import DOES, is_below, outer_spots
 from profkit.analysis.insights.counted import profile_of
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.core.formatting import format_quantity
@@ -25,6 +25,8 @@ IMPORTS = 0.2  # of the wall time
 LONG = 100  # elements of a list that is searched
 MANY, SEVERAL = 100, 10  # calls
 LOOKS = 20  # at arguments, until their number says something
+LONG_TEXT = 10_000  # characters of a text that is searched
+EACH_ELEMENT = 2e-6  # seconds, at most, to compare an element: what took more was compared more often
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
@@ -33,6 +35,8 @@ EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
+_GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque", "collections.OrderedDict")
+_TREES = ("xml.", "lxml.", "bs4.")
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
 # Functions that give the same for the same text, and their cost is worth keeping what they gave.
 _KEEPABLE = re.compile(
@@ -142,31 +146,78 @@ def own_warning(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 
 def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A list that is searched or shifted element by element."""
-    for kind in ("contains", "shift"):
-        for one in spot.code.find(kind) if spot.code is not None else ():
-            held = spot.variables.get(one.name)
-            if one.how.startswith("rest "):
-                if held is not None and held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
-                    return _copied_rest(spot, one, held)
-                continue
-            if held is None or held.type not in ("list", "tuple") or (held.length or 0) < LONG:
-                continue
-            size = count_text(held.length or 0)
-            front = one.how in ("pop", "insert")
-            return say(
-                spot,
-                "linear-search",
-                f"{one.name} is a {held.type} of {size}: "
-                + ("do not take from its front" if front else "do not search it each time"),
-                f"{'each moves all that come after' if front else 'each looks at one element after the other'}"
-                + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
-                change=f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
-                if front
-                else f"a set beside it (known = set({one.name})), or a dict where a value belongs to each; in "
-                "sorted order bisect",
-            )
+    """A collection that is searched or shifted element by element."""
+    constructs = spot.code.constructs if spot.code is not None else ()
+    for one in constructs:
+        held = spot.variables.get(one.name)
+        if held is None or one.kind not in ("contains", "shift", "search"):
+            continue
+        if one.how.startswith("rest "):
+            if held.type in _COPIED_BY_SLICES and (held.length or 0) >= COPIED:
+                return _copied_rest(spot, one, held)
+        elif _is_gone_through(spot, one, held):
+            return _searched(spot, one, held)
     return None
+
+
+def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
+    """Whether a search looks at one element after the other, at many of them, and does so often."""
+    length = held.length or 0
+    if one.kind != "search":
+        by_value = held.type == "dict" and one.how == "values"
+        return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
+    if not _stays_in_calls(spot, one.name):
+        return False
+    often = max(spot.calls or 0, spot.executions or 0) >= MANY
+    if not one.how.startswith("."):
+        often = often or spot.seconds >= MANY * length * EACH_ELEMENT
+        return often and length >= LONG and held.type in _GONE_THROUGH
+    if held.type in ("str", "bytes"):
+        return often and length >= LONG_TEXT
+    return often and held.type.startswith(_TREES)
+
+
+def _stays_in_calls(spot: HotSpot, name: str) -> bool:
+    """Whether a name is no parameter, or the loop that calls the function gives the same each time."""
+    places = (
+        [one.how for one in spot.code.find("parameter") if one.name == name] if spot.code is not None else []
+    )
+    given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
+    function = (spot.where.function or "").rpartition(".")[2]
+    return all(any(one.name == function and at in one.how.split() for one in given) for at in places)
+
+
+def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
+    """What is searched element by element, and what finds it at once."""
+    size = f" of {count_text(held.length)}" if held.length else ""
+    front = one.how in ("pop", "insert")
+    what = "moves all that come after" if front else "looks at one element after the other"
+    often = f"; {calls_text(spot)}" if calls_text(spot) else ""
+    if one.kind == "search":
+        tree = held.type.startswith(_TREES)
+        what = f"{one.name}{one.how}(...)" if one.how.startswith(".") else f"`{one.how}`"
+        what += (
+            " goes through it" if one.how.startswith(".") else " is tested for one element after the other"
+        )
+        what += " from its start each time" if one.how.startswith(".") else ""
+        key = "tree" if tree else "text" if held.type in ("str", "bytes") else "key"
+        change = words(f"linear-search.{key}", "host").format(name=one.name)
+    elif front:
+        what = f"each {what}"
+        change = f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+    else:
+        what = f"each {what}"
+        change = words(f"linear-search.{'remove' if one.how == 'remove' else 'value'}", "host").format(
+            name=one.name
+        )
+    return say(
+        spot,
+        "linear-search",
+        f"{one.name} is a {held.type}{size}: "
+        + ("do not take from its front" if front else "do not search it each time"),
+        f"{what}{often}",
+        change=change,
+    )
 
 
 def _copied_rest(spot: HotSpot, cut: Construct, held: Variable) -> Insight:
@@ -546,8 +597,14 @@ def pattern_of(document: RunDocument, spot: HotSpot, patterns: tuple[Find, ...])
     return max(proved, key=lambda one: one.gain.at_most if one.gain is not None else 0.0, default=None)
 
 
-def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator[Insight]:
-    """The largest place with what it is, then patterns at others; imports are first only where nothing else is."""
+def spot_insights(
+    document: RunDocument, patterns: tuple[Find, ...], calls: tuple[Find, ...] = ()
+) -> Iterator[Insight]:
+    """The largest place with what it is, then patterns at others; imports are first only where nothing else is.
+
+    `calls` are patterns of lines that call functions of the program: what explains more than the places below takes
+    their place.
+    """
     spots = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.where.file is not None]
     first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
     imports = next((spot for spot in spots if spot.kind == "import"), None)
@@ -560,11 +617,33 @@ def spot_insights(document: RunDocument, patterns: tuple[Find, ...]) -> Iterator
     ):
         yield loads
         imports = None
-    if first is not None:
-        yield pattern_of(document, first, patterns) or place_alone(first)
-    elif imports is not None and imports.share >= FIRST:
+    if first is None and imports is not None and imports.share >= FIRST:
         yield place_alone(imports)
-    for spot in spots:
-        other = spot is not first and spot.kind != "import" and spot.share >= OTHER
-        if other and (found := pattern_of(document, spot, patterns)) is not None:
-            yield found
+    found = [
+        (spot, one)
+        for spot in spots
+        if spot.kind != "import" and spot.share >= OTHER
+        for one in (pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),)
+        if one is not None
+    ]
+    for outer in outer_spots(document) if calls else ():
+        one = pattern_of(document, outer, calls) if outer.share >= OTHER else None
+        if one is not None:
+            found = [*_without_smaller(document, found, one), (outer, one)]
+    yield from (one for _, one in sorted(found, key=lambda each: -_at_most(each[1])))
+
+
+def _at_most(one: Insight) -> float:
+    return one.gain.at_most if one.gain is not None else 0.0
+
+
+def _without_smaller(
+    document: RunDocument, found: list[tuple[HotSpot, Insight]], outer: Insight
+) -> list[tuple[HotSpot, Insight]]:
+    """The findings that are not below a line whose own finding explains as much, and none that says the same there."""
+    return [
+        (spot, one)
+        for spot, one in found
+        if _at_most(one) > _at_most(outer) or not is_below(document, spot, outer.where)
+        if (one.rule, one.where.file, one.where.line) != (outer.rule, outer.where.file, outer.where.line)
+    ]

@@ -18,6 +18,10 @@ from profkit.core.types import CodeLine, Frame, LineSamples, SampledTime
 MOST_LINES = 100
 LEAST = 0.0005  # of the whole: a line with less is left out
 MOST_AROUND = 12  # lines of the program around one
+A_CALL, MOST_CALLS = (
+    0.05,
+    40,
+)  # of the whole: a line that calls functions of the program with less is left out
 BELOW, MOST_BELOW = 0.1, 12  # of a line's time: a function anywhere below it with less is left out
 # A line that calls a library is opened to the library's public functions with so much of the line's time. Of two
 # functions within `WRAPS` of each other the outer one only leads to the inner one.
@@ -61,6 +65,7 @@ class LineTally:
 
     def __init__(self) -> None:
         self._lines: dict[Place, _Line] = {}
+        self._outer: dict[Place, _Line] = {}
         self._collecting: dict[tuple[str | None, int], float] = {}  # by file and line
         self._parts: dict[Frame, Frame] = {}  # functions, and a comprehension in each
         self._work: list[tuple[PythonSample, str]] = []  # of workers, without a line of the program; whose
@@ -83,27 +88,17 @@ class LineTally:
         place, outer, at = found
         if outer < at:
             self._parts[places[outer][0]] = places[at][0]
+        around = [n for n in range(outer) if is_users_frame(places, n)]
         line = self._lines.setdefault(place, _Line())
-        if role == "main":
-            line.main_wall += sample.wall
-            line.main_cpu += sample.cpu
-            for n, around in enumerate(places[:outer]):
-                if is_users_frame(places, n):  # the sampler has a function that calls itself once
-                    line.within[around] += sample.wall
-        else:
-            (line.threads if role == "thread" else line.processes).add(source)
-            line.other_wall += sample.wall
-            line.other_cpu += sample.cpu
-        if at == len(places) - 1:
-            line.own += sample.cpu
-        else:
-            inner = next(
-                (n for n in range(at + 1, len(places)) if LOCAL not in places[n][0].function), at + 1
-            )
-            line.callees[places[inner]] += sample.wall
-            _add_below(line, places[at + 1 :], sample.wall)
-        if outer > 0:
-            line.callers[places[outer - 1]] += sample.wall
+        for n in around if role == "main" else ():  # the sampler has a function that calls itself once
+            line.within[places[n]] += sample.wall
+        _add_sample(line, places, (outer, at), sample, role, source)
+        calls: dict[Place, tuple[int, int]] = {}
+        for n in around[-MOST_AROUND:]:
+            called = _function_of(places, n)
+            calls[places[called][0], places[n][1]] = called, n
+        for call, known in calls.items():
+            _add_sample(self._outer.setdefault(call, _Line()), places, known, sample, role, source)
         if rank:
             line.ranks[rank] += sample.cpu
             line.rank_waits[rank] += max(0.0, sample.wall - sample.cpu)
@@ -181,13 +176,16 @@ class LineTally:
 
     def sampled(self, seen: Mapping[Frame, SeenValues], collecting: float, children: int) -> SampledTime:
         """All lines, the most time first."""
-        least = LEAST * max(self.cpu, self.wall)
-        lines = [
-            self._samples(frame, number, line, seen.get(frame) or seen.get(self._parts.get(frame, frame)))
-            for (frame, number), line in self._lines.items()
-            if max(line.main_wall, line.other_wall) >= least
-        ]
-        lines.sort(key=lambda one: (-(one.main_wall + one.other_cpu), one.file or "", one.line or 0))
+
+        def largest_of(sums: Mapping[Place, _Line], least: float, most: int) -> tuple[LineSamples, ...]:
+            lines = [
+                self._samples(frame, number, line, seen.get(frame) or seen.get(self._parts.get(frame, frame)))
+                for (frame, number), line in sums.items()
+                if max(line.main_wall, line.other_wall) >= least * max(self.cpu, self.wall)
+            ]
+            lines.sort(key=lambda one: (-(one.main_wall + one.other_cpu), one.file or "", one.line or 0))
+            return tuple(lines[:most])
+
         return SampledTime(
             self.wall,
             self.cpu,
@@ -195,7 +193,8 @@ class LineTally:
             self._rest_cpu,
             collecting,
             children,
-            lines=tuple(lines[:MOST_LINES]),
+            lines=largest_of(self._lines, LEAST, MOST_LINES),
+            outer=largest_of(self._outer, A_CALL, MOST_CALLS),
         )
 
     def _samples(self, frame: Frame, number: int, line: _Line, seen: SeenValues | None) -> LineSamples:
@@ -218,6 +217,37 @@ class LineTally:
                 **(vars(seen) if seen is not None else {}),
             },
         )
+
+
+def _add_sample(
+    line: _Line, places: Sequence[Place], at: tuple[int, int], sample: PythonSample, role: Role, source: str
+) -> None:
+    """Count a sample to a line; `at`: where its function stands among the frames, and where the line does itself."""
+    outer, inner = at
+    if role == "main":
+        line.main_wall += sample.wall
+        line.main_cpu += sample.cpu
+    else:
+        (line.threads if role == "thread" else line.processes).add(source)
+        line.other_wall += sample.wall
+        line.other_cpu += sample.cpu
+    if inner == len(places) - 1:
+        line.own += sample.cpu
+    else:
+        called = next(
+            (n for n in range(inner + 1, len(places)) if LOCAL not in places[n][0].function), inner + 1
+        )
+        line.callees[places[called]] += sample.wall
+        _add_below(line, places[inner + 1 :], sample.wall)
+    if outer > 0:
+        line.callers[places[outer - 1]] += sample.wall
+
+
+def _function_of(places: Sequence[Place], at: int) -> int:
+    """Where the function of a frame stands: a comprehension is a part of the one that it stands in."""
+    while at > 0 and places[at][0].function.rpartition(".")[2] in COMPREHENSIONS:
+        at -= 1
+    return at
 
 
 def _good_part(line: _Line) -> tuple[CodeLine, ...]:
@@ -279,9 +309,7 @@ def _line_in(places: list[Place]) -> tuple[Place, int, int] | None:
     at = next((n for n in reversed(range(len(places))) if is_users_frame(places, n)), None)
     if at is None:
         return None
-    outer = at
-    while outer > 0 and places[outer][0].function.rpartition(".")[2] in COMPREHENSIONS:
-        outer -= 1
+    outer = _function_of(places, at)
     return (places[outer][0], places[at][1]), outer, at
 
 

@@ -12,6 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from profkit.analysis.stacks.line_counts import statement_at
+from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
+from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
+from profkit.analysis.stacks.searches import LOOPS as _LOOPS
+from profkit.analysis.stacks.searches import dotted as _dotted
+from profkit.analysis.stacks.searches import names_in as _names_in
+from profkit.analysis.stacks.searches import searches_at
 from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 80
@@ -42,9 +48,6 @@ _PURE = frozenset(
 _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _FEW = 3  # labels
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
 
 
@@ -154,6 +157,7 @@ class _Source:
         in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
         for node in self._statement(line):
             yield from self._of_node(node, function, in_loop)
+        yield from searches_at(line, around, list(self._statement(line)))
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
         for node in around:
@@ -235,6 +239,9 @@ class _Source:
                     continue
                 if name := _dotted(right):
                     yield Construct("contains", name)
+                elif isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute):
+                    if right.func.attr == "values" and (name := _dotted(right.func.value)):
+                        yield Construct("contains", name, "values")
                 elif isinstance(right, ast.Call) and (kind := _dotted(right.func)) in _CONTAINERS:
                     yield Construct("contains-made", kind, ast.unparse(right)[:60])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -355,7 +362,12 @@ class _Source:
         if name == "numpy.power" and len(node.args) == 2:
             yield from _power(*node.args)
         if method in _LOGS and base and any(_is_made(one) for one in node.args):
-            yield Construct("log", method)
+            within = {id(one) for argument in node.args for one in ast.walk(argument)}
+            others = (one for one in self._statement(node.lineno) if id(one) not in within)
+            names = _looked_at(*node.args) - _looked_at(
+                *(one for one in others if isinstance(one, ast.Call)), deep=False
+            )
+            yield Construct("log", method, " ".join(sorted(names)))
         if any(one.arg == "flush" and _is_true(one.value) for one in node.keywords):
             yield Construct("flushes", name)
         if name in ("time.sleep", "asyncio.sleep"):
@@ -433,10 +445,6 @@ def _stores(node: ast.AST) -> list[str]:
     ]
 
 
-def _names_in(*nodes: ast.AST) -> set[str]:
-    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
-
-
 def _makes_one(argument: ast.AST) -> bool:
     """Whether an argument is a batch of one item: `[row]`, `row[None]`, `row.unsqueeze(0)`, `row.reshape(1, -1)`."""
     if isinstance(argument, ast.List):
@@ -492,6 +500,17 @@ def _is_made(argument: ast.AST) -> bool:
     return any(isinstance(one, (ast.Call, ast.FormattedValue, ast.BinOp)) for one in ast.walk(argument))
 
 
+def _looked_at(*nodes: ast.AST, deep: bool = True) -> set[str]:
+    """The last names of what is called, and of attributes, which may be properties."""
+    every = (one for node in nodes for one in (ast.walk(node) if deep else [node]))
+    called = (one.func if isinstance(one, ast.Call) else one for one in every)
+    return {
+        one.attr if isinstance(one, ast.Attribute) else one.id
+        for one in called
+        if isinstance(one, (ast.Attribute, ast.Name))
+    }
+
+
 def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
     """The calls in a function's or a module's own code, not in functions that are defined in it."""
     for node in ast.iter_child_nodes(scope):
@@ -515,15 +534,6 @@ def _only_looks(statement: ast.stmt) -> bool:
 def _first_line(node: ast.AST) -> int:
     decorators = getattr(node, "decorator_list", [])
     return min([int(getattr(node, "lineno", 0)), *(int(one.lineno) for one in decorators)])
-
-
-def _dotted(node: ast.AST) -> str:
-    """`self.text` of names and attributes; empty for anything else."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute) and (base := _dotted(node.value)):
-        return f"{base}.{node.attr}"
-    return ""
 
 
 def _first_text(call: ast.Call) -> str | None:

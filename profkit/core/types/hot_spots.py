@@ -11,6 +11,7 @@ from profkit.core.types.readings import CodeLine
 SpotKind = Literal[
     "python",  # computes in lines of Python, and in what they call that is built in
     "library",  # computes in a Python library below the line
+    "calls",  # calls functions of the program: all of their time, which other places have too
     "native",  # computes in machine code
     "gpu",  # kernels, where the host was not sampled
     "import",
@@ -29,8 +30,11 @@ SpotKind = Literal[
 # What a line of the program is written as, where that alone may be slow. `name` is the variable or function it is
 # about, `how` what is done with it.
 ConstructKind = Literal[
-    "contains",  # `x in name`
+    "contains",  # `x in name`; `how` "values": in name.values()
     "contains-made",  # `x in list(...)`
+    "search",  # the elements of `name`, which stays the same, are compared with each item; `how`: the test, or a method
+    "parameter",  # `name` of a search is the function's parameter number `how`
+    "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x); `how` "rest 7": name = name[n:] in line 7
     "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
     "element",  # name[i], name.at[...], name.item(): one element at a time; `how` "[i]" has the names in the index
@@ -41,7 +45,8 @@ ConstructKind = Literal[
     "called-elsewhere",  # of that name in another line of the function, too: calls of both are counted together
     "power",  # name ** number, numpy.power(name, number); `how` is the number
     "lookup",  # name.loc[label]: few labels; `how` is the name of what is looked up
-    "log",  # a message whose arguments are made before its level is looked at; `name` is the method
+    "log",  # a message whose arguments are made before its level is looked at; `name` is the method, `how` the names of
+    # what is called for them alone
     "spin",  # a `while` that only asks until something has happened; `name` is the method, `how` the test
     "with",
     "within",  # the body of a `with`; `how` is its line
@@ -217,6 +222,8 @@ class SampledTime:
     import_code: LineCode | None = None  # of the line that imports most
     loops: tuple[SampledLoop, ...] = ()  # the outer ones first
     lines: tuple[LineSamples, ...] = ()
+    # Lines that call functions of the program, with what was sampled below: their seconds are those of `lines` again.
+    outer: tuple[LineSamples, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ for n in range(2000):
 @pytest.mark.parametrize(
     ("level", "line", "said"),
     [
-        ("WARNING", 'log.debug("%s", shown(orders))', 6),  # the function that it calls
+        ("WARNING", 'log.debug("%s", shown(orders))', 9),  # the time is in the function that it calls
         ("WARNING", 'log.info(f"now {json.dumps(orders)}")', 9),
         ("WARNING", 'log.info(f"now {orders}")', 9),  # a text has no call that could be counted
         ("WARNING", 'log.info("now %s" % orders)', 9),

@@ -22,7 +22,8 @@ ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how ma
 CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variables of a function with a cache
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
-_TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections")  # modules whose types say something
+# modules whose types say something
+_TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
 ARRAY, OBJECTS = "numpy.ndarray", "numpy.ndarray of objects"
 # Functions of the standard library that give the same for the same arguments, and take long: name, and how the path of
 # their file ends.
@@ -101,6 +102,8 @@ class FunctionValues:
             if module not in _TOLD:
                 return
             told, length = f"{module}.{kind.__name__}", -1
+            if told == "collections.deque":
+                length = len(value)  # type: ignore[arg-type]
             if told == ARRAY and value.dtype.hasobject:  # type: ignore[attr-defined]
                 told = OBJECTS
         before = self.types.get(name)

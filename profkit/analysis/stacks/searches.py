@@ -1,0 +1,187 @@
+"""Searches in Python source: a collection that stays is gone through for each item. Pure: syntax trees in, facts out.
+
+What a name holds is not known here; samples say that.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from profkit.core.types import Construct
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LONGEST = 60
+# Methods that go through a tree, a text or a table, and those that give the elements of what they are called on.
+_SEARCHES = frozenset(
+    {"find", "findall", "iterfind", "findtext", "xpath", "find_all", "select", "select_one"}
+)
+_ELEMENTS = frozenset({"values", "items", "iter", "findall", "iterfind", "xpath", "find_all"})
+_WRAPPERS = frozenset({"enumerate", "reversed", "iter"})
+
+
+def dotted(node: ast.AST) -> str:
+    """`self.text` of names and attributes; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (base := dotted(node.value)):
+        return f"{base}.{node.attr}"
+    return ""
+
+
+def names_in(*nodes: ast.AST) -> set[str]:
+    """All names in some expressions."""
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def stores_in(*nodes: ast.AST) -> set[str]:
+    """The names and attributes that some nodes bind."""
+    return {
+        name
+        for node in nodes
+        for one in ast.walk(node)
+        if isinstance(one, (ast.Name, ast.Attribute)) and not isinstance(one.ctx, ast.Load)
+        if (name := dotted(one))
+    }
+
+
+def parameters_of(function: ast.AST | None) -> list[str]:
+    """The names of a function's positional parameters, without `self` and `cls`."""
+    if not isinstance(function, FUNCTIONS):
+        return []
+    given = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    return given[1:] if given[:1] in (["self"], ["cls"]) else given
+
+
+@dataclass
+class Surroundings:
+    """What stays and what changes at a place: by the loops around it, else by the calls of its function."""
+
+    function: ast.AST | None
+    loops: Sequence[ast.AST]
+    changes: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        stored = (
+            stores_in(*self.loops) if self.loops else stores_in(self.function) if self.function else set()
+        )
+        given = set() if self.loops else set(parameters_of(self.function))
+        self.changes = stored | given
+
+    def stays(self, name: str) -> bool:
+        """Whether a name is bound outside; a parameter is, as far as the function knows."""
+        parts = name.split(".")
+        known = {".".join(parts[: n + 1]) for n in range(len(parts))}
+        moved = self.changes if self.loops else self.changes - set(parameters_of(self.function))
+        return bool(name) and (bool(self.loops) or self.function is not None) and not known & moved
+
+    def differs(self, *nodes: ast.AST) -> bool:
+        """Whether an expression depends on the item, or on the call."""
+        return bool(names_in(*nodes) & self.changes)
+
+    def parameter(self, name: str) -> Iterator[Construct]:
+        """That a name is the function's own parameter: whether that stays its caller knows."""
+        given = parameters_of(self.function)
+        if not self.loops and name in given:
+            yield Construct("parameter", name, str(given.index(name)))
+
+
+def searches_at(line: int, around: Sequence[ast.AST], statement: Sequence[ast.AST]) -> Iterator[Construct]:
+    """The searches at a line: in the loops and comprehensions around it, and by what it calls."""
+    function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
+    loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
+    for at, loop in enumerate(loops):
+        outer = [one for one in loops[:at] if _holds(one, loop)]
+        if isinstance(loop, ast.For):
+            yield from _loop(loop, line, Surroundings(function, outer))
+        elif isinstance(loop, COMPREHENSIONS):
+            yield from _comprehension(loop, function, outer)
+    for node in statement:
+        if isinstance(node, ast.Call):
+            yield from _call(node, Surroundings(function, [one for one in loops if _holds(one, node)]))
+
+
+def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
+    """A method that goes through what stays the same; what a function in a loop is given that stays the same."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES:
+        base = dotted(node.func.value)
+        given = [*node.args[:1], *(one.value for one in node.keywords)]
+        if around.stays(base) and around.differs(*given):
+            yield Construct("search", base, f".{node.func.attr}")
+            yield from around.parameter(base)
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+    same = [str(n) for n, one in enumerate(node.args) if around.loops and around.stays(dotted(one))]
+    if name and same:
+        yield Construct("gives", name, " ".join(same))
+
+
+def _holds(loop: ast.AST, node: ast.AST) -> bool:
+    """Whether a loop evaluates an expression for each of its items."""
+    first = loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+    first = loop.generators[0].iter if isinstance(loop, COMPREHENSIONS) else first
+    once = first is not None and any(one is node for one in ast.walk(first))
+    return not once and any(one is node for one in ast.walk(loop))
+
+
+def _loop(loop: ast.For, line: int, around: Surroundings) -> Iterator[Construct]:
+    """`for x in name: if x.key == wanted: ...` does nothing but compare, at the lines that do so."""
+    first = loop.body[0]
+    if not isinstance(first, ast.If) or first.orelse:
+        return
+    leaves = all(isinstance(one, ast.Continue) for one in first.body)
+    if not leaves and len(loop.body) > 1:
+        return
+    last = first.body[-1].end_lineno if leaves else first.test.end_lineno
+    if line != loop.lineno and not first.lineno <= line <= (last or 0):
+        return
+    test = _wanted(first.test, names_in(loop.target), ast.NotEq if leaves else ast.Eq)
+    name = _iterated(loop.iter)
+    if test is not None and around.stays(name) and around.differs(test):
+        yield Construct("search", name, ast.unparse(first.test)[:LONGEST])
+        yield from around.parameter(name)
+
+
+def _comprehension(node: ast.AST, function: ast.AST | None, outer: Sequence[ast.AST]) -> Iterator[Construct]:
+    """`x for x in name if x.key == wanted`, and `x.key == wanted for x in name`."""
+    generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
+    last, before = generators[-1], generators[:-1]
+    tests = [*last.ifs, *([node.elt] if not last.ifs and isinstance(node, ast.GeneratorExp) else ())]
+    around = Surroundings(function, [*outer, *before])
+    name = _iterated(last.iter)
+    for one in tests:
+        wanted = _wanted(one, names_in(last.target), ast.Eq)
+        if wanted is not None and around.stays(name) and around.differs(wanted):
+            yield Construct("search", name, ast.unparse(one)[:LONGEST])
+            yield from around.parameter(name)
+            return
+
+
+def _wanted(test: ast.AST, item: set[str], operator: type[ast.cmpop]) -> ast.AST | None:
+    """What an item, or a part of it, is compared with; None where a test is no such comparison."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if operator is ast.Eq else ast.Or):
+        return next((one for each in test.values if (one := _wanted(each, item, operator)) is not None), None)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], operator):
+        return None
+    sides = test.left, test.comparators[0]
+    depends = [bool(names_in(one) & item) for one in sides]
+    if depends[0] == depends[1]:
+        return None
+    return sides[1] if depends[0] else sides[0]
+
+
+def _iterated(node: ast.AST) -> str:
+    """The name of what is gone through: of `enumerate(name)`, of `name.values()`, of `range(len(name))`."""
+    if isinstance(node, ast.Call):
+        called = dotted(node.func)
+        if called in _WRAPPERS and node.args:
+            return _iterated(node.args[0])
+        if called == "range" and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
+            inner = node.args[0]
+            return dotted(inner.args[0]) if dotted(inner.func) == "len" and inner.args else ""
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _ELEMENTS:
+            return dotted(node.func.value)
+        return ""
+    return dotted(node)
