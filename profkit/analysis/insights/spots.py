@@ -53,7 +53,6 @@ _TEXTS = (
 )
 _COPIED_BY_SLICES = ("bytes", "str", "bytearray", "list", "tuple")
 OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
-_SORTS = re.compile(r"(self\.\w+)\.sort\(|sorted\((self\.\w+)")
 # Of convenient functions, and what stands for them instead (`costly-helper.*` of the words).
 _COSTLY = (
     "deepcopy", "strptime", "_strptime", "_strptime_datetime", "inspect.stack", "getframeinfo", "loads", "namedtuple",
@@ -104,7 +103,11 @@ def calls_text(spot: HotSpot) -> str:
         own = f"called {least}{count_text(spot.calls, 'time')}" if spot.calls and spot.calls > 1 else ""
         return "; ".join(part for part in (own, library) if part)
     name = called_name(under)
-    named = under.library and under.library not in ("built-in", "standard library", name.partition(".")[0])
+    named = (
+        under.library
+        and not under.library.startswith("<")
+        and under.library not in ("built-in", "standard library", name.partition(".")[0])
+    )
     of = f" of {under.library}" if named else ""
     if under.calls is None:
         return f"it calls {name}{of}"
@@ -168,9 +171,8 @@ def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
         return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
     if not _stays_in_calls(spot, one.name):
         return False
-    often = max(spot.calls or 0, spot.executions or 0) >= MANY
+    often = _is_often(spot, held)
     if not one.how.startswith("."):
-        often = often or spot.seconds >= MANY * length * EACH_ELEMENT
         return often and length >= LONG and held.type in _GONE_THROUGH
     if held.type in ("str", "bytes"):
         return often and length >= LONG_TEXT
@@ -247,27 +249,32 @@ def made_for_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # 
     )
 
 
-def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:
+def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
     """A list that stays, and is sorted again with each change."""
-    here = [
-        one
-        for one in document.hot_spots
-        if (one.where.file, one.where.line) == (spot.where.file, spot.where.line)
-    ]
-    sorting = _SORTS.search(spot.code.text) if spot.code is not None else None
-    name = (sorting[1] or sorting[2]) if sorting is not None else ""
-    held = next((one.variables[name] for one in here if name in one.variables), None)
-    counts = [one.calls for one in here if one.calls]
-    if held is None or held.type not in ("list", "dict", "set") or (held.length or 0) < LONG or not counts:
-        return None
-    if min(counts) < MANY:
-        return None
-    return say(
-        spot,
-        "repeated-sort",
-        f"{name} is sorted again each time, {count_text(min(counts), 'time')}",
-        f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
-    )
+    for one in spot.code.find("sorts") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        known = held is not None and held.type in ("list", "dict", "set", "collections.deque")
+        if held is None or not known or (held.length or 0) < LONG or not _stays_in_calls(spot, one.name):
+            continue
+        if not _is_often(spot, held):
+            continue
+        heap = one.how == "heapify"
+        times = max(spot.calls or 0, spot.executions or 0)
+        return say(
+            spot,
+            "repeated-sort",
+            f"{one.name} is {'made a heap' if heap else 'sorted'} again each time"
+            + (f", {count_text(times, 'time')}" if times >= MANY else ""),
+            f"it has {count_text(held.length or 0)} elements; {calls_text(spot)}",
+            change=words(f"repeated-sort{'.heap' if heap else ''}", "host"),
+        )
+    return None
+
+
+def _is_often(spot: HotSpot, held: Variable) -> bool:
+    """Whether a place goes through what it holds many times, by counts or by the time that each needs at most."""
+    counted = max(spot.calls or 0, spot.executions or 0) >= MANY
+    return counted or (held.length is not None and spot.seconds >= MANY * held.length * EACH_ELEMENT)
 
 
 def object_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001

@@ -20,6 +20,7 @@ _SEARCHES = frozenset(
     {"find", "findall", "iterfind", "findtext", "xpath", "find_all", "select", "select_one"}
 )
 _ELEMENTS = frozenset({"values", "items", "iter", "findall", "iterfind", "xpath", "find_all"})
+_CONSTRUCTORS = ("__init__", "__post_init__", "__new__")
 _WRAPPERS = frozenset({"enumerate", "reversed", "iter"})
 
 
@@ -48,6 +49,14 @@ def stores_in(*nodes: ast.AST) -> set[str]:
     }
 
 
+def replaced_in(tree: ast.AST) -> frozenset[str]:
+    """The attributes that functions bind which are no constructors."""
+    functions = (
+        one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name not in _CONSTRUCTORS
+    )
+    return frozenset(name for name in stores_in(*functions) if "." in name)
+
+
 def parameters_of(function: ast.AST | None) -> list[str]:
     """The names of a function's positional parameters, without `self` and `cls`."""
     if not isinstance(function, FUNCTIONS):
@@ -58,10 +67,14 @@ def parameters_of(function: ast.AST | None) -> list[str]:
 
 @dataclass
 class Surroundings:
-    """What stays and what changes at a place: by the loops around it, else by the calls of its function."""
+    """What stays and what changes at a place: by the loops around it, else by the calls of its function.
+
+    `replaced` are attributes that the file binds anew outside of constructors.
+    """
 
     function: ast.AST | None
     loops: Sequence[ast.AST]
+    replaced: frozenset[str] = frozenset()
     changes: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +102,9 @@ class Surroundings:
             yield Construct("parameter", name, str(given.index(name)))
 
 
-def searches_at(line: int, around: Sequence[ast.AST], statement: Sequence[ast.AST]) -> Iterator[Construct]:
+def searches_at(
+    line: int, around: Sequence[ast.AST], statement: Sequence[ast.AST], replaced: frozenset[str]
+) -> Iterator[Construct]:
     """The searches at a line: in the loops and comprehensions around it, and by what it calls."""
     function = around[0] if around and isinstance(around[0], FUNCTIONS) else None
     loops = [node for node in around if isinstance(node, (*LOOPS, *COMPREHENSIONS))]
@@ -101,7 +116,9 @@ def searches_at(line: int, around: Sequence[ast.AST], statement: Sequence[ast.AS
             yield from _comprehension(loop, function, outer)
     for node in statement:
         if isinstance(node, ast.Call):
-            yield from _call(node, Surroundings(function, [one for one in loops if _holds(one, node)]))
+            yield from _call(
+                node, Surroundings(function, [one for one in loops if _holds(one, node)], replaced)
+            )
 
 
 def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
@@ -113,6 +130,11 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
             yield Construct("search", base, f".{node.func.attr}")
             yield from around.parameter(base)
     name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+    kept = dotted(node.func.value) if name == "sort" and isinstance(node.func, ast.Attribute) else ""
+    kept = dotted(node.args[0]) if name in ("sorted", "heapify") and node.args else kept
+    if around.stays(kept) and kept not in around.replaced:
+        yield Construct("sorts", kept, name)
+        yield from around.parameter(kept)
     same = [str(n) for n, one in enumerate(node.args) if around.loops and around.stays(dotted(one))]
     if name and same:
         yield Construct("gives", name, " ".join(same))

@@ -17,7 +17,7 @@ from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
 from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
 from profkit.analysis.stacks.searches import names_in as _names_in
-from profkit.analysis.stacks.searches import searches_at
+from profkit.analysis.stacks.searches import replaced_in, searches_at
 from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 80
@@ -105,7 +105,7 @@ class _Source:
     """One parsed file."""
 
     def __init__(self, tree: ast.Module, text: str) -> None:
-        self.tree, self.text = tree, text
+        self.tree, self.text, self.replaced = tree, text, replaced_in(tree)
         self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
         self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
         for node in ast.walk(tree):
@@ -157,7 +157,7 @@ class _Source:
         in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
         for node in self._statement(line):
             yield from self._of_node(node, function, in_loop)
-        yield from searches_at(line, around, list(self._statement(line)))
+        yield from searches_at(line, around, list(self._statement(line)), self.replaced)
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
         for node in around:

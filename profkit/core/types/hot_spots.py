@@ -33,6 +33,7 @@ ConstructKind = Literal[
     "contains",  # `x in name`; `how` "values": in name.values()
     "contains-made",  # `x in list(...)`
     "search",  # the elements of `name`, which stays the same, are compared with each item; `how`: the test, or a method
+    "sorts",  # name.sort(), sorted(name), heapify(name) of what stays the same; `how` is the function
     "parameter",  # `name` of a search is the function's parameter number `how`
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x); `how` "rest 7": name = name[n:] in line 7
