@@ -7,7 +7,7 @@ whether they were the same. Each finding needs at least two of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.insights.counted import (
@@ -21,7 +21,7 @@ from profkit.analysis.insights.counted import (
 from profkit.analysis.insights.evidence import percent_text, words
 from profkit.analysis.insights.spots import LOOKS, MANY, Find, count_text, say
 from profkit.core.formatting import format_quantity
-from profkit.core.types import HotSpot, Hotspot, Insight, Profile, RunDocument
+from profkit.core.types import HotSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about
 AGAIN, SPARED = 5, 0.25  # looks at arguments that were seen before, and the share of calls with such
@@ -31,6 +31,7 @@ _LOGGING = ("/logging/__init__.py",)
 _TEXTS_OF = ("__str__", "__repr__", "__format__")  # what a text of an object calls
 DROPPED = 0.1  # of the messages: fewer were written
 SPINS, EACH_SPIN = 10_000, 1e-4  # questions, and seconds for each under cProfile
+FOUND_NOTHING = 0.1  # of a loop's time: so much of it where it had found nothing
 ASKING = 0.1  # of the time of the function under cProfile
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 LEAST_POWER = 0.1  # of the processor time
@@ -230,8 +231,6 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
         for one in calls_from(document, spot)
         if one.callee and one.callee.function == spins[0].name
     )
-    if spins[0].name and not _mostly_asks(document, spot, spins[0].name):
-        return None
     here = (spot.where.file, spot.where.function)
     lines = [
         one
@@ -239,17 +238,47 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
         if here == (one.file, one.function)
         or any(here == (each.file, each.function) for each in one.callers[:1])
     ]
+    idle = _idle_lines(lines, sampled, here)
+    if idle is None and spins[0].name and not _mostly_asks(document, spot, spins[0].name):
+        return None
     # The interpreter runs one thread at a time: what the loop takes, another thread could have.
-    taken = sum(one.main_cpu + one.other_cpu for one in lines) / sampled.cpu
+    taken = sum(one.main_cpu + one.other_cpu for one in idle or lines) / sampled.cpu
+    if idle is not None:
+        what = f"{spins[0].name} mostly finds nothing"
+    else:
+        what = f"asked {count_text(asked)} times" if asked else "does nothing else"
     return say(
         spot,
         "spinning",
         f"{spot.where.function} asks again and again without a pause, and keeps other threads from running",
-        f"`while {spins[0].how}`"
-        + (f" asked {count_text(asked)} times" if asked else " does nothing else")
-        + f" and took {percent_text(100 * taken)} of the program's processor time, while another thread worked",
-        min(spot.share, taken),
+        f"`while {spins[0].how}`: {what}; it took {percent_text(100 * taken)} of the program's processor time, while "
+        "another thread worked",
+        min(
+            taken,
+            sum(one.share for one in document.hot_spots if (one.where.file, one.where.function) == here),
+        ),
+        change=words(f"spinning{'.queue' if idle is not None else ''}", "host"),
     )
+
+
+def _idle_lines(
+    lines: Sequence[LineSamples], sampled: SampledTime, here: tuple[str | None, str | None]
+) -> list[LineSamples] | None:
+    """The lines of a loop that takes what is there, where it mostly finds nothing: else that would take the time.
+
+    None of any other loop, and where it was not seen where it had found nothing.
+    """
+    spins = [one for one in lines if one.code is not None and one.code.find("spin")]
+    at = {one.line for one in spins}
+    inside = [
+        one for one in (*lines, *sampled.outer) if (one.file, one.function) == here and one.line not in at
+    ]
+    found = sum(one.main_wall + one.other_wall for one in inside)
+    asks = sum(one.main_wall + one.other_wall for one in spins)
+    nothing = sum(
+        one.main_wall + one.other_wall for one in spins if one.code is not None and one.code.find("idle")
+    )
+    return spins if nothing > FOUND_NOTHING * asks and found < asks / 2 else None
 
 
 def _mostly_asks(document: RunDocument, spot: HotSpot, name: str) -> bool:

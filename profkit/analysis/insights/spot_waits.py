@@ -17,6 +17,7 @@ from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
 BUSY = 0.1  # of the processor time: a thread with less does not compete
+MOST_OF_ONE = 0.7  # a thread that computes so much of the time is one
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
 MOST, FEW_BYTES = (
     0.5,
@@ -39,6 +40,7 @@ _BLOCKING = ("sleep", "network", "child", "file", "sync")
 _PROCESSES = frozenset(
     {"run", "Popen", "call", "check_call", "check_output", "system", "popen", "communicate", "wait", "start"}
 )
+_WAITING = re.compile(r"_?wait\w*|join|select|accept|recv\w*|read\w*|sleep")
 _OF_DATABASE = re.compile(r"(execute|fetch|scal).*")
 _QUERIES = re.compile(
     r"(.*\.)?(execute|executemany|fetchone|fetchall|fetchmany|scalar|scalars|urlopen|request|open|connect|stat|listdir)"
@@ -213,18 +215,12 @@ def lock_held(document: RunDocument, spot: HotSpot) -> Insight | None:
 def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
     """Threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
     split = document.time_split
-    threads = profile_of(document, "sampled-threads")
-    if spot.kind != "python" or spot.threads < 2 or split is None or threads is None or threads.total <= 0:
+    if spot.kind != "python" or spot.threads < 2 or split is None:
         return None
     if split.threads is None or split.threads > ONE_AT_A_TIME or is_disturbed(document):
         return None  # with the processors of others, threads wait for those
-    busy = [
-        one
-        for one in threads.hotspots
-        if one.own >= BUSY * threads.total and one.counters.get("first_process")
-    ]
-    count = sum(round(one.counters.get("threads", 1.0)) for one in busy)
-    if count < 2 or (max(one.own for one in busy) > 0.8 * threads.total and len(busy) == count):
+    count = _computing_threads(document)
+    if count < 2:
         return None
     cores = document.machine.cores if document.machine is not None else count
     return say(
@@ -234,6 +230,34 @@ def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
         f"{split.threads:.1f} threads ran on average: they wait for the interpreter's lock",
         spot.share * (1 - 1 / max(1, min(count, cores))),
     )
+
+
+def _computing_threads(document: RunDocument) -> int:
+    """How many threads beside the main one compute in Python at the same time, on average.
+
+    A thread counts while it is in a line of the program and does not wait there: for a system call, or in a function
+    that waits for others. 0 where one only asks whether others are done.
+    """
+    threads = profile_of(document, "sampled-threads")
+    sampled = next((one for one in document.sampled if not one.native), None)
+    beside = [
+        one.total or 0.0
+        for one in (threads.hotspots if threads is not None else ())
+        if one.counters.get("first_process") and one.function != "main"
+    ]
+    if sampled is None or threads is None or not beside:
+        return 0
+    computing = 0.0
+    for line in sampled.lines:
+        waits = sum(line.other_waits.values()) + max(
+            (one.value for one in line.below if _WAITING.fullmatch(one.function.rpartition(".")[2])),
+            default=0.0,
+        )
+        if line.code is not None and line.code.find("spin") and line.other_cpu >= BUSY * sampled.cpu:
+            return 0  # what that loop takes, the others wait for: without it they may not
+        if line.threads and not line.processes:
+            computing += max(0.0, line.other_wall - waits)
+    return int(computing / max(beside) + 1 - MOST_OF_ONE)
 
 
 def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:

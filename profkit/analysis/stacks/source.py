@@ -46,6 +46,7 @@ _PURE = frozenset(
 )  # fmt: skip
 # What asks whether something has happened, and what waits for it or takes it.
 _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
+_TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _FEW = 3  # labels
 _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
@@ -183,6 +184,7 @@ class _Source:
         if loops and isinstance(loops[-1], ast.While):
             yield Construct("while")
             yield from self._spin(loops[-1])
+            yield from self._asks_for_more(loops[-1], line)
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
             yield Construct("nested-loop", "", str(depth[0].lineno))
@@ -312,6 +314,39 @@ class _Source:
             yield Construct(
                 "spin", next((name for name in names if name in _ASKS), ""), ast.unparse(loop.test)[:60]
             )
+
+    def _asks_for_more(self, loop: ast.While, line: int) -> Iterator[Construct]:
+        """A loop that takes what is there without waiting, and begins again at once where there is nothing."""
+        for at, one in enumerate(loop.body):
+            again: list[ast.ExceptHandler | ast.If] = []  # what begins again
+            asked: ast.AST | None = None
+            if isinstance(one, ast.Try):
+                last = at == len(loop.body) - 1
+                idle = (each for each in one.handlers if _does_nothing(each.body))
+                again, asked = [each for each in idle if last or _continues(each.body)], one.body[0]
+            elif isinstance(one, ast.If) and _continues(one.body) and not one.orelse:
+                again, asked = [one], one.test
+            calls = (each for each in ast.walk(asked) if self._asks_without_waiting(each)) if asked else ()
+            method = next((self._last_name(each) for each in calls if isinstance(each, ast.Call)), "")
+            if again and method and asked is not None:
+                heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
+                rests = line in heads or any(_is_in(each.body[0], line) for each in again)
+                if rests or line in (loop.lineno, one.lineno) or _is_in(asked, line):
+                    yield Construct("spin", method, ast.unparse(loop.test)[:60])
+                if rests:
+                    yield Construct("idle", method)
+            if any(isinstance(each, ast.Call) for each in ast.walk(one)):
+                return  # what comes next is done each time
+
+    def _asks_without_waiting(self, node: ast.AST) -> bool:
+        """Whether a call looks for something, and comes back at once where there is nothing."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return False
+        name, given = node.func.attr, [*node.args, *(one.value for one in node.keywords)]
+        zero = any(isinstance(one, ast.Constant) and one.value in (False, 0) for one in given)
+        if name in ("get", "acquire", "select"):
+            return zero
+        return name in _TAKES or name in _ASKS or (name == "poll" and (zero or not given))
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Construct]:
         names = [one.asname or one.name.partition(".")[0] for one in node.names]
@@ -522,6 +557,14 @@ def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
 
 def _does_nothing(body: list[ast.stmt]) -> bool:
     return all(isinstance(one, (ast.Pass, ast.Continue)) for one in body)
+
+
+def _is_in(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
+
+
+def _continues(body: list[ast.stmt]) -> bool:
+    return len(body) == 1 and isinstance(body[0], ast.Continue)
 
 
 def _only_looks(statement: ast.stmt) -> bool:

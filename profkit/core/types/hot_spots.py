@@ -49,6 +49,7 @@ ConstructKind = Literal[
     "log",  # a message whose arguments are made before its level is looked at; `name` is the method, `how` the names of
     # what is called for them alone
     "spin",  # a `while` that only asks until something has happened; `name` is the method, `how` the test
+    "idle",  # where such a loop has found nothing, and begins again
     "with",
     "within",  # the body of a `with`; `how` is its line
     "iterates",  # `for x in name`
