@@ -23,9 +23,11 @@ from profkit.core.types import (
     HotSpot,
     Hotspot,
     LineCode,
+    LineSamples,
     Place,
     Profile,
     ProgramWarning,
+    SampledTime,
     TimeSplit,
     Variable,
 )
@@ -373,15 +375,59 @@ def test_a_line_without_source_is_no_place_in_a_loop() -> None:
     assert query_for_each(documents.empty(), spot) is None
 
 
-@pytest.mark.parametrize(("queued", "said"), [(0.0, True), (0.9, False)])
-def test_threads_that_have_no_processor_are_not_said_to_wait_for_the_interpreters_lock(
-    queued: float, said: bool
+_WAITS = (CodeLine("Condition.wait", "/usr/lib/python3.11/threading.py", 320, 1.6),)
+_LOOKS = """def report():
+    while left:
+        try:
+            order = orders.get_nowait()
+        except Empty:
+            continue
+        left.remove(order)
+"""
+
+
+@pytest.mark.parametrize(
+    ("queued", "beside", "said"),
+    [
+        (0.0, (), 4),
+        (0.9, (), None),  # they wait for a processor
+        (0.0, (LineSamples("take", WORK, 8, other_wall=0.6, other_cpu=0.1, threads=1, below=_WAITS),), 4),
+        (0.0, (LineSamples("main", WORK, 9, main_wall=0.6, main_cpu=0.6),), 4),  # before they began
+        (
+            0.0,
+            (
+                LineSamples(
+                    "report", WORK, 6, other_wall=0.5, other_cpu=0.4, threads=1, code=line_code(_LOOKS, 6)
+                ),
+            ),
+            None,
+        ),
+    ],
+)
+def test_threads_that_compute_at_the_same_time_are_said_to_wait_for_the_interpreters_lock(
+    queued: float, beside: tuple[LineSamples, ...], said: int | None
 ) -> None:
     workers = tuple(
-        Hotspot(f"worker {n}", 0.5, counters={"threads": 1.0, "first_process": 1.0}) for n in range(4)
+        Hotspot(f"worker {n}", 0.5, 0.5, counters={"threads": 1.0, "first_process": 1.0}) for n in range(4)
     )
     split = TimeSplit(2.0, threads=1.05, queued=queued)
     threads = Profile("", "s", 2.0, workers, "sampled-threads")
-    document = replace(documents.empty(), profiles=(threads,), time_split=split)
+    work = LineSamples("report", WORK, 3, other_wall=2.0, other_cpu=0.5, threads=4)
+    sampled = SampledTime(0.5, 1.0, lines=(work, *beside))
+    document = replace(documents.empty(), profiles=(threads,), time_split=split, sampled=(sampled,))
     spot = spot_at(LOOP, 3, kind="python", threads=4)
-    assert (interpreter_lock(document, spot) is not None) == said
+    found = interpreter_lock(document, spot)
+    assert (found.title.split()[0] if found is not None else None) == (str(said) if said else None)
+
+
+@pytest.mark.parametrize("waits", [0.0, 0.5])
+def test_threads_that_mostly_wait_are_not_said_to_wait_for_the_interpreters_lock(waits: float) -> None:
+    workers = tuple(
+        Hotspot(f"worker {n}", 0.2, 0.5, counters={"threads": 1.0, "first_process": 1.0}) for n in range(2)
+    )
+    threads = Profile("", "s", 0.4, workers, "sampled-threads")
+    work = LineSamples("report", WORK, 3, other_wall=1.0, threads=2, other_waits={"lock": waits})
+    document = replace(documents.empty(), profiles=(threads,), time_split=TimeSplit(0.5, threads=1.0))
+    document = replace(document, sampled=(SampledTime(0.5, 0.5, lines=(work,)),))
+    spot = spot_at(LOOP, 3, kind="python", threads=2)
+    assert (interpreter_lock(document, spot) is not None) == (waits == 0.0)

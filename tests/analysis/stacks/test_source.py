@@ -125,3 +125,151 @@ def test_what_another_line_of_the_function_calls_too_is_marked() -> None:
     elsewhere = {one.name for one in code_of(text, 3).find("called-elsewhere")}
     assert elsewhere == {"sub"}  # strip is called in another function's code
     assert not code_of(text, 7).find("called-elsewhere")
+
+
+# ---------------------------------------------------------------- searches
+
+
+def said_at(text: str, line: int, *kinds: str) -> set[tuple[str, str, str]]:
+    code = line_code(text, line)
+    assert code is not None
+    return {(one.kind, one.name, one.how) for one in code.constructs if one.kind in kinds}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "name", "how"),
+    [
+        (
+            "class A:\n def f(self, k):\n  for c in self.all:\n   if c.id == k:\n    return c",
+            4,
+            "self.all",
+            "c.id == k",
+        ),
+        (
+            "class A:\n def f(self, k):\n  for c in self.all:\n   if c.id == k:\n    return c",
+            3,
+            "self.all",
+            "c.id == k",
+        ),
+        (
+            "class A:\n def f(self, k):\n  return next((c for c in self.all.values() if c.id == k), None)",
+            3,
+            "self.all",
+            "c.id == k",
+        ),
+        ("class A:\n def f(self, k):\n  return any(c == k for c in self.all)", 3, "self.all", "c == k"),
+        ("class A:\n def f(self, k):\n  return self.root.find(f'a[@id={k}]')", 3, "self.root", ".find"),
+        (
+            "def f(orders, people):\n for o in orders:\n  for p in people:\n   if p.id == o.id:\n    o.p = p",
+            4,
+            "people",
+            "p.id == o.id",
+        ),
+        (
+            "def f(orders, people):\n for o in orders:\n  p = [p for p in people if p.id == o.id and p.new]",
+            3,
+            "people",
+            "p.id == o.id and p.new",
+        ),
+        ("def f(a, b):\n return [(x, y) for x in a for y in b if x.id == y.id]", 2, "b", "x.id == y.id"),
+        (
+            "def f(keys, rows):\n return {k: sum(1 for r in rows if r[0] == k) for k in keys}",
+            2,
+            "rows",
+            "r[0] == k",
+        ),
+        (
+            "def f(keys):\n for i in keys:\n  for n in range(len(ALL)):\n   if ALL[n].id == i:\n    break",
+            4,
+            "ALL",
+            "ALL[n].id == i",
+        ),
+        (
+            "def f(orders, people):\n for o in orders:\n  for p in people:\n   if p.id != o.id:\n    continue\n   o.p = p",
+            4,
+            "people",
+            "p.id != o.id",
+        ),
+    ],
+)
+def test_what_stays_and_is_compared_with_each_item_is_a_search(
+    text: str, line: int, name: str, how: str
+) -> None:
+    assert said_at(text, line, "search") == {("search", name, how)}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def f(o, k):\n return [p for p in o.parts if p.new]", 2),  # compared with nothing
+        (
+            "def f(orders):\n for o in orders:\n  p = [p for p in o.parts if p.id == o.id]",
+            3,
+        ),  # those of the item
+        (
+            "def f(orders, people):\n for o in orders:\n  p = [p for p in people if p.kind == 3]",
+            3,
+        ),  # always the same
+        ("def f(self, k):\n for c in self.all:\n  if c.id == k:\n   return c.cost()", 4),  # found
+        ("def f(self, k):\n for c in self.all:\n  c.step()\n  if c.id == k:\n   return c", 4),  # does more
+        ("def f(self, k):\n rows = load(k)\n return [r for r in rows if r.id == k]", 3),  # made in each call
+        ("def f(items):\n for i in items:\n  i.find(f'a{i.tag}')", 3),
+        ("class A:\n def f(self, item):\n  return self.root.find('a/b')", 3),
+        ("def f(orders, people):\n p = [p for p in people if p.id == KEY]", 2),  # once
+        ("def f(orders):\n for o in [p for p in ALL if p.id == orders]:\n  o.go()", 3),
+    ],
+)
+def test_what_is_gone_through_for_another_reason_is_no_search(text: str, line: int) -> None:
+    assert said_at(text, line, "search") == set()
+
+
+def test_a_parameter_stays_where_the_loop_around_the_call_gives_the_same() -> None:
+    text = (
+        "def f(all, k):\n return [c for c in all if c.id == k]\ndef g(orders, people):\n for o in orders:\n"
+    )
+    text += "  f(people, o.id)\n  f(o.people, o.id)\n"
+    assert ("parameter", "all", "0") in said_at(text, 2, "parameter")
+    assert said_at(text, 5, "gives") == {("gives", "f", "0")}
+    assert said_at(text, 6, "gives") == set()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("  self.heap.remove(e)\n  heapq.heapify(self.heap)", ("self.heap", "heapify")),
+        ("  self.all.append(e)\n  self.all.sort()", ("self.all", "sort")),
+        ("  self.all.append(e)\n  return sorted(self.all)[0]", ("self.all", "sorted")),
+        ("  self.all = [e, e]\n  self.all.sort()", None),  # other elements each time
+        ("  found = load(e)\n  found.sort()", None),
+    ],
+)
+def test_what_stays_and_is_sorted_is_told_from_what_is_new(body: str, said: tuple[str, str] | None) -> None:
+    text = f"class A:\n def __init__(self):\n  self.all = []\n def f(self, e):\n{body}"
+    assert said_at(text, 6, "sorts") == ({("sorts", *said)} if said else set())
+
+
+GET = "def f(q, left):\n while left:\n  try:\n   x = q.get_nowait()\n  except Empty:\n   {}\n  {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (GET.format("continue", "left.remove(x)"), 4, {"spin"}),
+        (GET.format("continue", "left.remove(x)"), 6, {"spin", "idle"}),
+        (GET.format("continue", "left.remove(x)"), 7, set()),  # something was there
+        (GET.format("pass", ""), 6, {"spin", "idle"}),
+        (GET.format("pass", "work()"), 6, set()),  # it has something else to do
+        (GET.format("break", "left.remove(x)"), 4, set()),  # it ends there
+        (GET.format("time.sleep(1)", "left.remove(x)"), 4, set()),
+        (GET.replace("get_nowait()", "get(timeout=1)").format("continue", "left.remove(x)"), 4, set()),
+        (GET.replace("get_nowait()", "get(block=False)").format("continue", "left.remove(x)"), 4, {"spin"}),
+        ("def f(q):\n while True:\n  if not q.poll(0):\n   continue\n  take(q)", 4, {"spin", "idle"}),
+        ("def f(q):\n while True:\n  if q.empty():\n   continue\n  take(q)", 3, {"spin"}),
+        ("def f(q):\n while True:\n  if not q.poll(1):\n   continue\n  take(q)", 3, set()),
+        ("def f(q):\n while True:\n  step()\n  if q.empty():\n   continue\n  take(q)", 4, set()),
+    ],
+)
+def test_a_loop_that_begins_again_where_there_is_nothing_is_told(
+    text: str, line: int, said: set[str]
+) -> None:
+    assert {kind for kind, _, _ in said_at(text, line, "spin", "idle")} == said
