@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 from profkit.analysis.account.iteration import growth_of, repetitions, share_inside, step_of
 from profkit.analysis.account.rows import with_rest
-from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, numpy_operations
+from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
 from profkit.analysis.stacks.line_counts import count_of
 from profkit.analysis.summaries.host import is_disturbed, scope_of
 from profkit.analysis.summaries.readings import find_reading
@@ -21,11 +20,9 @@ from profkit.core.types import (
     Account,
     AccountRow,
     AccountUnit,
-    ArrayForm,
     Bound,
     HotSpot,
     Hotspot,
-    LineCount,
     Machine,
     Peaks,
     Place,
@@ -147,7 +144,7 @@ def _with_numpy(document: RunDocument, spot: HotSpot, row: AccountRow) -> Accoun
     alone = not spot.threads and not spot.processes and spot.kind in ("python", "library")
     if counted is None or spot.code is None or not spot.code.statement or not alone:
         return row
-    small, large = (_at(counted, pick) for pick in (min, max))
+    small, large = (forms_of(counted, pick) for pick in (min, max))
     first = numpy_operations(spot.code.statement, small)
     last = numpy_operations(spot.code.statement, large) if small != large else first
     if not first or not last or [one.name for one in first] != [one.name for one in last]:
@@ -161,16 +158,6 @@ def _with_numpy(document: RunDocument, spot: HotSpot, row: AccountRow) -> Accoun
     if not 0 < least <= row.seconds:
         return row
     return replace(row, limit=bound, busy=least / row.seconds, least=least)
-
-
-def _at(counted: LineCount, pick: Callable[..., ArrayForm]) -> dict[str, ArrayForm]:
-    """What each name held, of several shapes the smallest or the largest; nothing of one that held other things."""
-    kept = {}
-    for name, forms in counted.forms.items():
-        alike = {(one.type, len(one.shape) if one.shape is not None else None) for one in forms}
-        if len(alike) == 1:
-            kept[name] = pick(forms, key=lambda one: prod(one.shape or ()))
-    return kept
 
 
 def _least(one: NumpyOperation, machine: Machine | None, peaks: Peaks) -> tuple[Bound, float]:

@@ -6,6 +6,7 @@ needs both.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from profkit.analysis.insights.counted import (
@@ -16,7 +17,11 @@ from profkit.analysis.insights.counted import (
     with_slashes,
 )
 from profkit.analysis.insights.evidence import percent_text, words
-from profkit.analysis.insights.spots import MANY, Find, called_names, calls_text, count_text, say
+from profkit.analysis.insights.spots import MANY, SEVERAL, Find, called_names, calls_text, count_text, say
+from profkit.analysis.necessary_work.calls import Tensor
+from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
+from profkit.analysis.necessary_work.work import broadcast_shape
+from profkit.analysis.stacks.line_counts import count_of
 from profkit.core.formatting import format_quantity
 from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
 
@@ -24,6 +29,7 @@ CHAIN = 0.3  # of a place's time: a function below it with less is not what the 
 ASKS_EACH_TIME = 0.8  # queries for each look: where a cache answers most, the loop is about something else
 SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
 SMALL_MESSAGES = 512  # bytes
+TIMES_AS_LARGE, BEYOND_CACHES = 4, 8e6  # than what an array is made of; bytes
 TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of two processes
 
 
@@ -69,7 +75,7 @@ def is_in_loop(spot: HotSpot) -> bool:
 
 def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
     """An object of a database that sends a query when it is looked at, for each item of a loop."""
-    for query in _QUERIES if is_in_loop(spot) else ():
+    for query in _QUERIES if is_called_often(spot) else ():
         below, counted = (
             share_below(spot, query.function, query.files),
             counted_function(document, query.function, query.files),
@@ -129,7 +135,7 @@ def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
         counted_function(document, *_PROXY),
         document.time_split,
     )
-    if below < CHAIN or not is_in_loop(spot):
+    if below < CHAIN or not is_called_often(spot):
         return None
     sent = (counted.calls or 0) if counted is not None else 0
     text = (
@@ -225,4 +231,128 @@ def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-PATTERNS: tuple[Find, ...] = (query_for_each, message_for_each, row_for_each, prediction_for_each)
+_CONVERTS = ("torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")
+
+
+def list_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A list of numbers that becomes an array or a tensor for each item, one number at a time."""
+    under = spot.under
+    if spot.code is None or under is None or (under.calls or 0) < MANY or not is_called_often(spot):
+        return None
+    for one in spot.code.find("call"):
+        if one.name not in _CONVERTS or last_name(one.name) != last_name(under.name):
+            continue
+        given = re.search(rf"\b{last_name(one.name)}\(\s*([\w.]+)\s*[,)]", spot.code.text)
+        held = spot.variables.get(given[1]) if given is not None else None
+        if (
+            given is None
+            or held is None
+            or held.type not in ("list", "tuple")
+            or (held.length or 0) < SEVERAL
+        ):
+            continue
+        return say(
+            spot,
+            "list-for-each",
+            f"{one.name} takes the numbers of a list one by one, for each item again",
+            f"{given[1]} is a {held.type} of up to {count_text(held.length or 0)}; {calls_text(spot)}",
+            change=words("list-for-each", "host").format(make=one.name),
+        )
+    return None
+
+
+def is_called_often(spot: HotSpot) -> bool:
+    """Whether the function of a place is called for many items, or its line is in a loop."""
+    return (spot.calls or 0) >= MANY or is_in_loop(spot)
+
+
+# ------------------------------------------------------------ arrays of all pairs
+
+_ONE_BY_ONE = frozenset({"subtract", "add", "multiply", "divide", "not_equal", "equal", "less", "greater"})
+_REDUCED = frozenset({"sum", "mean", "prod", "max", "min", "any", "all", "argmin", "argmax"})
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """An array of all pairs of two arrays: the place where it is made, by what, and its shape."""
+
+    spot: HotSpot
+    operation: NumpyOperation
+    whole: Tensor
+
+
+def all_pairs(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """An array of all pairs of two others that is larger than any cache, and summed up at once."""
+    here = (spot.where.file, spot.where.function)
+    lines = [
+        (one, operations)
+        for one in document.hot_spots
+        if (one.where.file, one.where.function) == here and (operations := _operations_at(document, one))
+    ]
+    made = next((pairs for one in lines if (pairs := _pairs(*one)) is not None), None)
+    if made is None:
+        return None
+    uses = [
+        (one, operations)
+        for one, operations in lines
+        if one is made.spot or any(_takes(each, made.whole) for each in operations)
+    ]
+    works, every = [one for one, _ in uses], [each for _, operations in uses for each in operations]
+    sums = next((one.name for one in every if one.name in _REDUCED and _takes(one, made.whole)), None)
+    if sums is None or spot is not max(works, key=lambda one: one.share):
+        return None
+    shapes = " and ".join(_shape(one) for one in made.operation.inputs)
+    size = format_quantity(made.whole.bytes or 0.0, "B")
+    squared = made.operation.name == "subtract" and any(
+        one.name in ("power", "square", "multiply") and _takes(one, made.whole) for one in every
+    )
+    products = made.operation.name == "multiply" and sums == "sum"
+    key = "distances" if squared and sums == "sum" else "products" if products else "pieces"
+    return say(
+        spot,
+        "large-temporary",
+        f"An array of {size} is made of all pairs, to be reduced at once",
+        f"{made.operation.name} of {shapes} gives {_shape(made.whole)}, {size}, and {sums} makes it small again: each "
+        "pass over it goes to memory" + (f"; {len(works)} lines work on it" if len(works) > 1 else ""),
+        sum(one.share for one in works),
+        where=made.spot.where,
+        change=words(f"large-temporary.{key}", "host"),
+    )
+
+
+def _operations_at(document: RunDocument, spot: HotSpot) -> tuple[NumpyOperation, ...]:
+    """What a line asks of NumPy, by the largest shapes that were seen."""
+    counted = count_of(document, spot.where.file, spot.where.line)
+    if counted is None or spot.code is None or not spot.code.statement or counted.executions < SEVERAL:
+        return ()
+    return numpy_operations(spot.code.statement, forms_of(counted, max)) or ()
+
+
+def _pairs(spot: HotSpot, operations: tuple[NumpyOperation, ...]) -> _Pairs | None:
+    for one in operations:
+        shape = broadcast_shape(one.inputs) if one.name in _ONE_BY_ONE and len(one.inputs) == 2 else None
+        if shape is None:
+            continue
+        whole = Tensor(shape, one.inputs[0].type)
+        largest = max(each.elements for each in one.inputs)
+        if whole.elements >= TIMES_AS_LARGE * largest and (whole.bytes or 0.0) >= BEYOND_CACHES:
+            return _Pairs(spot, one, whole)
+    return None
+
+
+def _takes(operation: NumpyOperation, whole: Tensor) -> bool:
+    return any(one.shape == whole.shape for one in operation.inputs)
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"[{','.join(map(str, tensor.shape))}]"
+
+
+PATTERNS: tuple[Find, ...] = (
+    query_for_each,
+    message_for_each,
+    row_for_each,
+    prediction_for_each,
+    list_for_each,
+    all_pairs,
+)

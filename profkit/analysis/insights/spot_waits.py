@@ -273,7 +273,10 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     own = (
         sum(one.own for one in functions.hotspots if is_users_code(one.file, one.function)) / functions.total
     )
-    if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind in ("python", "sleep"):
+    stands = _stands_still(document, spot)
+    if share < HANDED_OVER or not pooled or own > OWN_WORK or spot.kind == "sleep":
+        return None
+    if spot.kind == "python" and stands < MOST:
         return None
     split = document.time_split
     moved = (split.read or 0.0) + (split.written or 0.0) if split is not None else 0.0
@@ -285,8 +288,11 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"{percent_text(100 * share)} of the processor time of all processes is spent on pickling and pipes; "
             f"{format_quantity(moved, 'B')} were read and written, {format_quantity(moved / split.io_calls, 'B')} "
             "at a time",
-            where=_handing_over(document),
+            spot.share * stands if spot.kind == "python" else None,
+            _handing_over(document),
         )
+    if spot.kind == "python":
+        return None
     tasks, cores = _tasks_of(document), document.machine.cores if document.machine is not None else 1
     if tasks < MANY_TASKS:
         return None  # few tasks in large pieces leave workers without any
@@ -298,6 +304,19 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
         f"(queues, pipes, pickling), and {percent_text(100 * own)} in the program's own functions",
         change=words("small-tasks", "host").format(size=tasks // (PIECES * cores)),
     )
+
+
+def _stands_still(document: RunDocument, spot: HotSpot) -> float:
+    """The share (0..1) of a place's time in which it would compute and does not: another thread has the lock."""
+    sampled = next((one for one in document.sampled if not one.native), None)
+    here = [
+        one
+        for one in (sampled.lines if sampled is not None else ())
+        if (one.file, one.function) == (spot.where.file, spot.where.function) and one.main_wall > 0
+    ]
+    wall, ran = sum(one.main_wall for one in here), sum(one.main_cpu for one in here)
+    waited = sum(sum(one.waits.values()) for one in here)
+    return max(0.0, 1 - (ran + waited) / wall) if wall > 0 else 0.0
 
 
 def _handing_over(document: RunDocument) -> Place | None:

@@ -633,11 +633,25 @@ def spot_insights(
         for one in (pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),)
         if one is not None
     ]
+    found = _joined(found)
     for outer in outer_spots(document) if calls else ():
         one = pattern_of(document, outer, calls) if outer.share >= OTHER else None
         if one is not None:
             found = [*_without_smaller(document, found, one), (outer, one)]
     yield from (one for _, one in sorted(found, key=lambda each: -_at_most(each[1])))
+
+
+def _joined(found: list[tuple[HotSpot, Insight]]) -> list[tuple[HotSpot, Insight]]:
+    """The findings without those that say the same of one line because of several places: what they win adds up."""
+    kept: dict[tuple[str, Place], tuple[HotSpot, Insight]] = {}
+    for spot, one in found:
+        before = kept.get((one.rule, one.where))
+        if before is not None and before[1].gain is not None:
+            gain = replace(before[1].gain, at_most=min(1.0, _at_most(before[1]) + _at_most(one)))
+            kept[one.rule, one.where] = before[0], replace(before[1], gain=gain)
+        else:
+            kept[one.rule, one.where] = spot, one
+    return list(kept.values())
 
 
 def _at_most(one: Insight) -> float:
@@ -651,6 +665,6 @@ def _without_smaller(
     return [
         (spot, one)
         for spot, one in found
-        if _at_most(one) > _at_most(outer) or not is_below(document, spot, outer.where)
-        if (one.rule, one.where.file, one.where.line) != (outer.rule, outer.where.file, outer.where.line)
+        if (_at_most(one) > _at_most(outer) or not is_below(document, spot, outer.where))
+        and (one.rule, one.where.file, one.where.line) != (outer.rule, outer.where.file, outer.where.line)
     ]

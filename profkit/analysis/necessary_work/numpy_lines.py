@@ -9,7 +9,7 @@ the same in both. Views (`.T`, `reshape`, slices of whole axes) need nothing.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -18,7 +18,7 @@ from profkit.analysis.necessary_work.calls import WIDTHS, OperationCall, Tensor
 from profkit.analysis.necessary_work.formulas import necessary_work
 from profkit.analysis.necessary_work.work import NecessaryWork, broadcast_shape, kind_of, moved_bytes, words
 from profkit.analysis.stacks.line_counts import path_of
-from profkit.core.types import ArrayForm
+from profkit.core.types import ArrayForm, LineCount
 
 _TYPES = {
     "b1": "bool", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
@@ -105,6 +105,16 @@ def _moved(inputs: Sequence[Tensor], result: Tensor) -> float | None:
         key = one.source if isinstance(one, _Array) and one.source else number
         kept[key] = max(kept.get(key, one), one, key=lambda each: each.elements)
     return moved_bytes(*kept.values(), result)
+
+
+def forms_of(counted: LineCount, pick: Callable[..., ArrayForm]) -> dict[str, ArrayForm]:
+    """Return what each name held, of several shapes the smallest or the largest; nothing of one that held others."""
+    kept = {}
+    for name, forms in counted.forms.items():
+        alike = {(one.type, len(one.shape) if one.shape is not None else None) for one in forms}
+        if len(alike) == 1:
+            kept[name] = pick(forms, key=lambda one: prod(one.shape or ()))
+    return kept
 
 
 def numpy_operations(statement: str, forms: Mapping[str, ArrayForm]) -> tuple[NumpyOperation, ...] | None:

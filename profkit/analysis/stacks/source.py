@@ -364,6 +364,8 @@ class _Source:
     def _growth(self, node: ast.Assign) -> Iterator[Construct]:
         target, value = _dotted(node.targets[0]), node.value
         if not target:
+            if longer := _row_behind_the_last(node.targets[0]):
+                yield Construct("grow", longer, "loc")
             return
         if isinstance(value, ast.BinOp):
             left: ast.AST = value
@@ -557,6 +559,16 @@ def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
 
 def _does_nothing(body: list[ast.stmt]) -> bool:
     return all(isinstance(one, (ast.Pass, ast.Continue)) for one in body)
+
+
+def _row_behind_the_last(target: ast.AST) -> str:
+    """Return the frame that `frame.loc[len(frame)] = ...` makes longer; else an empty text."""
+    of = target.value if isinstance(target, ast.Subscript) else None
+    key = target.slice if isinstance(target, ast.Subscript) else None
+    if not isinstance(of, ast.Attribute) or of.attr != "loc" or not isinstance(key, ast.Call) or not key.args:
+        return ""
+    name = _dotted(of.value)
+    return name if _dotted(key.func) == "len" and _dotted(key.args[0]) == name else ""
 
 
 def _is_in(node: ast.AST, line: int) -> bool:
