@@ -26,6 +26,7 @@ MOST, FEW_BYTES = (
 MUCH, LARGE = 10e6, 8192  # bytes that are read and written, and at a time: more than results and modules
 MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each processor, so that all end together
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
+SEVERAL_HOLDS = 5  # a loop that was held fewer times did so while it began or ended
 HELD, LONG_CALL = 0.5, 0.02  # of a place's time, in an event loop; seconds of one call that holds it
 AHEAD = 1.5  # times the work of the others: a rank that is waited for
 _MACHINERY = re.compile(
@@ -97,12 +98,16 @@ def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     if each >= LONG_CALL:  # a call that keeps the interpreter's lock is seen once, when it has ended
         held = max(held, sum(one.crowded for one in here))
     share = min(spot.share, held / sampled.wall)
-    if share < HELD * spot.share or (not times and each < LONG_CALL):
+    if share < HELD * spot.share or (times < SEVERAL_HOLDS and each < LONG_CALL):
         return None
     calls = (under.calls if under is not None and each >= LONG_CALL else 0) or times
     inside = spot.code is not None and bool(spot.code.find("coroutine"))
     caller = "" if inside or not spot.caller else f"; called from {spot.caller}"
-    name = called_name(under) if inside and under is not None and under.name else place_name(spot.where)
+    name = (
+        called_name(under)
+        if inside and under and under.name and each >= LONG_CALL
+        else place_name(spot.where)
+    )
     cores = document.machine.cores if document.machine is not None else 1
     long = format_quantity(each if each >= LONG_CALL else held / times, "s")
     ran, whole = format_quantity(held, "s"), format_quantity(sampled.wall, "s")

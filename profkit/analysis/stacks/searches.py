@@ -98,7 +98,7 @@ class Surroundings:
     def parameter(self, name: str) -> Iterator[Construct]:
         """That a name is the function's own parameter: whether that stays its caller knows."""
         given = parameters_of(self.function)
-        if not self.loops and name in given:
+        if name in given:
             yield Construct("parameter", name, str(given.index(name)))
 
 

@@ -396,3 +396,203 @@ def test_a_power_of_an_array_that_is_few_multiplications_is_said_where_the_sampl
 def test_a_power_of_a_truth_value_is_no_number() -> None:
     code = line_code("def f(x):\n    return x ** True\n", 2)
     assert code is None or code.find("power") == ()
+
+
+# ---------------------------------------------------------------- what stays is gone through for each item
+
+PEOPLE = """
+class Person:
+    def __init__(self, number):
+        self.number, self.name = number, str(number)
+people = [Person(n) for n in range(800)]
+wanted = [Person(n * 7 % 800) for n in range(6000)]
+"""
+BY_PARAMETER = """
+def find(all, number):
+    for one in all:
+        if one.number == number:
+            return one
+def main(people):
+    for one in wanted:
+        find(people, one.number)
+main(people)
+"""
+BY_METHOD = """
+class Book:
+    def __init__(self, all):
+        self.all = all
+    def name(self, number):
+        return next((one.name for one in self.all if one.number == number), "")
+def main():
+    book = Book(people)
+    for one in wanted:
+        book.name(one.number)
+main()
+"""
+BY_COMPARISON = """
+class Key:
+    def __init__(self, number):
+        self.number = number
+    def __eq__(self, other):
+        return self.number == other.number
+keys = [Key(n) for n in range(800)]
+class Store:
+    def __init__(self):
+        self.keys = list(keys)
+    def place(self, key):
+        return self.keys.index(key)
+def main():
+    store = Store()
+    for n in range(4000):
+        store.place(Key(n % 800))
+main()
+"""
+BY_DICT = """
+def main():
+    by_number = {one.number: one for one in people}
+    names = []
+    for n in range(200):
+        for one in wanted:
+            names.append(by_number[one.number].name)
+main()
+"""
+OF_EACH = """
+def first(lines, kind):
+    for line in lines:
+        if line == kind:
+            return line
+def main():
+    for n in range(6000):
+        lines = [str(n + k) for k in range(300)]
+        first(lines, str(n + 299))
+main()
+"""
+FEW = """
+shelf = [Person(n) for n in range(5)]
+def place(number):
+    for one in shelf:
+        if one.number == number:
+            return one
+def main():
+    for n in range(600_000):
+        place(n % 5)
+main()
+"""
+TREE = """
+import xml.etree.ElementTree as tree
+text = "<all>" + "".join(f"<one id='{n}'><name>{n}</name></one>" for n in range(800)) + "</all>"
+root = tree.fromstring(text)
+def name(number):
+    return root.find(f"one[@id='{number}']")
+for n in range(4000):
+    name(n % 800)
+"""
+TREE_OF_EACH = """
+import xml.etree.ElementTree as tree
+text = "<all>" + "".join(f"<one><name>{n}</name><kind>{n}</kind></one>" for n in range(3000)) + "</all>"
+root = tree.fromstring(text)
+def read(one, fields):
+    return [one.findtext(field) for field in fields]
+for n in range(60):
+    for one in root:
+        read(one, ("name", "kind"))
+"""
+SORTED = """
+class Board:
+    def __init__(self):
+        self.all = []
+    def add(self, points):
+        self.all.append(points)
+        self.all.sort(key=lambda one: -one)
+        return self.all[0]
+board = Board()
+for n in range(3000):
+    board.add(n * 7919 % 3001)
+"""
+SORTED_ANEW = """
+class Board:
+    def __init__(self):
+        self.all = []
+    def add(self, points):
+        self.all = [(points * k) % 3001 for k in range(400)]
+        self.all.sort(key=lambda one: -one)
+        return self.all[0]
+board = Board()
+for n in range(3000):
+    board.add(n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "lines"),
+    [
+        (PEOPLE + BY_PARAMETER, "linear-search", (9, 10)),
+        (PEOPLE + BY_METHOD, "linear-search", (12,)),
+        (BY_COMPARISON, "linear-search", (12,)),
+        (PEOPLE + BY_DICT, "linear-search", None),
+        (OF_EACH, "linear-search", None),
+        (PEOPLE + FEW, "linear-search", None),
+        (TREE, "linear-search", (6,)),
+        (TREE_OF_EACH, "linear-search", None),
+        (SORTED, "repeated-sort", (7,)),
+        (SORTED_ANEW, "repeated-sort", None),
+    ],
+)
+def test_what_stays_and_is_gone_through_for_each_item_is_said(
+    tmp_path: Path, code: str, rule: str, lines: tuple[int, ...] | None
+) -> None:
+    found = findings(tmp_path, code).get(rule)
+    assert (found is None) if lines is None else (found is not None and found.where.line in lines)
+
+
+TAKES = """
+import queue, threading
+done = queue.Queue()
+def work():
+    for n in range(250):
+        sum(k * k for k in range(12_000))
+        done.put(n)
+def collect():
+    left = 250
+    while left:
+        try:
+            number = done.get_nowait()
+        except queue.Empty:
+            continue
+        left -= 1
+threads = [threading.Thread(target=one) for one in (work, collect)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+"""
+FULL = """
+import queue, threading
+done = queue.Queue()
+for n in range(400_000):
+    done.put(n)
+def work():
+    for n in range(150):
+        sum(k * k for k in range(12_000))
+def collect():
+    left = 400_000
+    while left:
+        try:
+            number = done.get_nowait()
+        except queue.Empty:
+            continue
+        left -= 1
+threads = [threading.Thread(target=one) for one in (work, collect)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(TAKES, True), (FULL, False), (TAKES.replace("get_nowait()", "get(timeout=1)"), False)],
+)
+def test_a_thread_that_asks_an_empty_queue_again_and_again_is_said(
+    tmp_path: Path, code: str, said: bool
+) -> None:
+    found = findings(tmp_path, code)
+    assert ("spinning" in found) == said
+    assert "interpreter-lock" not in found

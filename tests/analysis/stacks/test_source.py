@@ -185,10 +185,10 @@ def said_at(text: str, line: int, *kinds: str) -> set[tuple[str, str, str]]:
             "ALL[n].id == i",
         ),
         (
-            "def f(orders, people):\n for o in orders:\n  for p in people:\n   if p.id != o.id:\n    continue\n   o.p = p",
+            "def f(all, keys):\n for k in keys:\n  for p in all:\n   if p.id != k:\n    continue\n   p.x()",
             4,
-            "people",
-            "p.id != o.id",
+            "all",
+            "p.id != k",
         ),
     ],
 )

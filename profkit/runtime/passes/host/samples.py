@@ -327,9 +327,12 @@ class StackSampler:
                 outer = frame.f_back
                 for _ in range(MOST_CALLS):  # of itself: a recursion has its arguments on the stack
                     if outer is None or outer.f_code is not frame.f_code:
-                        return
+                        break
                     function.values.look(outer)
                     outer = outer.f_back
+                caller = self._functions.get(id(outer.f_code)) if outer is not None else None
+                if outer is not None and caller is not None and caller.users and caller.values is not None:
+                    caller.values.look_from_below(outer)
                 return
             frame = frame.f_back
 
@@ -519,7 +522,7 @@ class StackSampler:
                 {**seen.types, **caches.get(id(one.code), {})},
             ]
             for one in self._functions.values()
-            if (seen := one.values) is not None and seen.looks
+            if (seen := one.values) is not None and (seen.looks or seen.types)
         ]
 
 

@@ -42,10 +42,10 @@ _RELATIVE = sys.version_info >= (3, 11)  # their targets
 class FunctionValues:
     """What was seen of one function."""
 
-    __slots__ = ("arguments", "last", "looks", "times", "types")
+    __slots__ = ("arguments", "last", "looks", "outer", "times", "types")
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.looks = self.outer = 0  # at the innermost frame of the program, and at the one that called it
         self.last: tuple[int, int] | None = None  # frame and arguments of the call before
         self.times: dict[int, int] = {}  # how often each of its arguments was met, of a library's function
         self.arguments: set[int] | None = set()  # None: some cannot be told apart
@@ -62,6 +62,19 @@ class FunctionValues:
         finally:
             if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
                 known.clear()  # a copy that the frame keeps, and with it what the variables held now
+
+    def look_from_below(self, frame: FrameType) -> None:
+        """Look at what the variables of a frame hold whose function has called another one of the program."""
+        self.outer += 1
+        if self.outer > TYPE_LOOKS and (self.outer % 10 or self.outer > MOST_LOOKS):
+            return
+        code, known = frame.f_code, frame.f_locals
+        try:
+            for name, value in _variables(code, frame, known):
+                self._note(name, value)
+        finally:
+            if code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
+                known.clear()
 
     def look_at_arguments(self, frame: FrameType) -> None:
         """Look at the arguments of one more call, whose frame is `frame`; a call that takes long counts once."""
