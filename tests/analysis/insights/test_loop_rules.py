@@ -9,6 +9,8 @@ import pytest
 
 from profkit.analysis.insights.host_native import small_transfers as native_transfers
 from profkit.analysis.insights.spot_loops import (
+    all_pairs,
+    list_for_each,
     message_for_each,
     prediction_for_each,
     query_for_each,
@@ -18,15 +20,18 @@ from profkit.analysis.insights.spot_waits import interpreter_lock, small_transfe
 from profkit.analysis.insights.spots import element_wise, own_warning
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
+    ArrayForm,
     Beneath,
     CodeLine,
     HotSpot,
     Hotspot,
     LineCode,
+    LineCount,
     LineSamples,
     Place,
     Profile,
     ProgramWarning,
+    RunDocument,
     SampledTime,
     TimeSplit,
     Variable,
@@ -431,3 +436,94 @@ def test_threads_that_mostly_wait_are_not_said_to_wait_for_the_interpreters_lock
     document = replace(document, sampled=(SampledTime(0.5, 0.5, lines=(work,)),))
     spot = spot_at(LOOP, 3, kind="python", threads=2)
     assert (interpreter_lock(document, spot) is not None) == (waits == 0.0)
+
+
+# ---------------------------------------------------------------- arrays of all pairs, lists that become arrays
+
+PAIRS = """def distances(points, centres):
+    diff = points[:, None, :] - centres[None, :, :]
+    return np.sqrt((diff ** 2).sum(axis=2))
+"""
+ONE_LINE = """def distances(points, centres):
+    return ((points[:, None] - centres[None]) ** 2).sum(-1)
+"""
+PRODUCTS = """def scores(points, centres):
+    return (points[:, None] * centres[None]).sum(-1)
+"""
+KEPT = """def differences(points, centres):
+    return points[:, None] - centres[None]
+"""
+BY_ROW = """def centred(points, centres):
+    return ((points - centres[0]) ** 2).sum(-1)
+"""
+
+
+def paired(text: str, points: tuple[int, ...], centres: tuple[int, ...], times: int = 50) -> RunDocument:
+    """A run whose lines of NumPy take all of the time, the last one most."""
+    text = f"import numpy as np\n{text}"
+    whole = (points[0], centres[0], *points[1:])
+    forms = {"points": points, "centres": centres, "diff": whole}
+    spots, counts = [], []
+    for number in range(3, len(text.splitlines()) + 1):
+        code = line_code(text, number)
+        assert code is not None
+        held = {name: (ArrayForm("<f8", shape, "C"),) for name, shape in forms.items() if name in code.text}
+        counts.append(LineCount(WORK, number, "distances", times, 6, held))
+        spot = HotSpot(
+            0.1 * number, number, "python", Place(function="distances", file=WORK, line=number), code=code
+        )
+        spots.append(spot)
+    return replace(documents.empty(), hot_spots=tuple(spots), line_counts=tuple(counts))
+
+
+@pytest.mark.parametrize(
+    ("text", "points", "centres", "said"),
+    [
+        (PAIRS, (11000, 32), (24, 32), ("matrix product", 0.7)),
+        (ONE_LINE, (11000, 32), (24, 32), ("matrix product", 0.3)),
+        (PRODUCTS, (11000, 32), (24, 32), ("einsum", 0.3)),
+        (ONE_LINE, (500, 32), (24, 32), None),  # 3 MB: in the cache
+        (ONE_LINE, (110000, 32), (2, 32), None),  # twice as large
+        (KEPT, (11000, 32), (24, 32), None),  # what it is for
+        (BY_ROW, (110000, 32), (24, 32), None),
+    ],
+)
+def test_an_array_of_all_pairs_that_is_summed_up_is_said_once(
+    text: str, points: tuple[int, ...], centres: tuple[int, ...], said: tuple[str, float] | None
+) -> None:
+    document = paired(text, points, centres)
+    found = [one for spot in document.hot_spots if (one := all_pairs(document, spot)) is not None]
+    assert len(found) == (1 if said else 0)
+    for one in found:
+        assert one.gain is not None
+        assert said is not None
+        assert (said[0] in one.change, one.gain.at_most) == (True, pytest.approx(said[1]))
+        assert one.where.line == 3  # where it is made
+        assert "64.5 MiB" in one.title
+
+
+ITEM = """class Rows:
+    def __getitem__(self, index):
+        row = [x / 3 for x in self.rows[index]]
+        return torch.tensor(row, dtype=torch.float32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "calls", "said"),
+    [
+        (Variable("list", 320), 5000, True),
+        (Variable("list", 3), 5000, False),
+        (Variable("numpy.ndarray"), 5000, False),
+        (Variable("list", 320), 20, False),
+        (None, 5000, False),
+    ],
+)
+def test_a_list_that_becomes_a_tensor_for_each_item_is_said(
+    held: Variable | None, calls: int, said: bool
+) -> None:
+    text = f"import torch\n{ITEM}"
+    under = Beneath("torch.tensor", "torch", calls, 30e-6)
+    variables = {"row": held} if held is not None else {}
+    spot = spot_at(text, 5, under=under, variables=variables, calls=calls)
+    assert (list_for_each(documents.empty(), spot) is not None) == said
