@@ -772,7 +772,7 @@ def test_pickling_is_said_of_the_function_that_hands_over_and_not_where_the_prog
     waiting = line(18, 0.9, main_cpu=0.0, own=0.0, waits={"lock": 0.9})
     found = first(run(waiting, profiles=profiles, time_split=split, machine=documents.machine()))
     assert (found.rule, found.where.function, found.where.line) == ("pickling", "<listcomp>", 43)
-    # A line of the program that stands still while the pool's thread has the interpreter's lock, at two places; and work.
+    # Lines that stand still while the thread of the pool has the lock, and a line that works.
     still = line(18, 0.5, main_cpu=0.1, own=0.1), line(19, 0.4, main_cpu=0.05, own=0.05)
     document = run(*still, profiles=profiles, time_split=split, machine=documents.machine())
     every = [one for one in find_insights(document) if one.rule == "pickling"]

@@ -29,6 +29,7 @@ CHAIN = 0.3  # of a place's time: a function below it with less is not what the 
 ASKS_EACH_TIME = 0.8  # queries for each look: where a cache answers most, the loop is about something else
 SHORT = 20e-3  # seconds of a prediction: a longer one is work, and no overhead
 SMALL_MESSAGES = 512  # bytes
+MOST_LAYERS = 8  # functions of the program between a loop and a place
 TIMES_AS_LARGE, BEYOND_CACHES = 4, 8e6  # than what an array is made of; bytes
 TRANSFERS_OF_A_MESSAGE = 4  # a length and a body each way, at least, in each of two processes
 
@@ -67,15 +68,29 @@ _AGGREGATES = frozenset(
 )  # of Django: a number, which no prefetched object answers
 
 
-def is_in_loop(spot: HotSpot) -> bool:
-    """Whether the line of a place, or that which calls its function, is in a loop."""
+def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
+    """Whether the line of a place is in a loop, or one that leads to it through functions of the program alone.
+
+    Behind a library's own frame stands what calls the program anew: a request, an event.
+    """
     codes = (spot.code, spot.caller_code)
-    return any(code is not None and code.loop is not None for code in codes)
+    if any(code is not None and code.loop is not None for code in codes):
+        return True
+    outer = {(one.file, one.function, one.line): one for sampled in document.sampled for one in sampled.outer}
+    callers = spot.callers
+    for _ in range(MOST_LAYERS):
+        line = outer.get((callers[0].file, callers[0].function, callers[0].line)) if callers else None
+        if line is None:
+            return False
+        if line.code is not None and line.code.loop is not None:
+            return True
+        callers = line.callers
+    return False
 
 
 def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
     """An object of a database that sends a query when it is looked at, for each item of a loop."""
-    for query in _QUERIES if is_called_often(spot) else ():
+    for query in _QUERIES if is_in_loop(document, spot) else ():
         below, counted = (
             share_below(spot, query.function, query.files),
             counted_function(document, query.function, query.files),
@@ -135,7 +150,7 @@ def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
         counted_function(document, *_PROXY),
         document.time_split,
     )
-    if below < CHAIN or not is_called_often(spot):
+    if below < CHAIN or not is_in_loop(document, spot):
         return None
     sent = (counted.calls or 0) if counted is not None else 0
     text = (
@@ -234,10 +249,11 @@ def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
 _CONVERTS = ("torch.tensor", "torch.as_tensor", "numpy.array", "numpy.asarray")
 
 
-def list_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def list_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A list of numbers that becomes an array or a tensor for each item, one number at a time."""
     under = spot.under
-    if spot.code is None or under is None or (under.calls or 0) < MANY or not is_called_often(spot):
+    often = (spot.calls or 0) >= MANY or is_in_loop(document, spot)
+    if spot.code is None or under is None or (under.calls or 0) < MANY or not often:
         return None
     for one in spot.code.find("call"):
         if one.name not in _CONVERTS or last_name(one.name) != last_name(under.name):
@@ -259,11 +275,6 @@ def list_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             change=words("list-for-each", "host").format(make=one.name),
         )
     return None
-
-
-def is_called_often(spot: HotSpot) -> bool:
-    """Whether the function of a place is called for many items, or its line is in a loop."""
-    return (spot.calls or 0) >= MANY or is_in_loop(spot)
 
 
 # ------------------------------------------------------------ arrays of all pairs

@@ -50,11 +50,13 @@ def stores_in(*nodes: ast.AST) -> set[str]:
 
 
 def replaced_in(tree: ast.AST) -> frozenset[str]:
-    """The attributes that functions bind which are no constructors."""
-    functions = (
+    """The attributes that functions bind which are no constructors, and the names of the module that they bind."""
+    functions = [
         one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name not in _CONSTRUCTORS
-    )
-    return frozenset(name for name in stores_in(*functions) if "." in name)
+    ]
+    nodes = [one for function in functions for one in ast.walk(function)]
+    bound = {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
+    return frozenset({name for name in stores_in(*functions) if "." in name} | bound)
 
 
 def parameters_of(function: ast.AST | None) -> list[str]:
@@ -126,7 +128,8 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
     if isinstance(node.func, ast.Attribute) and node.func.attr in _SEARCHES:
         base = dotted(node.func.value)
         given = [*node.args[:1], *(one.value for one in node.keywords)]
-        if around.stays(base) and around.differs(*given):
+        begins = node.func.attr == "find" and len(node.args) > 1  # a text is searched from there on
+        if around.stays(base) and around.differs(*given) and not begins:
             yield Construct("search", base, f".{node.func.attr}")
             yield from around.parameter(base)
     name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)

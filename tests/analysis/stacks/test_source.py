@@ -215,6 +215,7 @@ def test_what_stays_and_is_compared_with_each_item_is_a_search(
         ("def f(self, k):\n rows = load(k)\n return [r for r in rows if r.id == k]", 3),  # made in each call
         ("def f(items):\n for i in items:\n  i.find(f'a{i.tag}')", 3),
         ("class A:\n def f(self, item):\n  return self.root.find('a/b')", 3),
+        ("class A:\n def f(self, end):\n  return self.text.find(end, self.at)", 3),  # from where it is
         ("def f(orders, people):\n p = [p for p in people if p.id == KEY]", 2),  # once
         ("def f(orders):\n for o in [p for p in ALL if p.id == orders]:\n  o.go()", 3),
     ],
@@ -241,6 +242,8 @@ def test_a_parameter_stays_where_the_loop_around_the_call_gives_the_same() -> No
         ("  self.all.append(e)\n  return sorted(self.all)[0]", ("self.all", "sorted")),
         ("  self.all = [e, e]\n  self.all.sort()", None),  # other elements each time
         ("  found = load(e)\n  found.sort()", None),
+        ("  ALL.append(e)\n  ALL.sort()", ("ALL", "sort")),
+        ("  NEW.append(e)\n  NEW.sort()\ndef g():\n global NEW\n NEW = []", None),
     ],
 )
 def test_what_stays_and_is_sorted_is_told_from_what_is_new(body: str, said: tuple[str, str] | None) -> None:
