@@ -76,10 +76,10 @@ def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
     codes = (spot.code, spot.caller_code)
     if any(code is not None and code.loop is not None for code in codes):
         return True
-    outer = {(one.file, one.function, one.line): one for sampled in document.sampled for one in sampled.outer}
+    outer = {(one.file, one.line): one for sampled in document.sampled for one in sampled.outer}
     callers = spot.callers
     for _ in range(MOST_LAYERS):
-        line = outer.get((callers[0].file, callers[0].function, callers[0].line)) if callers else None
+        line = outer.get((callers[0].file, callers[0].line)) if callers else None
         if line is None:
             return False
         if line.code is not None and line.code.loop is not None:

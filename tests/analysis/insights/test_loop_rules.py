@@ -10,6 +10,7 @@ import pytest
 from profkit.analysis.insights.host_native import small_transfers as native_transfers
 from profkit.analysis.insights.spot_loops import (
     all_pairs,
+    is_in_loop,
     list_for_each,
     message_for_each,
     prediction_for_each,
@@ -527,3 +528,27 @@ def test_a_list_that_becomes_a_tensor_for_each_item_is_said(
     variables = {"row": held} if held is not None else {}
     spot = spot_at(text, 5, under=under, variables=variables, calls=calls)
     assert (list_for_each(documents.empty(), spot) is not None) == said
+
+
+LAYERS = """def day(orders):
+    for order in orders:
+        show(order)
+def show(order):
+    return name(order)
+def name(order):
+    return order.customer.name
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "said"), [("", True), ("/lib/python3.11/site-packages/web/app.py", False)]
+)
+def test_a_loop_is_seen_through_functions_of_the_program_and_not_through_a_library(
+    between: str, said: bool
+) -> None:
+    loop = LineSamples("day", WORK, 3, main_wall=1.0, code=line_code(LAYERS, 3))
+    above = CodeLine("day", WORK, 3, 1.0) if not between else CodeLine("dispatch", between, 70, 1.0)
+    shows = LineSamples("show", WORK, 5, main_wall=1.0, code=line_code(LAYERS, 5), callers=(above,))
+    document = replace(documents.empty(), sampled=(SampledTime(1.4, 1.4, outer=(loop, shows)),))
+    spot = spot_at(LAYERS, 7, callers=(CodeLine("show", WORK, 5, 1.0),), caller_code=line_code(LAYERS, 5))
+    assert is_in_loop(document, spot) == said
