@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.origins import EVER, TimeWindows, marked_windows, range_meaning
 from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
-from profkit.core.types import Fact, GpuTrace
+from profkit.core.types import Fact, GpuTrace, Kernel
 
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
@@ -135,7 +136,7 @@ def _part_that_counts(
     lines = [one.start for one in recording.ranges if range_meaning(one.name, one.domain).line is not None]
     latest = lines[len(lines) // 2] if lines else EVER[1]
     loads = np.searchsorted(order.times, [start for start, _ in loading.moments if start <= latest])
-    steady = find_steady(order.sequence, order.weights, order.filling, loads.tolist())
+    steady = _steady_part(order, table, loads.tolist())
     if steady is None:
         return whole, None, (Fact("whole-trace"),)
     note = Fact.of(
@@ -148,6 +149,47 @@ def _part_that_counts(
     )
     bounds = bounds_with_copies(activities, order, steady)
     return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)
+
+
+MOST = 0.5  # of the kernels' time: what repeats with less may be a piece of something that only changes its sizes
+FEWEST = 10  # launches of a step that is known by its kernels' names: loops of a few are tuning, or layers
+_LIBRARIES = ("cublas", "cutlass", "cudnn")  # which choose another kernel for another size
+_DIGITS = re.compile(r"\d+")
+
+
+def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[int]) -> SteadyPart | None:
+    """What repeats by launch configurations; where that is little of the time, what repeats by kernels' names.
+
+    A sequence that grows by a token has other grids in each step. By name alone layers of other sizes would be alike,
+    too, and so would the candidates of a tuner: configurations come first, and what they found has to be a part of it.
+    """
+    import numpy as np
+
+    steady = find_steady(order.sequence, order.weights, order.filling, loads)
+    cost = np.asarray(order.weights, dtype=np.float64)[order.sequence]
+    covered = cost[steady.first : steady.last].sum() / cost.sum() if steady is not None and cost.any() else 0.0
+    if covered >= MOST:
+        return steady
+    kinds: dict[str, int] = {}
+    numbers = [
+        kinds.setdefault(_kind_of(table[number].name) if number < len(table) else f"[graph {number}]", len(kinds))
+        for number in range(len(order.weights))
+    ]
+    sequence = np.array(numbers, dtype=np.int32)[order.sequence]
+    counts = np.maximum(np.bincount(sequence, minlength=len(kinds)), 1)
+    weights = (np.bincount(sequence, cost, minlength=len(kinds)) / counts).tolist()
+    filling = dict(zip(numbers, order.filling, strict=True))
+    alike = find_steady(sequence, weights, [filling[number] for number in range(len(kinds))], loads)
+    if alike is None or alike.period < FEWEST or cost[alike.first : alike.last].sum() < MOST * cost.sum():
+        return steady
+    within = steady is None or (alike.first <= steady.first and steady.last <= alike.last)
+    return alike if within else steady
+
+
+def _kind_of(name: str) -> str:
+    """A name without sizes; of a library that chooses by size its own."""
+    owner = kernel_owner(name)
+    return owner if owner in _LIBRARIES else _DIGITS.sub("", name)
 
 
 def _loading_notes(loading: CodeLoading, windows: TimeWindows) -> Iterator[Fact]:

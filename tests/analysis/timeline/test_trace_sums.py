@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from profkit.analysis.timeline import trace as launch_module
 from profkit.analysis.timeline.kernel_sums import Durations
 from profkit.analysis.timeline.origins import MOST_OPEN, TimeWindows, merge_intervals
-from profkit.analysis.timeline.records import Range
+from profkit.analysis.timeline.records import Collected, Range, Recording
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.types import Communication, HostPauses
-from tests.analysis.timeline.recordings import in_turn, recording
+from tests.analysis.timeline.recordings import configuration, in_turn, recording
 from tests.spoken import spoken
 
 NS = 1e-9
@@ -403,3 +403,54 @@ def test_a_call_waits_until_the_last_device_has_begun_it() -> None:
     alone = communication(first, ("gemm", 1000, 2900, 1), second, (REDUCE, 4000, 4100, 1))
     assert alone is not None
     assert alone.waiting is None  # calls that cannot be paired
+
+
+# A sequence that grows by a token each step: the same kernels with other grids, of products now and then another tile.
+GROWING = ("norm", "sm90_xmma_gemm_tile{}", "qkv", "fmha", "sm90_xmma_gemm_tile{}", "add", "gelu", "cat", "log_softmax", "gather", "out")  # fmt: skip
+
+
+def growing(steps: int, *, warmup: int = 0) -> list[tuple[str, int, int, int | None]]:
+    """Steps of which each has launch configurations of its own, but for the last kernels; told by their names."""
+    lengths = [*range(1, warmup + 1), *range(1, steps + 1)]
+    names = [
+        f"{name.format(64 if length < 20 else 128)}#{length if place < 8 else 1}"
+        for length in lengths
+        for place, name in enumerate(GROWING)
+    ]
+    kernels, at = [], 1000
+    for name in names:
+        took = 100 * int(name.partition("#")[2])
+        kernels.append((name, at, at + took, at - 5))
+        at += took + 10
+    return kernels
+
+
+def test_steps_that_grow_are_steps_though_each_has_launch_configurations_of_its_own() -> None:
+    trace, notes = build_trace(growing_recording(growing(60)))
+    assert trace.repeats == pytest.approx(60, abs=2)
+    assert trace.launches == pytest.approx(60 * len(GROWING), rel=0.05)
+    assert any("the part that repeats" in spoken(note) for note in notes)
+
+
+def test_a_warm_up_that_begins_again_is_not_taken_for_the_two_steps_of_the_workload() -> None:
+    """The warm-up's 16 steps and the first 16 are two equal pieces; all of them are the loop."""
+    trace, _ = build_trace(growing_recording(growing(200, warmup=16)))
+    assert trace.repeats == pytest.approx(216, abs=4)
+
+
+def test_a_step_of_equal_configurations_stays_the_step_it_is() -> None:
+    """One that repeats as it is is looked at no further: layers in it have equal names, too."""
+    step = [f"{name.format(64)}#{grid}" for grid in (3, 4, 5, 6) for name in GROWING]
+    trace, _ = build_trace(growing_recording(in_turn(step * 20)))
+    assert trace.repeats == 20
+
+
+def growing_recording(kernels: list[tuple[str, int, int, int | None]]) -> Recording:
+    """Of `name#grid`."""
+    collected = Collected()
+    for number, (text, start, end, launch) in enumerate(kernels):
+        name, _, grid = text.partition("#")
+        collected.kernel(configuration(name, int(grid)), start, end, key=number, device=0)
+        assert launch is not None
+        collected.call("cudaLaunchKernel", launch, launch + 2, key=number, thread=0)
+    return Recording("test", collected.activities(), collected.calls(), collected.tables, (), (), False)
