@@ -83,6 +83,7 @@ class _Group:
     named: KernelRow | None = None  # the kernel with most time
     bound: tuple[float, KernelRow] | None = None  # the one with most time whose units were counted
     operations: dict[str, float] = field(default_factory=dict)
+    sized: bool = True  # the shapes of all its operations are known
 
     def add(self, row: KernelRow, seconds: float, launches: float) -> None:
         """Add this part of a kernel's time."""
@@ -93,6 +94,7 @@ class _Group:
         operation = main_operation(row.time) if row.time is not None else None
         if operation is not None:
             self.operations[operation] = self.operations.get(operation, 0.0) + seconds
+            self.sized = self.sized and " " in operation
         if row.bound is not None and row.bound.nearest is not None:
             self.counted += seconds
             self.least += seconds * min(1.0, row.bound.nearest / 100)
@@ -149,7 +151,7 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
     needs, types, below = _needs(document), _types(document.trace), _lines_below(document.trace)
     for key, group in groups.items():
         operation = key[:4]
-        made = group.row(factor, needs.get(operation))
+        made = group.row(factor, needs.get(operation) if group.sized else None)
         yield replace(made, type=types.get(operation), below=below.get(operation, NOWHERE))
 
 

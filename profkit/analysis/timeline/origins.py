@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -287,13 +288,56 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
         for time in reversed(launched.kernels)
         if time.operation is not None or time.lines
     }
+    told = sum(time.total for time in trace.kernels if time.kernel.scope in known)
+    named = _by_name(known.values()) if told < KNOWN * sum(time.total for time in trace.kernels) else {}
     return replace(
         trace,
-        kernels=tuple(with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
+        kernels=tuple(
+            with_operation(time, known.get(time.kernel.scope) or named.get(time.kernel.name))
+            for time in trace.kernels
+        ),
         lines=launched.lines or trace.lines,
         work=launched.work or trace.work,
         line_span=launched.line_span or trace.line_span,
         lines_of=launched.span if launched.lines else trace.lines_of,
+    )
+
+
+KNOWN = 0.5  # of the kernels' time: with less in configurations that were launched there, names tell
+
+
+def _by_name(launched: Iterable[KernelTime]) -> dict[str, KernelTime]:
+    """What all configurations of a name say together, for those that were not launched there: a sequence that grows has
+    other grids later. Their shapes are not known, so operations have their names alone.
+    """
+    own: dict[str, list[KernelTime]] = {}
+    for time in launched:
+        own.setdefault(time.kernel.name, []).append(time)
+    return {name: _together(times) for name, times in own.items()}
+
+
+def _together(times: Sequence[KernelTime]) -> KernelTime:
+    operations, lines = Counter[tuple[str, "str | None"]](), Counter[SourceLine]()
+    for time in times:
+        if time.operation is not None:
+            backward = time.backward_of.partition(" ")[0] if time.backward_of is not None else None
+            operations[time.operation.partition(" ")[0], backward] += time.operation_launches
+        for one in time.lines:
+            lines[one.file, one.line, one.function] += one.launches
+    (operation, backward), most = next(iter(operations.most_common(1)), ((None, None), 0))
+    file, line, function = next((place for place, _ in lines.most_common(1)), (None, None, None))
+    return replace(
+        times[0],
+        launches=sum(time.launches for time in times),
+        operation=operation,
+        operation_launches=most,
+        operations=len(operations),
+        backward_of=backward,
+        file=file,
+        line=line,
+        function=function,
+        flops=None,
+        lines=tuple(GpuLine(*place, launches=count) for place, count in lines.items()),
     )
 
 
