@@ -45,6 +45,9 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
             kernel.values.get("memory.sectors_per_request.store", 0.0),
         )
         excess = kernel.values.get("memory.sectors.excess", 0.0)
+        wasted = _wasted_share(kernel, used, excess)
+        if wasted <= 0:
+            continue
         evidence = f"{percent_text(used)} of the sectors that global accesses move are used"
         evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
         wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
@@ -60,7 +63,7 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
             if kernel.language != "triton"
             else "Let neighbouring elements of a block be neighbouring addresses",
             f"{evidence}; {level[0]}",
-            bounded_gain(run, kernel, level[1] * _wasted_share(kernel, used, excess), level[2], MEMORY_UNITS),
+            bounded_gain(run, kernel, level[1] * wasted, level[2], MEMORY_UNITS),
             ("memory.coalescing", "memory.sectors_per_request.load", "memory.sectors_per_request.store"),
             kernel.place_of(wasteful),
             change=_access_change(per_request),
@@ -102,15 +105,15 @@ _LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
 def _wasted_share(kernel: KernelEvidence, used: float, excess: float) -> float:
     """The share of the limiting traffic that is waste; of DRAM no more than the excess sectors that reach it.
 
-    Where all that is needed is more than DRAM moved, the caches serve the excess: it only keeps them busy, and no more
-    can be won than what DRAM has left.
+    Where all that is needed is more than DRAM moved, the caches serve the excess, and none of it is in DRAM's time:
+    loads of 16 bytes a thread that lie 32 bytes apart use each sector by halves, and the next load has the other half.
     """
     wasted = 1 - used / 100
     moved = kernel.values.get("dram.bytes")
     if kernel.bound != "dram" or not moved or not excess:
         return wasted
     needed = 32 * excess * used / (100 - used)
-    return min(wasted, max(1 - needed / moved, 1 - (kernel.busiest or 0.0) / 100))
+    return max(0.0, min(wasted, 1 - needed / moved))
 
 
 def _access_change(per_request: float) -> str:
