@@ -49,7 +49,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "host-callbacks", gpu_host.host_callbacks, of_host=True, about="cause", includes=("exposed-copies",)
     ),
-    Rule("host-tensors", gpu_host.host_tensors, of_host=True, about="cause", includes=("exposed-copies",)),
+    Rule(
+        "host-tensors",
+        gpu_host.host_tensors,
+        of_host=True,
+        about="cause",
+        includes=("exposed-copies",),
+        also=("made-again",),
+    ),
     Rule("device-sync", gpu_lines.device_sync, of_host=True, about="waiting"),
     Rule("graph-breaks", gpu_lines.graph_breaks, about="cause"),
     Rule("recompilations", gpu_lines.recompilations, traceless=True),
@@ -105,7 +112,7 @@ RULES: tuple[Rule, ...] = (
     Rule("small-kernels", gpu_latency.small_kernels, of_host=True, about="waiting"),
 )
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
-_NAMED = {rule.name: rule for rule in RULES}
+_NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
@@ -181,7 +188,7 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
     """
     explained = gpu_host.explain_idle_device(run, _PATTERNS)
     causes = [
-        replace(one, gain=explained.gain)  # the cause says what the line does, the samples how long it takes
+        _as_sampled(one, explained)  # the cause says what the line does, the samples how long it takes
         if explained is not None and _is_there(one, explained.where)
         else one
         for one in ranked
@@ -200,6 +207,14 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
         ranked = [alone, *ranked]
     first = "growing-memory" if gpu_lines.fills_memory_soon(run) else ""
     return _whole_program_first(run, sorted(ranked, key=lambda one: one.rule != first))
+
+
+def _as_sampled(one: Insight, explained: Insight) -> Insight:
+    """With the time that samples saw at its place, where that is more than its own calls took."""
+    own, seen = one.gain, explained.gain
+    if seen is None or (own is not None and own.at_most >= seen.at_most):
+        return one
+    return replace(one, gain=seen, evidence=f"{one.evidence}; {explained.evidence}")
 
 
 def _whole_program_first(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight, ...]:

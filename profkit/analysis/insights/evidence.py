@@ -403,7 +403,7 @@ class Rule:
     ("waiting"), counters of the processor, which speak of the place that was counted, or the whole program; by it
     findings on the same time are held against each other. `includes`: the rules whose findings go away with its own,
     at its place or, where one has none, anywhere; with `includes_kernels` those on kernels do, too. `traceless`: stacks
-    and compilers prove it, so that it needs no timeline.
+    and compilers prove it, so that it needs no timeline. `also`: other names of what it finds.
     """
 
     name: str
@@ -413,6 +413,7 @@ class Rule:
     includes: tuple[str, ...] = ()
     includes_kernels: bool = False
     traceless: bool = False
+    also: tuple[str, ...] = ()
 
 
 def insight_on(

@@ -17,11 +17,11 @@ from profkit.analysis.insights.evidence import (
     words,
 )
 from profkit.analysis.insights.gpu_lines import MANY, OFTEN, place_of_line
-from profkit.analysis.insights.spots import OTHER, Find, calls_text, pattern_of, place_alone
+from profkit.analysis.insights.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
 from profkit.analysis.insights.step_places import is_loader, step_places
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity
-from profkit.core.types import GpuLine, HotSpot, Insight
+from profkit.core.types import GpuLine, HotSpot, Insight, LineSamples
 
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
 _LOADS = re.compile(r"^cu(?:Library|Module)Load")
@@ -37,7 +37,13 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
         return
     recorded = min(1.0, trace.line_span / trace.lines_of)
     least = max(MANY, OFTEN * (trace.repeats or 0)) * recorded
+    told: set[tuple[str | None, int | None]] = set()  # lines of functions that give the same each time
+    for insight, lines in _made_again(run, least):
+        yield insight
+        told |= lines
     for line in trace.lines:
+        if (line.file, line.line) in told:
+            continue
         made = line.on_host
         share = min(idle, made.seconds / trace.line_span) if made is not None else 0.0
         if made is None or share < OTHER or made.calls < least or _is_loading(run, line):
@@ -53,6 +59,44 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
             words(f"host-tensors{'.random' if _RANDOM.match(made.name) else ''}", "torch"),
             place_of_line(line),
             run.gain(share, "as if the host did not compute this"),
+        )
+
+
+def _made_again(
+    run: RunEvidence, least: float
+) -> Iterator[tuple[Insight, set[tuple[str | None, int | None]]]]:
+    """Functions that got the same arguments each time and compute tensors on the host in each step; with the lines of
+    each, and those that call it.
+
+    A method may look at its object, and what draws numbers gives others each time: neither is one.
+    """
+    trace, idle = run.trace, idle_share(run) or 0.0
+    sampled = [one for every in run.document.sampled if not every.native for one in every.lines]
+    own: dict[tuple[str | None, str | None], list[LineSamples]] = {}
+    for one in sampled:
+        if one.arguments == 1 and one.looks >= LOOKS and one.function and "." not in one.function:
+            own.setdefault((one.file, one.function), []).append(one)
+    for (file, function), samples in own.items():
+        lines = [one for one in trace.lines if (one.file, one.function) == (file, function)] if trace else []
+        made = [one for one in lines if one.on_host is not None and one.on_host.calls >= least]
+        drawn = any(_RANDOM.match(one.on_host.name) for one in lines if one.on_host is not None)
+        span = (trace.line_span or 0.0) if trace is not None else 0.0
+        share = min(idle, sum(one.seconds for one in lines) / span) if span else 0.0
+        if not made or drawn or share < OTHER or any(one.launches for one in lines):
+            continue
+        largest = max(made, key=lambda one: one.seconds)
+        callers = {(one.file, one.line) for sample in samples for one in sample.callers}
+        name = place_name(place_of_line(largest))
+        yield (
+            insight_at(
+                "made-again",
+                f"Make what {name} returns once, and keep it on the device: its arguments are the same each time",
+                f"{name} computes on the CPU for {percent_text(100 * share)} of a step, in which the GPU is idle for "
+                f"{percent_text(100 * idle)}; {max(one.looks for one in samples)} looks saw the same arguments",
+                place_of_line(largest),
+                run.gain(share, "as if the host did not compute this"),
+            ),
+            {*((one.file, one.line) for one in lines), *callers},
         )
 
 
@@ -143,6 +187,8 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             continue
         if restarted:
             return _restarted_workers(run, spot, share)
+        if spot.code is not None and _loads_by_itself(run, spot):
+            return _slow_loader(run, spot, idle)
         found = pattern_of(run.document, spot, patterns) or _place_of_host(run, spot)
         text = f"{percent_text(100 * share)} of a step"
         if spot.kind == "python":  # all lines of a function that compute by themselves
@@ -162,6 +208,45 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
             gain,
         )
     return None
+
+
+def _loads_by_itself(run: RunEvidence, spot: HotSpot) -> bool:
+    """Whether below a line a loader of torch prepares batches in the process that trains."""
+    return any(
+        is_loader(called.file) and "_SingleProcess" in called.function
+        for one in _samples_at(run, spot)
+        for called in (*one.callees, *one.below)
+    )
+
+
+def _samples_at(run: RunEvidence, spot: HotSpot) -> Iterator[LineSamples]:
+    for every in run.document.sampled:
+        for one in every.lines if not every.native else ():
+            if (one.file, one.line) == (spot.where.file, spot.where.line):
+                yield one
+
+
+def _slow_loader(run: RunEvidence, spot: HotSpot, idle: float) -> Insight:
+    """What the loader of a line takes, joining of batches included, and the line of the dataset with most of it."""
+    parts = [one for one in step_places(run) if one.loaded and one.spot.where != spot.where]
+    here = next(one.share for one in step_places(run) if one.spot is spot)
+    share = min(idle, here + sum(one.share for one in parts))
+    most = max(parts, key=lambda one: one.share, default=None)
+    text = (
+        f"{percent_text(100 * share)} of a step is in the loader of `{spot.code.text if spot.code else ''}`"
+    )
+    text += f", and the GPU is idle for {percent_text(100 * idle)} of it"
+    if most is not None and most.share >= OTHER:
+        text += f"; {percent_text(100 * most.share)} of a step is in line {most.spot.where.line} of "
+        text += place_name(most.spot.where)
+    where = most.spot.where if most is not None and most.share >= here else spot.where
+    return insight_at(
+        "slow-loader",
+        "Load in workers, or do less for each sample: the loader works in the process that trains",
+        text,
+        where,
+        run.gain(share, "as if the host did this while the GPU works, or not at all"),
+    )
 
 
 def _place_of_host(run: RunEvidence, spot: HotSpot) -> Insight:

@@ -263,7 +263,15 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         text = text_at(run, place)
     elif name != "host-pauses.saving" and spot is not None and text and calls_framework(run, spot):
         return  # the host launches there: what holds it up is not work of the program
+    copied = pauses.after_copies >= NEARLY * pauses.seconds
+    if copied and not text:  # what the host does is not known, but when it begins to
+        name = "host-pauses.copied"
+        place = place_of_line(max(trace.lines, key=_returned)) if any(map(_returned, trace.lines)) else place
     meanwhile = f"; it is in `{text}` meanwhile" if text else ""
+    back = sum(one.bytes for one in trace.transfers if one.kind == _BACK) / (trace.repeats or 1)
+    if copied:
+        each = " in each step" if trace.repeats else ""
+        meanwhile += f"; they begin after copies to the host, {format_quantity(back, 'B')}{each}"
     yield Insight(
         "host-pauses",
         words(f"{name}.title", "program"),
@@ -273,6 +281,11 @@ def host_pauses(run: RunEvidence) -> Iterator[Insight]:
         place,
         gain=run.gain(share, "as if the GPU had work in these gaps"),
     )
+
+
+def _returned(line: GpuLine) -> float:
+    """Seconds in which a line copies to the host."""
+    return sum(one.seconds for one in line.transfers if one.kind == _BACK)
 
 
 def unfused_operations(run: RunEvidence) -> Iterator[Insight]:

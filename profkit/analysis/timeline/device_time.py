@@ -30,12 +30,15 @@ class Idle:
     starved: int = 0
     largest: int = 0
     pauses: list[int] = field(default_factory=list)  # of what is starved, the stretches over PAUSE
+    after_copies: int = 0  # of the pauses, those that begin when a large copy to the host ends
     _window: int = -1
     _begin: int = 0  # of this window, and
     _until: int = -_NEVER  # how far the device's work reached in it
+    _returned: bool = False  # by a large copy to the host
 
-    def add(self, start: Any, end: Any, launch: Any, window: Any) -> None:
-        """`window` is the number of each activity's window; `launch` -1 where it is not known.
+    def add(self, start: Any, end: Any, launch: Any, window: Any, returned: Any = None) -> None:
+        """`window` is the number of each activity's window; `launch` -1 where it is not known; `returned` is whether it
+        is a large copy to the host.
 
         A gap that an activity ends was waiting for the host until the first launch of anything that began later: work
         that was queued behind an event or a copy is no want of work. Looked for within one call of `add`.
@@ -46,7 +49,8 @@ class Idle:
         cuts = np.flatnonzero(np.r_[True, window[1:] != window[:-1]])
         for at, stop in zip(cuts, np.r_[cuts[1:], len(window)], strict=True):
             self._enter(int(window[at]), int(start[at]))
-            self._within(start[at:stop], end[at:stop], launch[at:stop])
+            back = returned[at:stop] if returned is not None else np.zeros(stop - at, dtype=bool)
+            self._within(start[at:stop], end[at:stop], launch[at:stop], back)
 
     def _enter(self, window: int, start: int) -> None:
         if window == self._window:
@@ -56,10 +60,11 @@ class Idle:
         begin = start if self.windows.tight else self.windows.bounds[window][0]
         self._begin = self._until = max(begin, self._until)
 
-    def _within(self, start: Any, end: Any, launch: Any) -> None:
+    def _within(self, start: Any, end: Any, launch: Any, returned: Any) -> None:
         import numpy as np
 
-        reached = np.maximum.accumulate(np.r_[self._until, end])
+        ends = np.r_[self._until, end]
+        reached = np.maximum.accumulate(ends)
         gaps = np.maximum(start - reached[:-1], 0)
         self._until = int(reached[-1])
         self.idle += int(gaps.sum())
@@ -69,7 +74,13 @@ class Idle:
         waited = np.clip(earliest - reached[:-1], 0, gaps)
         self.judged += int(gaps[known].sum())
         self.starved += int(waited[known].sum())
-        self.pauses += waited[known & (waited > PAUSE)].tolist()
+        paused = known & (waited > PAUSE)
+        self.pauses += waited[paused].tolist()
+        # Of each moment the activity that ended last.
+        last = np.maximum.accumulate(np.where(ends == reached, np.arange(len(ends)), 0))
+        by_copy = np.r_[self._returned, returned][last]
+        self.after_copies += int(waited[paused & by_copy[:-1]].sum())
+        self._returned = bool(by_copy[-1])
 
     def _leave(self) -> None:
         if self._window < 0:
@@ -131,6 +142,7 @@ def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
         max(len(device.pauses) for device in devices),
         sum(every) / len(devices) / 1e9,
         median(every) / 1e9 if every else 0.0,
+        sum(device.after_copies for device in devices) / len(devices) / 1e9,
     )
 
 

@@ -15,6 +15,7 @@ from profkit.analysis.timeline.work_sums import WorkSums, multiplies
 from profkit.core.types import ApiCall, GpuLine, GpuOperation, GpuRange, GpuTrace, Kernel, KernelTime
 
 _LATENCY, _CALL = 0, 1  # groups of durations
+LARGE_COPY = 1 << 20  # bytes of a copy to the host that somebody there works on: less is a number, or a flag
 
 
 class HostSums:
@@ -231,10 +232,15 @@ class Sums:
         done = np.minimum(block["launch"] + np.maximum(block["call"], 0), block["start"])
         launched = (block["kind"] == KERNEL) & (block["launch"] >= 0)
         queued = np.where(launched, np.maximum(done, block["launch"]), block["launch"])
+        table = self._recording.tables.transfers
+        to_host = np.array([kind.name == "device to host" for kind in table] or [False])
+        copied = block["kind"] == TRANSFER
+        returned = copied & (block["bytes"] >= LARGE_COPY)
+        returned[copied] &= to_host[block["what"][copied]]
         for device in np.unique(block["device"]).tolist():
             rows = block["device"] == device
             idle = self._devices.setdefault(device, Idle(self._windows))
-            idle.add(block["start"][rows], block["end"][rows], queued[rows], window[rows])
+            idle.add(block["start"][rows], block["end"][rows], queued[rows], window[rows], returned[rows])
             rows &= block["kind"] != TRANSFER
             if rows.any():
                 computing = self._computing.setdefault(device, Idle(self._windows))

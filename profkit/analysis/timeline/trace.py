@@ -167,12 +167,16 @@ def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[in
 
     steady = find_steady(order.sequence, order.weights, order.filling, loads)
     cost = np.asarray(order.weights, dtype=np.float64)[order.sequence]
-    covered = cost[steady.first : steady.last].sum() / cost.sum() if steady is not None and cost.any() else 0.0
+    covered = (
+        cost[steady.first : steady.last].sum() / cost.sum() if steady is not None and cost.any() else 0.0
+    )
     if covered >= MOST:
         return steady
     kinds: dict[str, int] = {}
     numbers = [
-        kinds.setdefault(_kind_of(table[number].name) if number < len(table) else f"[graph {number}]", len(kinds))
+        kinds.setdefault(
+            _kind_of(table[number].name) if number < len(table) else f"[graph {number}]", len(kinds)
+        )
         for number in range(len(order.weights))
     ]
     sequence = np.array(numbers, dtype=np.int32)[order.sequence]

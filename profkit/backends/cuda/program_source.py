@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import GpuLine, GpuTrace, KernelInstruction, KernelTime, Workload
+from profkit.core.types import GpuLine, GpuTrace, KernelInstruction, KernelTime, Transfer, Workload
 from profkit.profilers.ncu.command import function_name
 
 SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp")
@@ -152,6 +152,7 @@ def _lines_defining(name: str, source: _Source, *, numba: bool) -> Iterator[int]
 
 _CALL = re.compile(r"\b(cuda(?:Memcpy|Malloc|Free|Host|DeviceSync|StreamSync|GraphInst)\w*)\s*(\([^;]*)")
 _NO_CODE = re.compile(r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])'""", re.DOTALL)
+SMALL_COPY = 1 << 16  # bytes: with less the host wants to know something, and does not work on it
 _LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\b")
 _SIGN, _FIRST = re.compile(r"[(){}]"), re.compile(r"\S")
 _WAYS = {
@@ -167,8 +168,10 @@ def _code(text: str) -> str:
 
 
 def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLine]:
-    """Lines whose call of the API is the only one of its name and direction that a loop can repeat."""
-    places: dict[tuple[str, str], list[tuple[bool, str, int]]] = {}
+    """Lines whose call of the API is the only one of its name and direction that a loop can repeat; copies also where
+    all of them stand in one block, one after the other: each is made as often.
+    """
+    places: dict[tuple[str, str], list[tuple[bool, str, int, int]]] = {}
     managed = tuple(one for one in trace.transfers if one.kind.endswith("(managed)"))
     for path, code in codes.items():
         loops = list(islice(_loops(code), MOST_PLACES))
@@ -176,21 +179,49 @@ def _calling_lines(trace: GpuTrace, codes: Mapping[str, str]) -> Iterator[GpuLin
             way = next((word for word in _WAYS if word in found[2]), "")
             inside = any(begin <= found.start() < end for begin, end in loops)
             line = code.count("\n", 0, found.start()) + 1
-            places.setdefault((found[1], way), []).append((inside, path, line))
+            places.setdefault((found[1], way), []).append((inside, path, line, found.start()))
     for (name, way), found_at in places.items():
         repeated = [place for place in found_at if place[0]] or found_at
         made = [one for one in trace.api if one.name.partition("_")[0] == name]  # cudaMemcpy_v3020, too
         if name == "cudaMallocManaged" and managed:  # before what counts
-            yield GpuLine(*found_at[0][1:], transfers=managed, call=name)
+            yield GpuLine(*found_at[0][1:3], transfers=managed, call=name)
         # Of several that allocate in loops the first stands for all; a copy or a wait has to be the one.
         named = len(repeated) == 1 or (repeated[0][0] and not re.search("Memcpy|Synchronize", name))
-        if not named or not made:
-            continue
-        _, file, line = repeated[0]
-        calls, seconds = sum(one.calls for one in made), sum(one.seconds for one in made)
         moved = tuple(one for one in trace.transfers if one.kind == _WAYS.get(way))
+        together = bool(moved) and _are_in_one_block(codes, repeated)
+        if not (named or together) or not made:
+            continue
+        calls, seconds = sum(one.calls for one in made), sum(one.seconds for one in made)
         waits = calls if name.endswith("Synchronize") else 0
-        yield GpuLine(file, line, None, calls, seconds, waits=waits, transfers=moved, call=name)
+        if name == "cudaMemcpy" and way == "DeviceToHost":  # it returns when the kernels before it are done
+            waits = sum(one.count for one in moved if one.bytes < SMALL_COPY * one.count)
+        lines = repeated if together else repeated[:1]
+        for _, file, line, _ in lines:
+            part = tuple(_divided(one, len(lines)) for one in moved)
+            own = calls // len(lines), seconds / len(lines)
+            yield GpuLine(file, line, None, *own, waits=waits // len(lines), transfers=part, call=name)
+
+
+def _are_in_one_block(codes: Mapping[str, str], places: Sequence[tuple[bool, str, int, int]]) -> bool:
+    """Whether calls stand in one block of a file, with no block between them that may be left out."""
+    files = {path for _, path, _, _ in places}
+    if len(files) != 1:
+        return False
+    starts = [start for _, _, _, start in places]
+    between = codes[files.pop()][min(starts) : max(starts)]
+    return not re.search(r"[{}]|\b(?:if|else|for|while|case|return)\b", between)
+
+
+def _divided(moved: Transfer, parts: int) -> Transfer:
+    """A part of it for each of so many calls."""
+    memory = tuple(_divided(one, parts) for one in moved.memory)
+    return replace(
+        moved,
+        count=moved.count // parts,
+        bytes=moved.bytes // parts,
+        seconds=moved.seconds / parts,
+        memory=memory,
+    )
 
 
 def _launching_lines(kernels: Sequence[KernelTime], codes: Mapping[str, str]) -> Iterator[GpuLine]:

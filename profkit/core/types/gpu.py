@@ -212,6 +212,7 @@ class HostPauses:
     count: int  # of several devices, of the one with most
     seconds: float  # in all, of several devices the mean
     median: float
+    after_copies: float = 0.0  # of `seconds`, those that begin when a copy of 1 MB or more to the host ends
 
 
 @dataclass(frozen=True)

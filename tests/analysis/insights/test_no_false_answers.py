@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.insights import find_insights
 from profkit.analysis.insights.evidence import evidence_of, text_at
 from profkit.analysis.kernel_names.owner import is_tuning_kernel, tuning_kernels
@@ -264,6 +265,69 @@ def test_what_a_loader_joins_to_a_batch_is_not_to_be_computed_on_the_device(belo
     )
     document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=(seen,)),))
     assert ("host-tensors" in {one.rule for one in find_insights(document)}) is said
+
+
+def waiting_document(
+    lines: tuple[GpuLine, ...], samples: tuple[LineSamples, ...], **of_spot: object
+) -> RunDocument:
+    """A GPU that is busy for a tenth of a second of ten steps."""
+    took = KernelTime(GEMM, 100, 0.1, median=1e-3)
+    traced = GpuTrace(
+        "nsys", (took,), span=1.0, busy=0.1, launches=100, repeats=10, starved=1.0, lines=lines, line_span=1.0, lines_of=1.0
+    )  # fmt: skip
+    document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=samples),))
+    return replace(document, hot_spots=hot_spots(document), **of_spot)
+
+
+TRAINS = GpuLine("/app/train.py", 30, "train", 100, 0.1, launches=100)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "operation", "said"),
+    [
+        ("local_window", 1, "aten::ge [1024,1024]", True),
+        ("local_window", 40, "aten::ge [1024,1024]", False),  # other arguments each time
+        ("Batches.window", 1, "aten::ge [1024,1024]", False),  # its object may be another each time
+        ("noise", 1, "aten::normal_ [1024,1024]", False),  # it draws
+    ],
+)
+def test_what_a_function_makes_of_the_same_arguments_on_the_host_is_to_be_made_once(
+    function: str, arguments: int, operation: str, said: bool
+) -> None:
+    made = GpuLine("/app/train.py", 17, function, 30, 0.5, on_host=ApiCall(operation, 10, 0.2))
+    other = GpuLine("/app/train.py", 16, function, 10, 0.2, on_host=ApiCall("aten::sub [1024,1024]", 10, 0.2))
+    sent = GpuLine("/app/train.py", 31, "train", 10, 0.1, on_host=ApiCall("aten::copy_ [1024,1024]", 10, 0.1))
+    call = CodeLine("train", "/app/train.py", 31, 0.7)
+    seen = LineSamples(
+        function, "/app/train.py", 17, 0.5, 0.5, callers=(call,), looks=400, arguments=arguments, code=LineCode("mask = x")
+    )  # fmt: skip
+    document = waiting_document((TRAINS, made, other, sent), (seen,))
+    found = [one for one in find_insights(document) if one.rule in ("made-again", "host-tensors")]
+    assert ("made-again" in {one.rule for one in found}) is said
+    if said:  # once for the function, and not again for its lines and the one that calls it
+        (once,) = found
+        assert once.gain is not None
+        assert once.gain.at_most == pytest.approx(0.7)
+        assert "for 70 % of a step" in once.evidence
+
+
+@pytest.mark.parametrize(("reader", "said"), [("_SingleProcessDataLoaderIter._next_data", True), ("_MultiProcessingDataLoaderIter._next_data", False)])  # fmt: skip
+def test_a_loader_that_works_in_the_process_that_trains_is_named_and_one_with_workers_is_not(
+    reader: str, said: bool
+) -> None:
+    library = "/venv/site-packages/torch/utils/data/dataloader.py"
+    below = (CodeLine("_BaseDataLoaderIter.__next__", library, 736, 0.6), CodeLine(reader, library, 799, 0.6))
+    call = CodeLine("train", "/app/train.py", 29, 0.6)
+    seen = LineSamples(
+        "batches", "/app/train.py", 9, 0.6, 0.6, callees=below[:1], below=below, callers=(call,), code=LineCode("yield from loader", 8)
+    )  # fmt: skip
+    trains = LineSamples("train", "/app/train.py", 30, 0.1, 0.1, code=LineCode("loss = step(x)", 29))
+    document = waiting_document((TRAINS,), (seen, trains))
+    found = {one.rule: one for one in find_insights(document)}
+    assert ("slow-loader" in found) is said
+    if said:
+        assert found["slow-loader"].where.line == 9
+        assert "num_workers" in found["slow-loader"].change
 
 
 # ---------------------------------------------------------------- functions that a library has

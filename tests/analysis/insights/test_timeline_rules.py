@@ -13,6 +13,7 @@ from profkit.analysis.insights.evidence import words
 from profkit.core.types import (
     Communication,
     DeviceCommunication,
+    GpuLine,
     HostPauses,
     Insight,
     Kernel,
@@ -154,6 +155,31 @@ def test_a_gpu_that_waits_in_each_step_for_the_next_batch_has_a_host_with_other_
 def test_pauses_that_are_few_uneven_or_short_say_nothing_of_a_loop(pauses: HostPauses | None) -> None:
     found = insights({"gemm": (1154, 0.5)}, span=1.23, busy=0.5, starved=0.4, marked=True, pauses=pauses)
     assert "host-pauses" not in found
+
+
+def test_a_gpu_that_waits_after_each_copy_to_the_host_is_said_to_and_of_a_loader_nothing() -> None:
+    """A simulation in C++ whose host takes the maximum of 48 MB in each step (H200): 29 ms, three copies before it."""
+    back = Transfer(
+        "device to host", 810, 13_589_544_960, 0.97, (Transfer("pageable", 810, 13_589_544_960, 0.97),)
+    )
+    line = GpuLine("/app/push.cu", 71, None, 270, 1.08, transfers=(back,), call="cudaMemcpy")
+    step: dict[str, Any] = {"span": 9.09, "busy": 0.989, "copying": 0.97, "starved": 0.99, "repeats": 270}
+    paused = HostPauses(270, 8.04, 0.0292, after_copies=8.04)
+    found = insights({"push": (270, 0.016)}, **step, pauses=paused, transfers=(back,), lines=(line,))
+    said = found["host-pauses"]
+    assert said.title == "Work on the data where it is: the GPU waits after each copy to the host"
+    assert said.where.line == 71
+    assert "48.0 MiB in each step" in said.evidence
+    before = replace(paused, after_copies=0.2)  # the host works on something else
+    other = insights({"push": (270, 0.016)}, **step, pauses=before, transfers=(back,), lines=(line,))[
+        "host-pauses"
+    ]
+    assert "Work on the data" not in other.title
+    assert "copies to the host" not in other.evidence
+
+
+def test_a_loader_of_torch_is_advised_to_programs_that_have_one() -> None:
+    assert "where a DataLoader feeds the loop" in words("host-pauses.torch", "program")
 
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"

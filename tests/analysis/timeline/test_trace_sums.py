@@ -63,6 +63,20 @@ def test_only_what_a_device_waits_for_over_a_millisecond_without_a_launch_is_a_p
     assert trace.pauses == HostPauses(1, pytest.approx(2380e-6), pytest.approx(2380e-6))
 
 
+@pytest.mark.parametrize(("kind", "size", "after"), [("device to host", 16 << 20, 9.0), ("device to host", 4, 0.0), ("host to device", 16 << 20, 0.0)])  # fmt: skip
+def test_pauses_that_begin_after_a_large_copy_to_the_host_are_told(
+    kind: str, size: int, after: float
+) -> None:
+    """Ten steps of a kernel, a copy, and 1 ms in which the host works before it launches the next one."""
+    step, us = 1_200_000, 1000
+    kernels = [("push", at, at + 50 * us, at - 5 * us) for at in range(step, 11 * step, step)]
+    copies = [(kind, at + 60 * us, at + 160 * us, size) for _, at, _, _ in kernels]
+    trace, _ = build_trace(recording(kernels, copies=copies, captured=True, call_ns=0))
+    assert trace.pauses is not None
+    assert trace.pauses.count == 9
+    assert trace.pauses.after_copies == pytest.approx(after * 1035e-6)
+
+
 def test_a_call_that_loads_its_code_first_has_queued_nothing_meanwhile() -> None:
     kernels = [("a", 10_000, 10_100, 1000), ("b", 20_000, 20_100, 10_200)]
     trace, _ = build_trace(recording(kernels, captured=True, call_ns=9_500))  # done at 10,500 and 19,700

@@ -73,7 +73,14 @@ def test_a_trace_takes_over_what_launched_its_kernels_and_keeps_its_own_times() 
 def test_configurations_of_a_growing_step_that_were_not_recorded_are_told_by_their_kernels_names() -> None:
     recorded = summarize_report(RECORDED).trace
     assert recorded is not None
-    bare = {"operation": None, "operation_launches": 0, "operations": 0, "backward_of": None, "lines": (), "file": None}
+    bare = {
+        "operation": None,
+        "operation_launches": 0,
+        "operations": 0,
+        "backward_of": None,
+        "lines": (),
+        "file": None,
+    }
     grown = tuple(
         replace(time, kernel=replace(time.kernel, grid=(7777, 1, 1)), total=9 * time.total, **bare)
         for time in recorded.kernels
@@ -83,7 +90,9 @@ def test_configurations_of_a_growing_step_that_were_not_recorded_are_told_by_the
     first = recorded.kernels[0]
     assert (joined.kernels[0].operation, joined.kernels[0].flops) == ("aten::mm", None)  # not its shapes
     assert joined.kernels[0].line == first.line
-    few = replace(recorded, kernels=(*recorded.kernels, replace(grown[0], total=1e-9)))  # of a step that repeats
+    few = replace(
+        recorded, kernels=(*recorded.kernels, replace(grown[0], total=1e-9))
+    )  # of a step that repeats
     joined = with_operations(few, recorded)
     assert joined is not None
     assert joined.kernels[-1].operation is None

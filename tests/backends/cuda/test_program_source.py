@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
@@ -24,8 +25,17 @@ HEAD = "__global__ void work(float* x) { x[threadIdx.x] += 1; }\n"
 TO, BACK = "host to device", "device to host"
 
 
+MOVED = (Transfer(TO, 5, 100, 0.1), Transfer(BACK, 5, 100, 0.1))
+
+
 def lines_of(body: str, folder: Path, **calls: int) -> list[tuple[int, int, tuple[str, ...]]]:
     """Line, waits and kinds of transfers, of a program whose trace has so many calls of each function."""
+    found = calling_lines(body, folder, MOVED, **calls)
+    return [(one.line, one.waits, tuple(moved.kind for moved in one.transfers)) for one in found]
+
+
+def calling_lines(body: str, folder: Path, moved: tuple[Transfer, ...], **calls: int) -> list[GpuLine]:
+    """The lines that call the API."""
     source = folder / "a.cu"
     source.write_text(f"{HEAD}int main() {{\n{body}\n}}\n")
     kernel = KernelTime(Kernel("work(float *)", (1, 1, 1), (32, 1, 1)), 5, 1.0)
@@ -33,13 +43,12 @@ def lines_of(body: str, folder: Path, **calls: int) -> list[tuple[int, int, tupl
         "nsys",
         (kernel,),
         api=tuple(ApiCall(name, count, 0.1) for name, count in calls.items()),
-        transfers=(Transfer(TO, 5, 100, 0.1), Transfer(BACK, 5, 100, 0.1)),
+        transfers=moved,
     )
     read = with_definitions(trace, Workload(("./a",), "a", str(folder)))
     assert read is not None
     assert read.kernels[0].line == 1
-    calling = [one for one in read.lines if not one.launches]
-    return [(one.line, one.waits, tuple(moved.kind for moved in one.transfers)) for one in calling]
+    return [one for one in read.lines if not one.launches]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +61,7 @@ def test_the_copy_within_a_loop_is_the_one_that_was_made_often(loop: str, tmp_pa
         "  cudaMemcpy(b, a, 4, cudaMemcpyDeviceToHost);\n}"
     )
     found = lines_of(body, tmp_path, cudaMemcpy_v3020=10)
-    assert found == [(5, 0, (TO,)), (7, 0, (BACK,))]
+    assert found == [(5, 0, (TO,)), (7, 5, (BACK,))]  # of 20 bytes each: the host waits for them
 
 
 @pytest.mark.parametrize(
@@ -64,9 +73,30 @@ def test_a_source_of_a_mebibyte_is_read_in_seconds_of_a_processor(part: str, tmp
     assert process_time() - begin < 5.0
 
 
-def test_of_two_copies_in_loops_none_is_named(tmp_path: Path) -> None:
-    one = "cudaMemcpy(a, b, 4, cudaMemcpyHostToDevice);"
-    assert lines_of(f"for (;;) {{\n{one}\n{one}\n}}", tmp_path, cudaMemcpy=10) == []
+ONE = "cudaMemcpy(a, b, 4, cudaMemcpyHostToDevice);\n"
+
+
+@pytest.mark.parametrize("between", ["}\nfor (;;) {\n", "if (x)\n", "return;\n", "for (;;)\n"])
+def test_of_two_copies_that_may_be_made_differently_often_none_is_named(between: str, tmp_path: Path) -> None:
+    assert lines_of(f"for (;;) {{\n{ONE}{between}{ONE}}}", tmp_path, cudaMemcpy=10) == []
+
+
+def test_copies_that_stand_in_one_block_are_made_as_often_each(tmp_path: Path) -> None:
+    """Three fields, one after the other."""
+    moved = (Transfer(TO, 810, 810 << 24, 0.9, (Transfer("pageable", 810, 810 << 24, 0.9),)),)
+    found = calling_lines(f"for (;;) {{\n{3 * ONE}}}", tmp_path, moved, cudaMemcpy=810)
+    assert [(one.line, one.calls) for one in found] == [(4, 270), (5, 270), (6, 270)]
+    third = Transfer(TO, 270, 270 << 24, pytest.approx(0.3))
+    assert found[0].transfers == (replace(third, memory=(replace(third, kind="pageable"),)),)
+
+
+@pytest.mark.parametrize(("size", "waits"), [(4, 12), (1 << 24, 0)])
+def test_a_copy_of_a_number_to_the_host_waits_and_one_of_a_field_is_a_copy(
+    size: int, waits: int, tmp_path: Path
+) -> None:
+    body = "for (;;) cudaMemcpy(&top, best, n, cudaMemcpyDeviceToHost);"
+    found = calling_lines(body, tmp_path, (Transfer(BACK, 12, 12 * size, 1e-4),), cudaMemcpy=12)
+    assert [one.waits for one in found] == [waits]
 
 
 def test_of_several_that_pin_in_loops_the_first_stands_for_all(tmp_path: Path) -> None:
