@@ -327,16 +327,18 @@ class DeviceActivities:
 
     def _fetched(self, table: str, fields: str) -> Iterator[Any]:
         """Blocks of rows as whole numbers; none of a table that is not there, or has no times."""
-        import numpy as np
-
         if not {"start", "end"} <= self.database.columns(table):
             return
         order = ' ORDER BY "start" | 0' if self.sort else ""
-        for rows in self.database.blocks(f"SELECT {fields} FROM {table}{order}"):
+        numbers = self.database.numbers(f"SELECT {fields} FROM {table}{order}")
+        while True:
             try:
-                yield np.array(rows, dtype=np.int64)
+                rows = next(numbers, None)
             except (TypeError, ValueError, OverflowError):
                 raise sqlite3.DatabaseError("its columns hold no numbers") from None
+            if rows is None:
+                return
+            yield rows
 
     def _blank(self, rows: Any, kind: int) -> Columns:
         import numpy as np

@@ -273,8 +273,17 @@ def waiting_document(
     """A GPU that is busy for a tenth of a second of ten steps."""
     took = KernelTime(GEMM, 100, 0.1, median=1e-3)
     traced = GpuTrace(
-        "nsys", (took,), span=1.0, busy=0.1, launches=100, repeats=10, starved=1.0, lines=lines, line_span=1.0, lines_of=1.0
-    )  # fmt: skip
+        "nsys",
+        (took,),
+        span=1.0,
+        busy=0.1,
+        launches=100,
+        repeats=10,
+        starved=1.0,
+        lines=lines,
+        line_span=1.0,
+        lines_of=1.0,
+    )
     document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=samples),))
     return replace(document, hot_spots=hot_spots(document), **of_spot)
 
@@ -299,8 +308,16 @@ def test_what_a_function_makes_of_the_same_arguments_on_the_host_is_to_be_made_o
     sent = GpuLine("/app/train.py", 31, "train", 10, 0.1, on_host=ApiCall("aten::copy_ [1024,1024]", 10, 0.1))
     call = CodeLine("train", "/app/train.py", 31, 0.7)
     seen = LineSamples(
-        function, "/app/train.py", 17, 0.5, 0.5, callers=(call,), looks=400, arguments=arguments, code=LineCode("mask = x")
-    )  # fmt: skip
+        function,
+        "/app/train.py",
+        17,
+        0.5,
+        0.5,
+        callers=(call,),
+        looks=400,
+        arguments=arguments,
+        code=LineCode("mask = x"),
+    )
     document = waiting_document((TRAINS, made, other, sent), (seen,))
     found = [one for one in find_insights(document) if one.rule in ("made-again", "host-tensors")]
     assert ("made-again" in {one.rule for one in found}) is said
@@ -311,7 +328,10 @@ def test_what_a_function_makes_of_the_same_arguments_on_the_host_is_to_be_made_o
         assert "for 70 % of a step" in once.evidence
 
 
-@pytest.mark.parametrize(("reader", "said"), [("_SingleProcessDataLoaderIter._next_data", True), ("_MultiProcessingDataLoaderIter._next_data", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reader", "said"),
+    [("_SingleProcessDataLoaderIter._next_data", True), ("_MultiProcessingDataLoaderIter._next_data", False)],
+)
 def test_a_loader_that_works_in_the_process_that_trains_is_named_and_one_with_workers_is_not(
     reader: str, said: bool
 ) -> None:
@@ -319,8 +339,16 @@ def test_a_loader_that_works_in_the_process_that_trains_is_named_and_one_with_wo
     below = (CodeLine("_BaseDataLoaderIter.__next__", library, 736, 0.6), CodeLine(reader, library, 799, 0.6))
     call = CodeLine("train", "/app/train.py", 29, 0.6)
     seen = LineSamples(
-        "batches", "/app/train.py", 9, 0.6, 0.6, callees=below[:1], below=below, callers=(call,), code=LineCode("yield from loader", 8)
-    )  # fmt: skip
+        "batches",
+        "/app/train.py",
+        9,
+        0.6,
+        0.6,
+        callees=below[:1],
+        below=below,
+        callers=(call,),
+        code=LineCode("yield from loader", 8),
+    )
     trains = LineSamples("train", "/app/train.py", 30, 0.1, 0.1, code=LineCode("loss = step(x)", 29))
     document = waiting_document((TRAINS,), (seen, trains))
     found = {one.rule: one for one in find_insights(document)}
@@ -339,10 +367,19 @@ def launched(operation: str, line: int, backward_of: str | None = None, number: 
     """A kernel of PyTorch's elementwise ones that a line of `train.py` launched."""
     kernel = Kernel(EXP, (4096, number, line), (128, 1, 1))
     return KernelTime(
-        kernel, 100, 0.05, median=5e-4, operation=operation, operation_launches=100, operations=1,
-        file="/app/train.py", line=line, function="step", backward_of=backward_of,
+        kernel,
+        100,
+        0.05,
+        median=5e-4,
+        operation=operation,
+        operation_launches=100,
+        operations=1,
+        file="/app/train.py",
+        line=line,
+        function="step",
+        backward_of=backward_of,
         lines=(GpuLine("/app/train.py", line, "step", launches=100),),
-    )  # fmt: skip
+    )
 
 
 RMS_PARTS = ("aten::pow [8,64]", "aten::rsqrt [8,1]", "aten::mul [8,64], [8,1]")
@@ -386,8 +423,10 @@ def test_lines_write_a_function_out_only_where_the_librarys_own_did_not_run(
 
 
 SCORES = (
-    "aten::bmm [96,512,64] x [96,64,512]", "aten::_softmax [96,512,512]", "aten::bmm [96,512,512] x [96,512,64]",
-)  # fmt: skip
+    "aten::bmm [96,512,64] x [96,64,512]",
+    "aten::_softmax [96,512,512]",
+    "aten::bmm [96,512,512] x [96,512,64]",
+)
 
 
 @pytest.mark.parametrize(

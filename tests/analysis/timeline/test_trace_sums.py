@@ -63,7 +63,10 @@ def test_only_what_a_device_waits_for_over_a_millisecond_without_a_launch_is_a_p
     assert trace.pauses == HostPauses(1, pytest.approx(2380e-6), pytest.approx(2380e-6))
 
 
-@pytest.mark.parametrize(("kind", "size", "after"), [("device to host", 16 << 20, 9.0), ("device to host", 4, 0.0), ("host to device", 16 << 20, 0.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "size", "after"),
+    [("device to host", 16 << 20, 9.0), ("device to host", 4, 0.0), ("host to device", 16 << 20, 0.0)],
+)
 def test_pauses_that_begin_after_a_large_copy_to_the_host_are_told(
     kind: str, size: int, after: float
 ) -> None:
@@ -420,7 +423,10 @@ def test_a_call_waits_until_the_last_device_has_begun_it() -> None:
 
 
 # A sequence that grows by a token each step: the same kernels with other grids, of products now and then another tile.
-GROWING = ("norm", "sm90_xmma_gemm_tile{}", "qkv", "fmha", "sm90_xmma_gemm_tile{}", "add", "gelu", "cat", "log_softmax", "gather", "out")  # fmt: skip
+GROWING = (
+    "norm", "sm90_xmma_gemm_tile{}", "qkv", "fmha", "sm90_xmma_gemm_tile{}", "add", "gelu", "cat", "log_softmax", "gather",
+    "out",
+)  # fmt: skip
 
 
 def growing(steps: int, *, warmup: int = 0) -> list[tuple[str, int, int, int | None]]:
