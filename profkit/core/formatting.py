@@ -127,3 +127,8 @@ def _format_scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str
     scaled = value / factor
     is_whole = factor == 1 and scaled == int(scaled) and unit != "s"
     return f"{f'{scaled:.0f}' if is_whole else format_figures(scaled)} {prefix}{unit}".strip()
+
+
+def percent_text(value: float) -> str:
+    """A share for a sentence: `45 %`, `6.3 %`."""
+    return f"{format_percent(value)} %" if value < 9.95 else f"{value:.0f} %"

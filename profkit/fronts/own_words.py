@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import Any, get_args
 
-from profkit.analysis.insights import RULES
-from profkit.analysis.insights.evidence import change_texts
+from profkit.analysis.judge.rules import RULES
+from profkit.analysis.judge.words import change_texts
 from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.backends import backend_names
 from profkit.core.types import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from profkit.analysis.evaluation.scores import operation_results
 from profkit.analysis.evaluation.witnesses import bottleneck_of
 from profkit.analysis.generation import best_attempt
-from profkit.analysis.insights import kernel_insights
+from profkit.analysis.judge.findings import kernel_insights
 from profkit.core.errors import MachineError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import write_whole

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.insights import find_insights
+from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.plausible import check_possible
 from profkit.analysis.stacks.line_counts import lines_to_count
 from profkit.analysis.summaries.host import time_split

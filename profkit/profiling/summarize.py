@@ -11,11 +11,11 @@ from pathlib import Path
 
 from profkit.analysis.account import make_account
 from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.tried import with_trials
+from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.kernels import evaluate_run
 from profkit.analysis.judge.load import load_targets
 from profkit.analysis.judge.target import Target
+from profkit.analysis.judge.tried import with_trials
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.analysis.plausible import check_possible, doubt_impossible

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.insights import find_insights
+from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     RUN,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from profkit.analysis.insights import RULES
+from profkit.analysis.judge.rules import RULES
 from profkit.core.tables import load_yaml
 from tests.answers.trial import marked_lines, truth_set, try_program
 from tests.conftest import ROOT

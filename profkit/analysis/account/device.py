@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 
 from profkit.analysis.account.rows import with_rest
-from profkit.analysis.insights.evidence import evidence_of, launching_lines, main_operation
-from profkit.analysis.insights.step_places import step_places
+from profkit.analysis.account.step_places import step_places
+from profkit.analysis.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows

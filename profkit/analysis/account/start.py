@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from profkit.analysis.account.step_places import leads_from_step
+from profkit.analysis.evidence import evidence_of
 from profkit.analysis.hot_spots import LEAST
-from profkit.analysis.insights.evidence import evidence_of
-from profkit.analysis.insights.step_places import leads_from_step
 from profkit.core.types import Account, AccountRow, RunDocument
 
 MOST_PARTS = 3

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from profkit.analysis.hot_spots import DOES
-from profkit.analysis.insights.evidence import percent_text
 from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
-from profkit.core.formatting import cut_right, format_quantity, joined, plural
+from profkit.core.formatting import cut_right, format_quantity, joined, percent_text, plural
 from profkit.core.types import Account, AccountRow, Bound, HotSpot, RunDocument, SpotKind
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section, Text, soft

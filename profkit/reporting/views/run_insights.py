@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.function_names import brief_name, called_name, name_in_file, place_name
 from profkit.analysis.hot_spots import DOES
-from profkit.analysis.insights.evidence import percent_text
-from profkit.analysis.insights.gpu_lines import waiting_lines
+from profkit.analysis.judge.rules.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
 from profkit.analysis.stacks.python_code import MODULE, module_name
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
-from profkit.core.formatting import cut_right, format_percent, format_quantity, plural
+from profkit.core.formatting import cut_right, format_percent, format_quantity, percent_text, plural
 from profkit.core.types import CodeLine, Fact, Gain, HotSpot, Insight, Place, RunDocument, TimeSplit, Verdict
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.facts import note_text

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis.evidence import evidence_of, unit_utilization
 from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.evidence import MEMORY_UNITS, PIPES, evidence_of, unit_utilization
-from profkit.analysis.insights.gpu_lines import waiting_lines
+from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES
+from profkit.analysis.judge.rules.gpu_lines import waiting_lines
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.run_folder import run_to_json
 from profkit.core.types import Account, Kernel, Place, RunDocument

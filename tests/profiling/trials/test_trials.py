@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 from cli_runner import profkit, runs
 
-from profkit.analysis.insights.tried import with_trials
+from profkit.analysis.judge.tried import with_trials
 from profkit.backends.artifacts import run_files
 from profkit.core.errors import Progress
 from profkit.core.types import (

@@ -7,21 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from profkit.analysis.insights.evidence import (
-    MEMORY_UNITS,
-    PIPES,
-    KernelEvidence,
-    RunEvidence,
-    bounded_gain,
-    insight_on,
-    percent_text,
-    words,
-)
-from profkit.analysis.insights.gpu_memory import local_share, scatters_stores
+from profkit.analysis.evidence import KernelEvidence, RunEvidence
+from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
+from profkit.analysis.judge.rules.gpu_memory import local_share, scatters_stores
+from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, SATURATED, filled_share
 from profkit.analysis.summaries.kernels import stalls
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import GpuLine, Insight, KernelInstruction
 
 BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel

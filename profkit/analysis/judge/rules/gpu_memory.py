@@ -5,19 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import (
-    MEMORY_UNITS,
-    KernelEvidence,
-    RunEvidence,
-    bounded_gain,
-    insight_on,
-    percent_text,
-    unit_utilization,
-    words,
-)
+from profkit.analysis.evidence import KernelEvidence, RunEvidence, unit_utilization
+from profkit.analysis.judge.rule import MEMORY_UNITS, bounded_gain, insight_on
+from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import SATURATED
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Insight
 
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads

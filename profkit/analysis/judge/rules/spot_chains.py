@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.insights.counted import (
+from profkit.analysis.judge.rules.counted import (
     calls_from,
     counted_function,
     last_name,
@@ -18,9 +18,9 @@ from profkit.analysis.insights.counted import (
     share_below,
     with_slashes,
 )
-from profkit.analysis.insights.evidence import percent_text, words
-from profkit.analysis.insights.spots import LOOKS, MANY, Find, count_text, say
-from profkit.core.formatting import format_quantity
+from profkit.analysis.judge.rules.spots import LOOKS, MANY, Find, count_text, say
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import HotSpot, Hotspot, Insight, LineSamples, Profile, RunDocument, SampledTime
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from profkit.analysis.function_names import called_name, place_name
 from profkit.analysis.hot_spots import DOES, is_below, outer_spots
-from profkit.analysis.insights.counted import profile_of
-from profkit.analysis.insights.evidence import percent_text, words
-from profkit.core.formatting import format_quantity
+from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import Construct, Gain, HotSpot, Insight, Place, RunDocument, Variable
 
 FIRST = 0.1  # of the wall time: a place with less is no first answer

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.insights import find_insights, kernel_insights
+from profkit.analysis.judge.findings import find_insights, kernel_insights
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.types import Gain, Insight
 from tests import kernel_documents
-from tests.analysis.insights.test_gpu_rules import A4500, NAIVE_PRODUCT, insights, stalls
+from tests.analysis.judge.rules.test_gpu_rules import A4500, NAIVE_PRODUCT, insights, stalls
 from tests.kernel_documents import Values
 
 SUM_IN_SHARED_MEMORY: Values = {  # a dot product on the same GTX: L1 is busy with shared memory

@@ -9,20 +9,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from profkit.analysis.insights.counted import (
+from profkit.analysis.judge.rules.counted import (
     calls_from,
     counted_function,
     last_name,
     share_below,
     with_slashes,
 )
-from profkit.analysis.insights.evidence import percent_text, words
-from profkit.analysis.insights.spots import MANY, SEVERAL, Find, called_names, calls_text, count_text, say
+from profkit.analysis.judge.rules.spots import MANY, SEVERAL, Find, called_names, calls_text, count_text, say
+from profkit.analysis.judge.words import words
 from profkit.analysis.necessary_work.calls import Tensor
 from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
 from profkit.analysis.necessary_work.work import broadcast_shape
 from profkit.analysis.stacks.line_counts import count_of
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
 
 CHAIN = 0.3  # of a place's time: a function below it with less is not what the place is about

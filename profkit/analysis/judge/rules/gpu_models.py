@@ -9,19 +9,13 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise, permutations
 from math import prod
 
-from profkit.analysis.insights.evidence import (
-    RunEvidence,
-    idle_share,
-    insight_at,
-    looping_call,
-    main_line,
-    percent_text,
-)
-from profkit.analysis.insights.gpu_calls import MUCH, by_operation, is_copy, shapes
-from profkit.analysis.insights.gpu_host import preparing_line
-from profkit.analysis.insights.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
+from profkit.analysis.evidence import RunEvidence, idle_share, looping_call, main_line
+from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.rules.gpu_calls import MUCH, by_operation, is_copy, shapes
+from profkit.analysis.judge.rules.gpu_host import preparing_line
+from profkit.analysis.judge.rules.gpu_lines import LEAST, OFTEN, place_of_line, product_dims
 from profkit.analysis.timeline.products import operand_type
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Insight, KernelTime
 
 MOST = 4  # tables that are named

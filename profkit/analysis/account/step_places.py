@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from profkit.analysis.insights.evidence import RunEvidence, outwards
+from profkit.analysis.evidence import RunEvidence, outwards
 from profkit.core.types import GpuTrace, HotSpot, LineSamples
 
 _LOADER = "/torch/utils/data/"

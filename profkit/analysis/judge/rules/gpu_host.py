@@ -6,21 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from profkit.analysis.account.step_places import is_loader, step_places
+from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, outwards
 from profkit.analysis.function_names import place_name
-from profkit.analysis.insights.evidence import (
-    RunEvidence,
-    idle_share,
-    insight_at,
-    kernels_at,
-    outwards,
-    percent_text,
-    words,
-)
-from profkit.analysis.insights.gpu_lines import MANY, OFTEN, place_of_line
-from profkit.analysis.insights.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
-from profkit.analysis.insights.step_places import is_loader, step_places
+from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.rules.gpu_lines import MANY, OFTEN, place_of_line
+from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, pattern_of, place_alone
+from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import kernel_owner
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import GpuLine, HotSpot, Insight, LineSamples
 
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches

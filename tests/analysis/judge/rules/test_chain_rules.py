@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.spot_chains import spinning
+from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules.spot_chains import spinning
 from profkit.analysis.stacks.source import line_code
 from profkit.backends.source_lines import with_source
 from profkit.core.types import (

@@ -9,25 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from profkit.analysis.function_names import function_name
-from profkit.analysis.insights.evidence import (
+from profkit.analysis.evidence import (
     KernelEvidence,
     RunEvidence,
     idle_share,
-    insight_at,
-    insight_on,
     kernels_at,
     launching_lines,
-    percent_text,
     text_at,
     unit_utilization,
-    words,
 )
+from profkit.analysis.function_names import function_name
+from profkit.analysis.judge.rule import insight_at, insight_on
+from profkit.analysis.judge.words import words, words_for
 from profkit.analysis.kernel_names.owner import OWN_CODE, owner_title
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.analysis.timeline.products import product_share
-from profkit.core.formatting import format_quantity, plural
+from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import Gain, GpuLine, GpuTrace, HotSpot, Hotspot, Insight, KernelTime, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
@@ -149,7 +147,7 @@ def _wait_less(run: RunEvidence, line: GpuLine) -> str:
     """What avoids the wait, by the operations of the line: some wait for the size of their result, or for its check."""
     operations = [one.operation or "" for one in kernels_at(run, place_of_line(line))]
     known = (name for name, pattern in _WAITS_IN.items() if any(map(pattern.match, operations)))
-    return next((words(f"device-sync.{name}", "torch") for name in known), run.in_words("device-sync"))
+    return next((words(f"device-sync.{name}", "torch") for name in known), words_for(run, "device-sync"))
 
 
 def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[Insight]:
@@ -166,7 +164,7 @@ def _sampled_sync(run: RunEvidence, trace: GpuTrace, share: float) -> Iterator[I
             "Do not wait for the GPU here: this line waits in each step",
             f"`{spot.code.text}` reads from the device or waits for it; the host waits {waits:,} times in "
             f"{trace.repeats:,} steps, and the GPU is idle for {percent_text(100 * share)} of the time",
-            run.in_words("device-sync"),
+            words_for(run, "device-sync"),
             spot.where,
             run.gain(share, "the time in which the GPU waits for the host"),
         )

@@ -1,131 +1,25 @@
-"""Insights: what is wrong, where, what to change, and the most that can be won. Pure: a judged document in.
+"""Findings: what is wrong, where, what to change, and the most that can be won. Pure: a judged document in.
 
-A rule is a function that yields an insight for each place where it applies. It is quiet where it knows too little.
-Rules stand by theme in this folder, and in RULES. Each bound is physical: no advice claims more than can be won.
+Each bound is physical: no advice claims more than can be won.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 
-from profkit.analysis.insights import (
-    gpu_calls,
-    gpu_host,
-    gpu_latency,
-    gpu_lines,
-    gpu_memory,
-    gpu_models,
-    gpu_timeline,
-    gpu_units,
-    host_memory,
-    host_native,
-    spot_chains,
-    spot_loops,
-    spot_waits,
-    spots,
-)
-from profkit.analysis.insights.evidence import KernelEvidence, Rule, RunEvidence, evidence_of
+from profkit.analysis.evidence import RunEvidence, evidence_of
+from profkit.analysis.judge.nsight import nsight_findings
+from profkit.analysis.judge.rule import Rule
+from profkit.analysis.judge.rules import OF_CALLS, PATTERNS, RULES, gpu_host, gpu_lines, spot_waits, spots
 from profkit.analysis.summaries.kernels import counted_alone
-from profkit.core.types import HotSpot, Insight, Place, RunDocument, ToolRule
+from profkit.core.types import HotSpot, Insight, Place, RunDocument
 
-RULES: tuple[Rule, ...] = (
-    Rule("lock-contention", host_native.native_locks, of_host=True, about="program"),
-    Rule("unoptimised-build", host_memory.unoptimised_build, of_host=True, about="program"),
-    Rule("memory-latency", host_memory.memory_latency, of_host=True, about="counters"),
-    Rule("strided-access", host_memory.wasted_lines, of_host=True, about="counters"),
-    Rule("memory-bandwidth", host_memory.memory_bandwidth, of_host=True, about="counters"),
-    Rule("mispredicted-branches", host_memory.mispredicted_branches, of_host=True, about="counters"),
-    Rule("scalar-arithmetic", host_memory.scalar_arithmetic, of_host=True, about="counters"),
-    Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True, about="end"),
-    Rule("debug-checks", gpu_lines.debug_checks, of_host=True, about="cause"),
-    Rule("graphs-captured-again", gpu_calls.graphs_captured_again, of_host=True, about="cause"),
-    Rule("repeated-pinning", gpu_calls.repeated_pinning, of_host=True, about="cause"),
-    Rule("managed-memory", gpu_calls.managed_memory, of_host=True, about="cause", includes_kernels=True),
-    Rule("device-allocations", gpu_calls.device_allocations, of_host=True, about="cause"),
-    Rule("small-copies", gpu_calls.small_copies, of_host=True, about="cause"),
-    Rule("not-compiled", gpu_calls.operations_one_by_one, of_host=True, about="cause"),
-    Rule(
-        "host-callbacks", gpu_host.host_callbacks, of_host=True, about="cause", includes=("exposed-copies",)
-    ),
-    Rule(
-        "host-tensors",
-        gpu_host.host_tensors,
-        of_host=True,
-        about="cause",
-        includes=("exposed-copies",),
-        also=("made-again",),
-    ),
-    Rule("device-sync", gpu_lines.device_sync, of_host=True, about="waiting"),
-    Rule("graph-breaks", gpu_lines.graph_breaks, about="cause"),
-    Rule("recompilations", gpu_lines.recompilations, traceless=True),
-    Rule("autotuned-again", gpu_lines.autotuned_again, traceless=True),
-    Rule("growing-memory", gpu_lines.growing_device_memory, of_host=True, traceless=True),
-    Rule("written-out-attention", gpu_lines.written_out_attention, includes=("device-copies",)),
-    Rule("recomputed-sequence", gpu_models.recomputed_sequence, about="cause"),
-    Rule("dense-gradient", gpu_models.dense_gradient),
-    Rule("masked-attention", gpu_models.masked_attention),
-    Rule("layout-conversions", gpu_models.layout_conversions),
-    Rule("exposed-copies", gpu_timeline.exposed_copies),
-    Rule(
-        "late-launches",
-        gpu_timeline.late_launches,
-        of_host=True,
-        about="waiting",
-        includes=("small-kernels",),
-    ),
-    Rule("host-pauses", gpu_timeline.host_pauses, of_host=True, about="waiting"),
-    Rule("exposed-communication", gpu_timeline.exposed_communication),
-    Rule("gpu-behind", gpu_timeline.gpu_behind, about="cause"),
-    Rule("one-hot-product", gpu_models.one_hot_products, includes=("unfused-operations",)),
-    Rule("product-order", gpu_models.product_order, includes=("no-tensor-cores",)),
-    Rule("evaluated-each-step", gpu_models.evaluated_each_step, about="cause"),
-    Rule("atomic-contention", gpu_calls.atomic_contention),
-    Rule("repeated-factorisation", gpu_calls.repeated_factorisation),
-    Rule("sorting", gpu_calls.sorting),
-    Rule("fft-length", gpu_calls.fft_lengths),
-    Rule("device-copies", gpu_calls.device_copies),
-    Rule("unfused-operations", gpu_timeline.unfused_operations),
-    Rule("repeated-conversions", gpu_timeline.repeated_conversions),
-    Rule("debug-build", gpu_units.debug_build),
-    Rule("slow-fp64", gpu_units.slow_fp64),
-    Rule("double-precision", gpu_units.double_precision),
-    Rule("no-tensor-cores", gpu_units.no_tensor_cores),
-    Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
-    Rule("old-attention", gpu_units.old_attention),
-    Rule("wasted-sectors", gpu_memory.wasted_sectors),
-    Rule("no-reuse", gpu_memory.no_reuse),
-    Rule("bank-conflicts", gpu_memory.bank_conflicts),
-    Rule("register-spills", gpu_memory.register_spills),
-    Rule("small-blocks", gpu_latency.small_blocks),
-    Rule("waiting-warps", gpu_latency.waiting_warps),
-    Rule("indexed-constants", partial(gpu_latency.waiting_warps, rule="indexed-constants")),
-    Rule("serial-atomics", gpu_latency.serial_atomics),
-    Rule("uneven-l2-slices", gpu_latency.uneven_slices),
-    Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
-    Rule("device-heap", gpu_latency.device_heap),
-    Rule("lone-threads", gpu_latency.lone_threads),
-    Rule("divergent-warps", gpu_latency.divergent_warps),
-    Rule("small-grid", gpu_latency.small_grid),
-    Rule("last-wave", gpu_latency.last_wave),
-    Rule("small-kernels", gpu_latency.small_kernels, of_host=True, about="waiting"),
-)
 GPU_RULES = frozenset(rule.name for rule in RULES if not rule.of_host)
 _NAMED = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 LITTLE, MUCH_MORE = 0.1, 3.0  # of the time; and times as much as that: a place without a pattern comes first
 MOSTLY = 0.5  # of what a device waits for: a place of the host with so much of it explains it
-_PATTERNS = (
-    *spot_waits.WAITS,
-    *spot_loops.PATTERNS,
-    *spot_chains.PATTERNS,
-    *spots.PATTERNS,
-    *spot_waits.TRANSFERS,
-    *host_native.PATTERNS,
-)
-# What may be wrong with a line whose time is spent in functions of the program that it calls.
-_OF_CALLS = (spot_chains.dropped_messages, spots.linear_search, spots.repeated_sort)
 
 
 def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
@@ -160,8 +54,8 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
         proved = [one for one in on_spots if one.rule != "hot-spot"]
         return (*proved, *(one for one in ranked if one.rule in _NAMED and _NAMED[one.rule].traceless))
     if document.trace is None and not evidence.kernels:
-        return (*_by_spots(document, on_spots, ranked), *_of_nsight(evidence))
-    return (*_beside_device(evidence, ranked), *_of_nsight(evidence))
+        return (*_by_spots(document, on_spots, ranked), *nsight_findings(evidence))
+    return (*_beside_device(evidence, ranked), *nsight_findings(evidence))
 
 
 def _by_gain(insights: Iterable[Insight]) -> list[Insight]:
@@ -177,7 +71,7 @@ def _on_spots(document: RunDocument) -> tuple[Insight, ...]:
     """Return what is said of hot spots: a rank that the others wait for says more of its line than a pattern."""
     behind = tuple(spot_waits.rank_behind(document))
     told = {(one.where.file, one.where.line) for one in behind}
-    patterns = spots.spot_insights(document, _PATTERNS, _OF_CALLS)
+    patterns = spots.spot_insights(document, PATTERNS, OF_CALLS)
     return (*behind, *(one for one in patterns if (one.where.file, one.where.line) not in told))
 
 
@@ -186,7 +80,7 @@ def _beside_device(run: RunEvidence, ranked: Sequence[Insight]) -> tuple[Insight
 
     What the host does while a device waits says more than that it waits; memory that soon is full comes first.
     """
-    explained = gpu_host.explain_idle_device(run, _PATTERNS)
+    explained = gpu_host.explain_idle_device(run, PATTERNS)
     causes = [
         _as_sampled(one, explained)  # the cause says what the line does, the samples how long it takes
         if explained is not None and _is_there(one, explained.where)
@@ -287,40 +181,4 @@ def _is_at(spot: HotSpot, insight: Insight) -> bool:
     same_file = (where.file or "").rpartition("/")[2] == (spot.where.file or "").rpartition("/")[2]
     return where.function == spot.where.function or (
         bool(where.file) and same_file and where.line == spot.where.line
-    )
-
-
-# ------------------------------------------------------------ what NVIDIA's own rules concluded
-
-LEAST_ESTIMATE = 0.1  # of the kernel's time
-MOST_RULES = 3  # of a kernel, the largest estimate first
-SURE = 60.0  # %: below it a unit is not what limits a kernel
-
-
-def _of_nsight(run: RunEvidence) -> Iterator[Insight]:
-    """The rules with the largest estimates, of the kernels that are worth a conclusion."""
-    for kernel in run.kernels:
-        rules = [
-            rule
-            for rule in run.document.rules
-            if rule.kernel == kernel.row.scope and rule.whole and rule.speedup >= LEAST_ESTIMATE
-        ]
-        for rule in sorted(rules, key=lambda rule: -rule.speedup)[:MOST_RULES]:
-            yield _of_rule(run, kernel, rule)
-
-
-def _of_rule(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
-    busiest = kernel.busiest or 0.0
-    left = 1 - busiest / 100 if busiest >= SURE else 1.0
-    bound = (
-        "NVIDIA's estimate" if rule.speedup <= left else "what the busiest unit leaves of NVIDIA's estimate"
-    )
-    return Insight(
-        rule.name,
-        rule.title,
-        rule.text.split(". ")[0].rstrip("."),
-        rule.text,
-        kernel.place,
-        run.gain(kernel.share * run.gpu_share * min(rule.speedup, left), bound),
-        "nsight",
     )

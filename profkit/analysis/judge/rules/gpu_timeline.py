@@ -10,21 +10,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
-from profkit.analysis.function_names import place_name
-from profkit.analysis.insights.evidence import (
+from profkit.analysis.evidence import (
     RunEvidence,
-    insight_at,
     instrument_seconds,
     launching_lines,
     main_line,
     part_text,
-    percent_text,
     text_at,
-    words,
 )
-from profkit.analysis.insights.gpu_calls import SMALL, is_copy
-from profkit.analysis.insights.gpu_host import calls_framework, preparing_line
-from profkit.analysis.insights.gpu_lines import (
+from profkit.analysis.function_names import place_name
+from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.rules.gpu_calls import SMALL, is_copy
+from profkit.analysis.judge.rules.gpu_host import calls_framework, preparing_line
+from profkit.analysis.judge.rules.gpu_lines import (
     LARGE,
     attention_scores,
     device_sync,
@@ -36,8 +34,9 @@ from profkit.analysis.insights.gpu_lines import (
     times_text,
     works_on_attention,
 )
-from profkit.analysis.insights.spot_waits import line_ahead
-from profkit.core.formatting import format_quantity, plural
+from profkit.analysis.judge.rules.spot_waits import line_ahead
+from profkit.analysis.judge.words import words, words_for
+from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import (
     Communication,
     DeviceCommunication,
@@ -163,13 +162,13 @@ def _exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     )
     pins = kind == "pageable" and run.framework != "jax"  # which has pinned buffers of its own
     lead = _PAGEABLE if pins else "Pin the host's memory."
-    pin = f"{lead} {run.in_words(f'pin.{way}')} " if kind != "pinned" and run.framework != "jax" else ""
+    pin = f"{lead} {words_for(run, f'pin.{way}')} " if kind != "pinned" and run.framework != "jax" else ""
     if hidden >= exposed / 2:
         yield Insight(
             "exposed-copies",
             "Pin the host memory, then copy while kernels run" if pins else "Copy while kernels run",
             evidence,
-            f"{pin}{run.in_words(f'overlap.{way}')}",
+            f"{pin}{words_for(run, f'overlap.{way}')}",
             gain=run.gain(min(exposed, hidden), _AT_ONCE if both else _BEHIND_KERNELS),
         )
     else:

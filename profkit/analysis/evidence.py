@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.summaries.readings import surest_readings
-from profkit.core.formatting import format_percent
-from profkit.core.tables import load_yaml
+from profkit.core.formatting import percent_text
 from profkit.core.types import (
     Bound,
     Gain,
     Gpu,
     GpuTrace,
-    Insight,
     KernelInstruction,
     KernelTime,
     LineSamples,
@@ -267,10 +263,6 @@ class RunEvidence:
         workload = self.document.workload
         return "cuda" if workload.command and workload.python is None else ""
 
-    def in_words(self, name: str) -> str:
-        """The advice of this name for the program's framework; where that is not known, for all of them."""
-        return words(f"{name}.{self.framework}", "program")
-
     @property
     def time_name(self) -> str:
         """What gains are shares of."""
@@ -391,116 +383,4 @@ def unit_utilization(kernel: KernelEvidence) -> dict[str, float]:
     return dict(sorted(busy.items(), key=lambda unit: -unit[1]))
 
 
-FindInsights: TypeAlias = Callable[[RunEvidence], Iterable[Insight]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule by name, and what its findings are about.
-
-    `find` yields an insight for each place where it applies, and nothing where it knows too little. `of_host`: it does
-    not speak of the work of a GPU alone. `about`: why a device has nothing to do ("cause"), only that it has nothing
-    ("waiting"), counters of the processor, which speak of the place that was counted, or the whole program; by it
-    findings on the same time are held against each other. `includes`: the rules whose findings go away with its own,
-    at its place or, where one has none, anywhere; with `includes_kernels` those on kernels do, too. `traceless`: stacks
-    and compilers prove it, so that it needs no timeline. `also`: other names of what it finds.
-    """
-
-    name: str
-    find: FindInsights
-    of_host: bool = False
-    about: Literal["end", "program", "cause", "waiting", "counters", "work"] = "work"
-    includes: tuple[str, ...] = ()
-    includes_kernels: bool = False
-    traceless: bool = False
-    also: tuple[str, ...] = ()
-
-
-def insight_on(
-    rule: str,
-    kernel: KernelEvidence,
-    title: str,
-    evidence: str,
-    gain: Gain | None,
-    metrics: Sequence[str] = (),
-    where: Place | None = None,
-    change: str = "",
-) -> Insight:
-    """An insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place.
-
-    Without a `change` that of the rule.
-    """
-    change = change_in(kernel.language, rule, change or words(rule))
-    place = where or kernel.place
-    return Insight(rule, title, evidence, change, place, gain, readings=kernel.readings(*metrics))
-
-
-def insight_at(
-    rule: str, title: str, evidence: str, where: Place | None = None, gain: Gain | None = None
-) -> Insight:
-    """An insight on a line of the program or on all of it; what to change are the words of its rule."""
-    change = next(texts[rule] for kind, texts in _texts().items() if kind in OF_PROGRAMS and rule in texts)
-    return Insight(rule, title, evidence, change, where or Place(), gain)
-
-
-WORTH_NAMING = 0.2  # of its peak: a unit that is less busy limits nothing that one would think of
-MEMORY_UNITS = ("DRAM", "L2", "L1", "shared memory", "the load/store pipe", "instruction issue")
-PIPES = (
-    "the tensor cores", "the FP64 pipe", "the FP32 pipe", "the FP16 pipe", "the integer pipe",
-    "the special function pipe", "instruction issue",
-)  # fmt: skip
-
-
-def next_roof(kernel: KernelEvidence, relieves: Collection[str]) -> tuple[str, float]:
-    """The unit that is busiest of those whose work a change leaves as it is, and how busy it is (0..1)."""
-    units = {title: busy for title, busy in unit_utilization(kernel).items() if title not in relieves}
-    title = max(units, key=lambda one: units[one], default="")
-    return title, min(1.0, units.get(title, 0.0) / 100)
-
-
-def bounded_gain(
-    run: RunEvidence, kernel: KernelEvidence, fraction: float, bound: str, relieves: Collection[str] = ()
-) -> Gain:
-    """At most `fraction` (0..1) of the kernel's own time, as a share of the whole (Amdahl's law), and no more than the
-    next unit leaves of it: one that the change does not `relieve`."""
-    part = kernel.share * run.gpu_share
-    title, busy = next_roof(kernel, relieves)
-    if fraction > 1 - busy and busy < WORTH_NAMING:
-        fraction = 1 - busy
-    elif fraction > 1 - busy:
-        fraction, bound = (
-            1 - busy,
-            f"until {title} is what limits it, at {percent_text(100 * busy)} of its peak now",
-        )
-    return Gain(part * min(1.0, max(0.0, fraction)), run.time_name, bound)
-
-
-def percent_text(value: float) -> str:
-    """A share for a sentence: `45 %`, `6.3 %`."""
-    return f"{format_percent(value)} %" if value < 9.95 else f"{value:.0f} %"
-
-
 Language = Literal["cuda", "triton", "numba", "inductor", "xla"]
-OF_PROGRAMS = ("torch", "program", "collective", "host")  # the words that are of no kernel
-
-
-@lru_cache(maxsize=1)
-def _texts() -> Mapping[str, Mapping[str, str]]:
-    files = (load_yaml(Path(__file__).with_name(name)) for name in ("words.yaml", "words_program.yaml"))
-    return {kind: texts for file in files for kind, texts in file.items()}
-
-
-def change_texts() -> tuple[str, ...]:
-    """The names of all changes, and what each says: texts that no program and no report can have written."""
-    return tuple(text for texts in _texts().values() for item in texts.items() for text in item)
-
-
-def words(name: str, language: str = "cuda") -> str:
-    """The change of this name, in the words of `language`; where it has none, those for any other rule."""
-    texts = _texts()[language]
-    return texts[name] if name in texts else texts["otherwise"]
-
-
-def change_in(language: Language, rule: str, change: str) -> str:
-    """The change of a rule for a kernel that was written in `language`."""
-    return change if language == "cuda" else words(rule, language)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from profkit.analysis.evidence import RunEvidence
 from profkit.analysis.function_names import function_name
-from profkit.analysis.insights.counted import profile_of
-from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
-from profkit.analysis.insights.host_memory import COLUMNS, hottest_place, is_little_simulated
-from profkit.analysis.insights.spots import Find, count_text, say
+from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.rules.host_memory import COLUMNS, hottest_place, is_little_simulated
+from profkit.analysis.judge.rules.spots import Find, count_text, say
+from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import Gain, HotSpot, Insight, RunDocument
 
 COMPARED = 0.25  # of the samples

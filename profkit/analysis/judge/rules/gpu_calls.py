@@ -7,20 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from profkit.analysis.insights.evidence import (
+from profkit.analysis.evidence import (
     RunEvidence,
     idle_share,
-    insight_at,
     launching_lines,
     looping_call,
     main_line,
     part_text,
-    percent_text,
     text_at,
-    words,
 )
-from profkit.analysis.insights.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
-from profkit.core.formatting import format_quantity, plural
+from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.rules.gpu_lines import LEAST, MANY, OFTEN, looping_place, place_of_line
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import format_quantity, percent_text, plural
 from profkit.core.types import ApiCall, GpuTrace, Insight, KernelTime, Place
 
 MUCH = 0.1  # of the time: a kernel with less of it is not what a program does

@@ -6,20 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.insights.evidence import (
-    MEMORY_UNITS,
-    PIPES,
-    KernelEvidence,
-    RunEvidence,
-    bounded_gain,
-    insight_on,
-    percent_text,
-    unit_utilization,
-    words,
-)
+from profkit.analysis.evidence import KernelEvidence, RunEvidence, unit_utilization
+from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
+from profkit.analysis.judge.words import words, words_for
 from profkit.analysis.kernel_names.owner import is_matrix_product
 from profkit.analysis.timeline.products import product_share
-from profkit.core.formatting import plural
+from profkit.core.formatting import percent_text, plural
 from profkit.core.types import Insight, KernelTime
 
 # FP64 instructions per cycle of a multiprocessor over those in FP32, by compute capability (CUDA C++ Programming Guide,
@@ -159,7 +151,7 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
         "GPU time",
         run.gain(left * run.gpu_share, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
         ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
-        change=run.in_words(f"no-tensor-cores{'.convolutions' if convolves else ''}"),
+        change=words_for(run, f"no-tensor-cores{'.convolutions' if convolves else ''}"),
     )
 
 

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.analysis.insights.evidence import RunEvidence, insight_at, percent_text, words
+from profkit.analysis.evidence import RunEvidence
+from profkit.analysis.judge.rule import insight_at
+from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import (
     EACH_MISSES,
     LEAST_SIMULATED,
@@ -21,7 +23,7 @@ from profkit.analysis.summaries.host import (
     is_strided,
     simulated_share,
 )
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import Gain, Hotspot, Insight, Place, RunDocument
 
 LINE_BYTES = 64

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.insights import find_insights
+from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.host import time_split
 from profkit.core.types import Hotspot, Insight, Profile, RunDocument, TimeSplit

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.function_names import called_name, function_name, place_name
-from profkit.analysis.insights.counted import profile_of
-from profkit.analysis.insights.evidence import percent_text, words
-from profkit.analysis.insights.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
+from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.rules.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
+from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.summaries.host import is_disturbed
-from profkit.core.formatting import format_quantity
+from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument, SampledTime
 
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from profkit.analysis.evidence import evidence_of, text_at
 from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.evidence import evidence_of, text_at
+from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.kernel_names.owner import is_tuning_kernel, tuning_kernels
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends.cuda.kernels import choose_kernels

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.insights import find_insights
-from profkit.analysis.insights.evidence import words
+from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.words import words
 from profkit.core.types import (
     Communication,
     DeviceCommunication,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.insights.host_native import small_transfers as native_transfers
-from profkit.analysis.insights.spot_loops import (
+from profkit.analysis.judge.rules.host_native import small_transfers as native_transfers
+from profkit.analysis.judge.rules.spot_loops import (
     all_pairs,
     is_in_loop,
     list_for_each,
@@ -17,8 +17,8 @@ from profkit.analysis.insights.spot_loops import (
     query_for_each,
     row_for_each,
 )
-from profkit.analysis.insights.spot_waits import interpreter_lock, small_transfers
-from profkit.analysis.insights.spots import element_wise, own_warning
+from profkit.analysis.judge.rules.spot_waits import interpreter_lock, small_transfers
+from profkit.analysis.judge.rules.spots import element_wise, own_warning
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     ArrayForm,
@@ -39,7 +39,7 @@ from profkit.core.types import (
 )
 from profkit.profiling.program_warnings import read_warnings
 from tests import documents
-from tests.analysis.insights.test_chain_rules import findings
+from tests.analysis.judge.rules.test_chain_rules import findings
 
 WORK = "/app/work.py"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.insights import find_insights
+from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.metrics.catalogue import metric
 from profkit.core.types import (
     RUN,

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.insights import RULES, find_insights
+from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules import RULES
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.types import Counter, Gpu, Insight, KernelInstruction, ToolRule

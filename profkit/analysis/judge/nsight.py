@@ -1,0 +1,41 @@
+"""What NVIDIA's own rules concluded of the kernels, as a report of Nsight Compute has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.analysis.evidence import KernelEvidence, RunEvidence
+from profkit.core.types import Insight, ToolRule
+
+LEAST_ESTIMATE = 0.1  # of the kernel's time
+MOST_RULES = 3  # of a kernel, the largest estimate first
+SURE = 60.0  # %: below it a unit is not what limits a kernel
+
+
+def nsight_findings(run: RunEvidence) -> Iterator[Insight]:
+    """The rules with the largest estimates, of the kernels that are worth a conclusion."""
+    for kernel in run.kernels:
+        rules = [
+            rule
+            for rule in run.document.rules
+            if rule.kernel == kernel.row.scope and rule.whole and rule.speedup >= LEAST_ESTIMATE
+        ]
+        for rule in sorted(rules, key=lambda rule: -rule.speedup)[:MOST_RULES]:
+            yield _of_rule(run, kernel, rule)
+
+
+def _of_rule(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
+    busiest = kernel.busiest or 0.0
+    left = 1 - busiest / 100 if busiest >= SURE else 1.0
+    bound = (
+        "NVIDIA's estimate" if rule.speedup <= left else "what the busiest unit leaves of NVIDIA's estimate"
+    )
+    return Insight(
+        rule.name,
+        rule.title,
+        rule.text.split(". ")[0].rstrip("."),
+        rule.text,
+        kernel.place,
+        run.gain(kernel.share * run.gpu_share * min(rule.speedup, left), bound),
+        "nsight",
+    )
