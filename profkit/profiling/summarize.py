@@ -9,13 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.analysis.account import make_account
-from profkit.analysis.hot_spots import hot_spots
-from profkit.analysis.judge.findings import find_insights
-from profkit.analysis.judge.kernels import evaluate_run
 from profkit.analysis.judge.load import load_targets
+from profkit.analysis.judge.run import judge_run
 from profkit.analysis.judge.target import Target
-from profkit.analysis.judge.tried import with_trials
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import formula_table, has_formulas
 from profkit.analysis.plausible import check_possible, doubt_impossible
@@ -25,7 +21,7 @@ from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
-from profkit.core.types import Fact, Report, RunDocument, Summary, Verdict, Workload
+from profkit.core.types import Fact, Report, RunDocument, Summary, Workload
 from profkit.profilers.files import reading
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
@@ -200,9 +196,6 @@ def _split_command(command: str | None) -> tuple[str, ...]:
         return (command,) if command else ()
 
 
-ONLY_WAITS = 0.9  # of the wall time: what is left is the start of the process
-
-
 def targets_for(
     backend: str, override: Path | None = None, workload: str | None = None
 ) -> tuple[Target, ...]:
@@ -211,24 +204,11 @@ def targets_for(
 
 
 def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
-    """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
+    """Return the document with derived readings, summaries and conclusions; judging it again changes nothing."""
     enriched = _with_repetition(enrich_document(document))
     enriched = replace(enriched, readings=doubt_impossible(enriched.readings))
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    count = backend_named(document.backend).tool_lines.count
-    verdicts = evaluate_run(summarized, targets, count)
-    judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
-    placed = replace(judged, hot_spots=hot_spots(judged))
-    placed = replace(placed, account=make_account(placed))
-    insights = with_trials(placed, find_insights(placed))
-    places = [(one.where.file, one.where.line) for one in insights]
-    numbered = tuple(
-        replace(spot, insight=places.index((spot.where.file, spot.where.line)))
-        if spot.where.file is not None and (spot.where.file, spot.where.line) in places
-        else spot
-        for spot in placed.hot_spots
-    )
-    return replace(placed, hot_spots=numbered, insights=insights)
+    return judge_run(summarized, targets, backend_named(document.backend).tool_lines.count)
 
 
 def _with_repetition(document: RunDocument) -> RunDocument:
@@ -239,20 +219,6 @@ def _with_repetition(document: RunDocument) -> RunDocument:
     steady = min(trace.span, split.wall)
     known = replace(split, startup=split.wall - steady, steady=steady, repeats=trace.repeats)
     return replace(document, time_split=known)
-
-
-def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts on the host's counters and use of cores do not apply to a program that only waits."""
-    split = document.time_split
-    if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
-        return tuple(verdicts)
-    reason = Fact.of("program-waits", share=split.waiting / split.wall)
-    return tuple(
-        verdict
-        if verdict.metric.startswith(("time.", "memory."))
-        else replace(verdict, verdict="not-applicable", reason=reason, advice=())
-        for verdict in verdicts
-    )
 
 
 def enrich_document(document: RunDocument) -> RunDocument:
