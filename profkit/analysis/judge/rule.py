@@ -28,6 +28,8 @@ class Rule:
     findings on the same time are held against each other. `includes`: the rules whose findings go away with its own,
     at its place or, where one has none, anywhere; with `includes_kernels` those on kernels do, too. `traceless`: stacks
     and compilers prove it, so that it needs no timeline. `also`: other names of what it finds.
+    `explains`: the targets that are missed where it applies. `wasted`: what it wins was no part of the
+    operation's work, so that the account does not count it as needed.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Rule:
     includes_kernels: bool = False
     traceless: bool = False
     also: tuple[str, ...] = ()
+    explains: tuple[str, ...] = ()
+    wasted: bool = False
 
 
 def insight_on(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from profkit.analysis.account import make_account
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.kernels import evaluate_run
+from profkit.analysis.judge.rules import RULES
 from profkit.analysis.judge.target import Target
 from profkit.analysis.judge.tried import with_trials
-from profkit.core.types import Fact, Insight, RunDocument, Verdict
+from profkit.analysis.kernel_names.forms import bare_name
+from profkit.core.types import Account, AccountRow, Fact, Insight, RunDocument, Verdict
 
 ONLY_WAITS = 0.9  # of the wall time: what is left is the start of the process
 
@@ -26,7 +28,52 @@ def judge_run(document: RunDocument, targets: Sequence[Target], count: str = "")
     judged = replace(document, verdicts=verdicts)
     placed = replace(judged, hot_spots=hot_spots(judged))
     placed = replace(placed, account=make_account(placed))
-    return _with_findings(placed, with_trials(placed, find_insights(placed)))
+    missed = {one.target for one in verdicts if one.verdict == "fail" and one.scope.kind in ("run", "region")}
+    findings = with_trials(placed, find_insights(placed))
+    findings = tuple(replace(one, targets=_explained(one, missed)) for one in findings)
+    if placed.account is not None:
+        placed = replace(placed, account=without_waste(placed.account, findings))
+    return _with_findings(placed, findings)
+
+
+_RULES = {name: rule for rule in RULES for name in (rule.name, *rule.also)}
+
+
+def _explained(finding: Insight, missed: Collection[str]) -> tuple[str, ...]:
+    """Return the missed targets that a finding explains."""
+    rule = _RULES.get(finding.rule)
+    return tuple(name for name in rule.explains if name in missed) if rule is not None else ()
+
+
+def without_waste(account: Account, findings: Sequence[Insight]) -> Account:
+    """Return the account whose rows need no more than what findings on them leave.
+
+    Counters do not tell work from waste: a pipe is as busy for a warp of which one lane is active as for a full one,
+    and a cache for sectors that nobody asked for. Where a rule shows that, the row is as far from its limit.
+    """
+    wasted = [
+        one for one in findings if one.gain is not None and one.rule in _RULES and _RULES[one.rule].wasted
+    ]
+    rows = [
+        replace(
+            row, least=min(row.least, max(0.0, row.seconds - _wasted_seconds(row, wasted, account.seconds)))
+        )
+        if row.kind == "kernel" and row.least is not None
+        else row
+        for row in account.rows
+    ]
+    return replace(account, rows=tuple(rows))
+
+
+def _wasted_seconds(row: AccountRow, findings: Sequence[Insight], step: float) -> float:
+    """Return the most that one rule wins at a row: of all kernels that it has."""
+    by_rule: dict[str, float] = {}
+    for one in findings:
+        where = one.where
+        there = row.where.file is not None and (where.file, where.line) == (row.where.file, row.where.line)
+        if one.gain is not None and (there or bare_name(where.kernel or "?") == row.what):
+            by_rule[one.rule] = by_rule.get(one.rule, 0.0) + one.gain.at_most * step
+    return max(by_rule.values(), default=0.0)
 
 
 def _with_findings(document: RunDocument, findings: Sequence[Insight]) -> RunDocument:

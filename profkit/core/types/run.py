@@ -152,6 +152,7 @@ class Insight:
     gain: Gain | None = None  # None: no bound follows from what was measured
     source: Literal["profkit", "nsight"] = "profkit"  # or a rule of Nsight Compute in the report
     readings: tuple[Reading, ...] = ()
+    targets: tuple[str, ...] = ()  # the missed targets of the run that it explains
 
 
 @dataclass(frozen=True)

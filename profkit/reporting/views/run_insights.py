@@ -106,11 +106,27 @@ def answer_text(insight: Insight, folder: str) -> str:
 
 def insight_items(document: RunDocument) -> Items | None:
     """A numbered list; None where nothing was found. On a short screen the first has its reasons, the others places."""
-    # A place alone is a row of the account; it is no change.
-    findings = [one for one in document.insights if one.rule != "hot-spot" or document.account is None]
-    found = join_insights(findings)
+    found = shown_findings(document)
     items = tuple(_item(one, document.workload.folder, first=one is found[0]) for one in found)
     return Items(items, ordered=True, brief=BRIEF) if items else None
+
+
+def shown_findings(document: RunDocument) -> list[JoinedInsight]:
+    """Return the findings as they are listed, so that the first has the number 1."""
+    # A place alone is a row of the account; it is no change.
+    return join_insights(
+        [one for one in document.insights if one.rule != "hot-spot" or document.account is None]
+    )
+
+
+def explained_targets(document: RunDocument) -> dict[str, int]:
+    """Return the number of the first finding that explains each missed target."""
+    numbers: dict[str, int] = {}
+    for number, found in enumerate(shown_findings(document), 1):
+        for one in (found.insight, *found.others):
+            for target in one.targets:
+                numbers.setdefault(target, number)
+    return numbers
 
 
 def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:

@@ -27,6 +27,7 @@ from profkit.reporting.view import (
     Text,
     soft,
 )
+from profkit.reporting.views.run_insights import explained_targets
 from profkit.reporting.views.run_text import (
     OUTCOMES,
     VERDICTS,
@@ -60,6 +61,7 @@ def targets_section(document: RunDocument) -> Section | None:
         TableColumn("verdict", wraps=True),
     )
     rows: list[tuple[Text, ...]] = []
+    numbers = explained_targets(document)
     for verdict, of in zip(whole, shown, strict=True):
         elsewhere = of is not None and main is not None and of.scope != main.scope
         decided = verdict.verdict in ("pass", "fail")
@@ -70,7 +72,7 @@ def targets_section(document: RunDocument) -> Section | None:
                 _name(verdict, several=several),
                 _value(source, readings) or "not known",
                 _threshold(verdict),
-                _outcome(verdict, of or verdict, place),
+                _outcome(verdict, of or verdict, place, numbers.get(verdict.target)),
             )
         )
     table = DataTable(columns, tuple(rows))
@@ -165,10 +167,11 @@ def _threshold(verdict: Verdict) -> str:
     return format_threshold(limit.operator, limit.value, "")
 
 
-def _outcome(verdict: Verdict, of: Verdict, place: Scope | None) -> Text:
+def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | None) -> Text:
     """Return `met`, `missed in sgemm`, or why it is not judged; why a value beyond the threshold counts as met.
 
-    `of` is the verdict on the kernel whose number it is, `place` that kernel where it has to be named.
+    `of` is the verdict on the kernel whose number it is, `place` that kernel where it has to be named, and `finding`
+    the number of the finding that says what to change.
     """
     word, limit = OUTCOMES[verdict.verdict], verdict.threshold
     why = brief_reason(of.reason)
@@ -181,6 +184,8 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None) -> Text:
     elif verdict.verdict == "pass" and limit is not None and of.value is not None:
         beyond = not is_met(of.value, limit.operator, limit.value)
         word = f"met: {why}" if beyond and why else word
+    if verdict.verdict == "fail" and finding is not None:
+        word += f": see {finding}"
     return Span(word, status=VERDICTS[verdict.verdict].status)
 
 

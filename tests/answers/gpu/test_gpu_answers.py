@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lzma
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from profkit.analysis.evidence import evidence_of, unit_utilization
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES
+from profkit.analysis.judge.rules import RULES
 from profkit.analysis.judge.rules.gpu_lines import waiting_lines
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.run_folder import run_to_json
-from profkit.core.types import Account, Kernel, Place, RunDocument
+from profkit.core.types import Account, Insight, Kernel, Place, RunDocument
 from tests import kernel_documents
 from tests.answers.gpu.recordings import RECORDINGS
 from tests.answers.trial import functions_of, judge, marked_lines, recorded_document, truth_set
@@ -49,6 +50,7 @@ def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_u
     assert (found.place, found.pattern, found.forbidden, found.absurd) == (True, True, "", ""), found
     assert document.account is not None
     check_account(document.account)
+    check_findings(document.account, document.insights)
     assert is_marked(truths.source_of(name), document.account.rows[0].where) != (name in ELSEWHERE)
     shown = run_text(document, color=False, width=240) + run_markdown(document)
     assert private_names(shown, truths.source_of(name).name) == []
@@ -87,6 +89,22 @@ def check_account(account: Account) -> None:
         assert row.least is None or 0 <= row.least <= row.seconds
         assert row.busy is None or 0 <= row.busy <= 1
         assert row.kind in ("rest", "idle") or row.what
+
+
+WASTED = {rule.name for rule in RULES if rule.wasted}
+
+
+def check_findings(account: Account, findings: Sequence[Insight]) -> None:
+    """No finding on a line wins more than the account says is above the limit there."""
+    for one in findings:
+        here = [
+            row
+            for row in account.rows
+            if row.kind == "kernel" and (row.where.file, row.where.line) == (one.where.file, one.where.line)
+        ]
+        if one.rule in WASTED and one.gain is not None and here:
+            room = sum(row.seconds - (row.least or 0.0) for row in here)
+            assert one.gain.at_most * account.seconds <= 1.001 * room, one.title
 
 
 def is_marked(source: Path, where: Place) -> bool:
