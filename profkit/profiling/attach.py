@@ -19,6 +19,7 @@ from profkit.analysis.summaries.host import time_split
 from profkit.backends import DEFAULT, PassFindings, RunContext
 from profkit.backends.attached import Attached, attach, is_python
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, Progress, UsageError
+from profkit.core.formatting import cut_right
 from profkit.core.run_folder import create_run_folder, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
@@ -65,19 +66,86 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
 
     Raises UsageError where there is no such process, MachineError where it may not be looked at or a tool fails.
     """
-    watch = _Watch(_find(options))
-    workload, hidden = _describe(watch.root, options)
-    attached = attach(options.pid, options.seconds)
+    asked = _find(options)
+    root = launched_python(asked) or asked
+    watch = _Watch(root)
+    workload, hidden = _describe(root, options)
+    attached = attach(root.pid, options.seconds)
     targets = targets_for(DEFAULT, options.targets, workload.name)
     name = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
     context = RunContext(workload, read_machine(), name, "standard", None, 0.01, 0.0, hidden=hidden)
     with kept_at_hand(context, name) as context:
-        document = _look_at(attached, watch, context, targets, progress)
+        if root is not asked:
+            progress.note(f"process {asked.pid} is {asked.name()}: its child {root.pid} is looked at")
+            of = Fact.of("child-of-launcher", pid=asked.pid, name=asked.name(), child=root.pid)
+        document = _look_at(attached, watch, context, targets, progress, (of,) if root is not asked else ())
     return document, Path(short_path(name))
 
 
+LAUNCHER = 0.1  # of the processor time of what it started: a program that used less only waits for it
+
+
+def launched_python(process: psutil.Process) -> psutil.Process | None:
+    """Return the Python program that a launcher (a shell, `uv run`, `timeout`, tini, npm) waits for; None for others.
+
+    The first process of most containers is a launcher: what is asked is how its program does. Raises UsageError, with
+    the line for each, where it has several.
+    """
+    import psutil
+
+    if is_python(process.pid):
+        return None
+    below = _topmost_python(process)
+    try:
+        own, theirs = (sum(sum(one.cpu_times()[:2]) for one in processes) for processes in ([process], below))
+    except psutil.Error:
+        return None
+    if not below or own > LAUNCHER * theirs:
+        return None
+    if len(below) == 1:
+        return below[0]
+    listed = "\n".join(
+        f"profkit profile --pid {one.pid}   ({_command_of(one)})" for one in below[:MOST_LISTED]
+    )
+    raise UsageError(
+        f"process {process.pid} is {process.name()} and waits for {len(below)} Python programs", listed
+    )
+
+
+MOST_LISTED = 5
+_COMMAND = 60  # characters of a command line
+
+
+def _command_of(process: psutil.Process) -> str:
+    """Return the command line of a process, without secrets, or its name."""
+    import psutil
+
+    try:
+        words = mask_command(process.cmdline())[0] or [process.name()]
+    except psutil.Error:
+        return "it has ended"
+    return cut_right(" ".join(" ".join(words).split()), _COMMAND)
+
+
+def _topmost_python(process: psutil.Process) -> list[psutil.Process]:
+    """Return the Python programs below a process; what these have started belongs to them."""
+    import psutil
+
+    found: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error, OSError):
+        for child in process.children():
+            with contextlib.suppress(psutil.Error, OSError):
+                found += [child] if is_python(child.pid) else _topmost_python(child)
+    return found
+
+
 def _look_at(
-    attached: Attached, watch: _Watch, context: RunContext, targets: Sequence[Target], progress: Progress
+    attached: Attached,
+    watch: _Watch,
+    context: RunContext,
+    targets: Sequence[Target],
+    progress: Progress,
+    notes: tuple[Fact, ...] = (),
 ) -> RunDocument:
     """Record and read into the folder of the run; what it says, judged and written."""
     workload, folder = context.workload, context.folder
@@ -115,6 +183,7 @@ def _look_at(
         document = replace(
             document, state=state, tools={str(plan.tool): attached.version}, facts=findings.facts
         )
+        findings = replace(findings, notes=(*notes, *findings.notes))
         document = judge_document(_with_findings(document, watch, findings, done), targets)
         document = context.shown(document)
         if (why := write_reports(document, folder)) is not None:
