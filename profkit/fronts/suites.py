@@ -14,12 +14,31 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import profkit
 
 ROUNDS = 10  # as asv repeats what is prepared before each call
+
+
+def pytest_cmdline_main(config: Any) -> None:
+    """Let benchmarks run, in this process, whatever `addopts` of the project says.
+
+    Its configuration often has `--benchmark-disable`, since tests shall be quick, or `-n auto`, with which
+    pytest-benchmark leaves benchmarks out.
+    """
+    options = vars(config.option)
+    for name, value in {
+        "benchmark_disable": False,
+        "benchmark_skip": False,
+        "numprocesses": 0,
+        "dist": "no",
+        "tx": [],
+    }.items():
+        if name in options:  # else that plugin is not there
+            options[name] = value
 
 
 def pytest_configure(config: Any) -> None:
@@ -32,19 +51,32 @@ def pytest_configure(config: Any) -> None:
 def _call(self: Any, function: Callable[..., Any], /, *words: Any, **named: Any) -> Any:
     self._mode = "benchmark(...)"
     profkit.benchmark(lambda: function(*words, **named), name=self.name)
-    return function(*words, **named)
+    stats, begun = _stats_of(self, 1), perf_counter()
+    result = function(*words, **named)
+    stats.update(perf_counter() - begun)
+    return result
+
+
+def _stats_of(fixture: Any, iterations: int) -> Any:
+    """Return the fixture's own statistics, which a test may ask; they stand in no table of pytest-benchmark's."""
+    fixture._add_stats = lambda _: None
+    return fixture._make_stats(iterations)
 
 
 def _pedantic(self: Any, target: Any, args: Any = (), kwargs: Any = None, **more: Any) -> Any:
     """Its rounds as they are: what `setup` prepares may be used up by a call."""
     self._mode = "benchmark.pedantic(...)"
-    setup, teardown = more.get("setup"), more.get("teardown")
+    setup, teardown, iterations = more.get("setup"), more.get("teardown"), more.get("iterations", 1)
     warm, result = more.get("warmup_rounds", 0), None
+    stats = _stats_of(self, iterations)
     for number in range(warm + more.get("rounds", 1)):
         words, named = (setup() if setup is not None else None) or (args, kwargs or {})
+        begun = perf_counter()
         with contextlib.nullcontext() if number < warm else profkit.region(self.name):
-            for _ in range(more.get("iterations", 1)):
+            for _ in range(iterations):
                 result = target(*words, **named)
+        if number >= warm:
+            stats.update(perf_counter() - begun)
         if teardown is not None:
             teardown(*words, **named)
     return result

@@ -296,14 +296,36 @@ def test_the_fixture_of_pytest_benchmark_times_by_profkit(tmp_path: Path) -> Non
         "def test_rounds(benchmark):\n    made = []\n"
         "    benchmark.pedantic(made.append, setup=lambda: ((1,), {}), rounds=5, warmup_rounds=2)\n"
         "    assert len(made) == 7\n"
+        "    assert benchmark.stats.stats.rounds == 5\n"
+        "def test_stats(benchmark):\n    benchmark(sum, range(10000))\n"
+        "    assert 0 < benchmark.stats.stats.mean < 1\n"
     )
     line = ("-m", "pytest", "-q", "-p", "profkit.fronts.suites", "--benchmark-only", "test_x.py")
     directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
     done = run(tmp_path, sys.executable, *line, PROFKIT_DIRECTIVE=directive)
     assert done.returncode == 0, done.stdout
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
-    assert [each["name"] for each in record["benchmarks"]] == ["test_call"]
+    assert [each["name"] for each in record["benchmarks"]] == ["test_call", "test_stats"]
     assert [(each["name"], each["entries"]) for each in record["regions"]] == [("test_rounds", 5)]
+
+
+ADDOPTS = ["--benchmark-disable", "--benchmark-skip"]
+ADDOPTS += ["-n auto", "-n 2 --benchmark-disable"] if importlib.util.find_spec("xdist") is not None else []
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("pytest_benchmark") is None, reason="pytest-benchmark is not installed"
+)
+@pytest.mark.parametrize("addopts", ADDOPTS)
+def test_benchmarks_run_whatever_addopts_of_the_project_says(tmp_path: Path, addopts: str) -> None:
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {addopts}\n")
+    (tmp_path / "test_x.py").write_text("def test_call(benchmark):\n    benchmark(sorted, [2, 1])\n")
+    line = ("-m", "pytest", "-q", "-p", "profkit.fronts.suites", "--benchmark-only", "test_x.py")
+    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.05})
+    done = run(tmp_path, sys.executable, *line, PROFKIT_DIRECTIVE=directive)
+    assert done.returncode == 0, done.stdout
+    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
+    assert [each["name"] for each in record["benchmarks"]] == ["test_call"]
 
 
 @pytest.mark.parametrize(
