@@ -63,6 +63,11 @@ def _stats_of(fixture: Any, iterations: int) -> Any:
     return fixture._make_stats(iterations)
 
 
+def _asv_fixture(name: str) -> SimpleNamespace:
+    """Return what stands for the fixture of pytest-benchmark where an asv suite is timed, which asks no statistics."""
+    return SimpleNamespace(name=name, _make_stats=lambda _: SimpleNamespace(update=lambda _: None))
+
+
 def _pedantic(self: Any, target: Any, args: Any = (), kwargs: Any = None, **more: Any) -> Any:
     """Its rounds as they are: what `setup` prepares may be used up by a call."""
     self._mode = "benchmark.pedantic(...)"
@@ -122,7 +127,7 @@ def _time_all(name: str, kind: Any, inner: str) -> int:
             setup(*words)
             call = partial(getattr(holder, inner), *words)
             if getattr(holder, "number", 0) == 1:
-                _pedantic(SimpleNamespace(name=title), call, setup=partial(setup, *words), rounds=ROUNDS)
+                _pedantic(_asv_fixture(title), call, setup=partial(setup, *words), rounds=ROUNDS)
             else:
                 profkit.benchmark(call, name=title)
             getattr(holder, "teardown", lambda *_: None)(*words)

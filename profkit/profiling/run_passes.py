@@ -162,6 +162,11 @@ def _find_fault(recorded: StepOutcome, settings: RunSettings) -> Fault | None:
         if recorded.tool_died or (step.workload_status is not None and status is None):
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
+        if _OWN_PROFILER.search(recorded.text()):
+            return Fault(
+                "the program profiles itself, and Python 3.12 and later run one profiler at a time",
+                "run it without its own profiler",
+            )
         return Fault(f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}")
     if not _ended_as_workload(recorded) and outcome.returncode not in (0, *step.fine):
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
@@ -213,6 +218,8 @@ def _signal_of(status: int) -> int:
     return -status if status < 0 else status - 128 if status > 128 else status
 
 
+# Of cProfile and of sys.monitoring, as CPython 3.12 to 3.14 have it.
+_OWN_PROFILER = re.compile(r"Another profiling tool is already active|tool \d+ is already in use")
 _END_OF_INPUT = re.compile(r"EOFError|EOF when reading|unexpected end of (?:input|file)", re.IGNORECASE)
 _ALREADY_THERE = re.compile(r"(?:FileExistsError|File exists|already exists)[^'\n]*'([^'\n]+)'")
 _VALGRIND = re.compile(r"==\d+==")  # begins what valgrind prints beside its program

@@ -53,6 +53,20 @@ def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_pa
     assert states == {"cprofile": "finished", "tracemalloc": "failed"}
 
 
+def test_a_program_with_a_profiler_of_its_own_is_told_so_and_is_not_at_fault(tmp_path: Path) -> None:
+    """What CPython 3.12 and later say of a second profiler, by a program that looks for the first."""
+    (tmp_path / "own.py").write_text(
+        "import sys\nif sys.getprofile() is not None:\n"
+        "    raise ValueError('Another profiling tool is already active')\nsum(range(10**6))\n"
+    )
+    line = ("profile", "--passes", "timing,cprofile", "--quiet", "--")
+    assert profkit(*line, sys.executable, "own.py", cwd=tmp_path).code == 0
+    passes = {one["name"]: one for one in runs(tmp_path / "reports")[0]["passes"]}
+    assert passes["cprofile"]["state"] == "failed"
+    assert "the program profiles itself" in str(passes["cprofile"]["reason"])
+    assert passes["cprofile"]["fix"] == "run it without its own profiler"
+
+
 # ------------------------------------------------------------ test_runs_of_one_program
 
 PROGRAM = "sum(range(100_000))\n"

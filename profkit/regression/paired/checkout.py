@@ -90,6 +90,9 @@ class Checkout:
         return word
 
 
+_DUBIOUS = re.compile(r"dubious ownership in repository at '(.+)'")
+
+
 def repository_of(folder: Path) -> Path | None:
     """The top folder of the git repository that `folder` lies in; None where there is none, or no git."""
     line = git_line(folder, "rev-parse", "--show-toplevel")
@@ -98,6 +101,11 @@ def repository_of(folder: Path) -> Path | None:
 
 def no_repository(folder: Path) -> NoCheckout:
     """Why `repository_of` finds none around `folder`: git says it."""
+    _, said = ask_git(folder, "rev-parse", "--show-toplevel", seconds=GIT_SECONDS)
+    if (doubted := _DUBIOUS.search(said)) is not None:
+        # the folder belongs to another user, as a checkout in a container job does
+        fix = f"git config --global --add safe.directory {shlex.quote(doubted[1])}"
+        return NoCheckout(f"git does not trust {doubted[1]}: it belongs to another user", fix)
     fix = f"git init; or git -C {shlex.quote(str(folder))} status, which says why"
     return NoCheckout(f"{folder} is in no git repository that git reads", fix)
 
@@ -331,9 +339,17 @@ def _module_folders(cwd: Path, root: Path) -> list[Path]:
     return [folder for folder in folders if folder == root or folder.is_dir()]
 
 
+def known_name(root: Path, name: str) -> str:
+    """Return `name`, or the branch of that name at origin: a clone has its own branch of what it checked out alone."""
+    at_origin = f"origin/{name}"
+    if resolve_commit(root, name) is None and resolve_commit(root, f"refs/remotes/{at_origin}") is not None:
+        return at_origin
+    return name
+
+
 def named_commit(root: Path, name: str) -> str:
     """The hash of what a user called `name`. Raises NoCheckout where there is no such commit."""
-    commit = resolve_commit(root, name)
+    commit = resolve_commit(root, known_name(root, name))
     if commit is None:
         shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
         clone = ", which is a shallow clone" if shallow else ""
@@ -365,6 +381,7 @@ def version_of(
         return
     if root is None:
         raise no_repository(cwd)
+    name = known_name(root, name)
     commit = named_commit(root, name)
     title = commit[:12] if commit.startswith(name) else f"{name} ({commit[:12]})"
     with checked_out(cwd, commit, spec, log, tick) as checkout:

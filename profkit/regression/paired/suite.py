@@ -24,6 +24,7 @@ from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_co
 from profkit.regression.paired.checkout import (
     CheckoutSpec,
     git_line,
+    known_name,
     named_commit,
     repository_of,
 )
@@ -68,6 +69,7 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
     config = read_config(request.file)
     started, began = datetime.now(timezone.utc).isoformat(timespec="seconds"), time.monotonic()
     if (root := repository_of(config.path.parent)) is not None:
+        request = replace(request, base=known_name(root, request.base))
         named_commit(root, request.base)  # for one that is not there all files would be new
     done: list[ComparedWorkload] = []
     interrupted = False

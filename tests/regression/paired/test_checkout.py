@@ -13,7 +13,9 @@ from profkit.regression.paired.checkout import (
     checked_out,
     commit_of,
     named_commit,
+    no_repository,
     repository_of,
+    version_of,
 )
 from tests.git_repository import commit, git, repository
 
@@ -84,6 +86,31 @@ def test_a_step_that_fails_is_the_reason_and_leaves_nothing(
         pytest.fail("there is nothing to run")
     assert says in caught.value.message
     assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_branch_that_only_origin_has_is_taken_from_there_and_named_so(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    first, main = commit_of(place), git(place, "branch", "--show-current").strip()
+    git(place, "checkout", "-q", "-b", "feature")
+    commit(place, 200)
+    git(tmp_path, "clone", "-q", "--branch", "feature", str(place), str(tmp_path / "clone"))
+    clone = tmp_path / "clone"
+    assert git(clone, "branch", "--format=%(refname:short)").split() == ["feature"]
+    assert named_commit(clone, main) == first
+    with version_of(main, ("cat", "size.txt"), clone, USUAL, tmp_path / "log") as version:
+        assert version.name == f"origin/{main} ({(first or '')[:12]})"
+    with pytest.raises(NoCheckout, match="there is no commit 'other'"):
+        named_commit(clone, "other")
+
+
+def test_a_repository_of_another_user_is_told_with_the_line_that_trusts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "re po")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    fault = no_repository(place)
+    assert fault.message == f"git does not trust {place}: it belongs to another user"
+    assert fault.fix == f"git config --global --add safe.directory '{place}'"
 
 
 def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> None:
