@@ -44,6 +44,15 @@ _PURE = frozenset(
         "zip", "enumerate", "reversed", "any", "all", "pow", "ord", "chr",
     }
 )  # fmt: skip
+_PURE_METHODS = frozenset(
+    {
+        "search", "match", "fullmatch", "findall", "sub", "group", "groups", "start", "end", "span", "startswith",
+        "endswith", "lower", "upper", "casefold", "title", "capitalize", "strip", "lstrip", "rstrip", "split", "rsplit",
+        "splitlines", "partition", "rpartition", "replace", "join", "format", "translate", "zfill", "ljust", "rjust",
+        "encode", "decode", "count", "find", "rfind", "index", "get", "isdigit", "isalpha", "isalnum", "isspace",
+        "isupper", "islower", "removeprefix", "removesuffix",
+    }
+)  # fmt: skip
 # What asks whether something has happened, and what waits for it or takes it.
 _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
 _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
@@ -106,7 +115,7 @@ class _Source:
     """One parsed file."""
 
     def __init__(self, tree: ast.Module, text: str) -> None:
-        self.tree, self.text, self.replaced = tree, text, replaced_in(tree)
+        self.tree, self.text, self.replaced, self.changed = tree, text, replaced_in(tree), _changed_in(tree)
         self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
         self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
         for node in ast.walk(tree):
@@ -174,8 +183,10 @@ class _Source:
             yield from (Construct("applied", name) for name in self._applied(function.name))
         if in_loop:
             yield from self._of_one(line, around)
-        if function is not None and (at := _pure_recursion(function, self)) is not None:
-            yield Construct("pure-recursion", function.name, str(at))
+        if function is not None and (again := _pure_calls(function, self)) is not None:
+            yield Construct(
+                "pure-recursion" if again else "pure", function.name, str(again or function.lineno)
+            )
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         for node in around:
             # A sampler inside of the process sees what the end of a body did where the loop begins again.
@@ -618,10 +629,15 @@ def _is_constant(call: ast.Call, function: ast.AST | None) -> bool:
     )
 
 
-def _pure_recursion(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
-    """The line in which it calls itself, where else it calls only functions without effect, and stores nowhere."""
-    calls_itself: int | None = None
+def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Source) -> int | None:
+    """The line in which a function without effect calls itself, 0 where it does not.
+
+    None where it stores anything but local names, calls what is not known to have no effect, or looks at what of the
+    module functions change.
+    """
+    calls_itself = 0
     arguments = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    looked_at: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)):
             return None
@@ -630,10 +646,40 @@ def _pure_recursion(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _S
         )
         if stored and (not isinstance(node, ast.Name) or node.id in arguments):
             return None
+        if isinstance(node, ast.Name):
+            looked_at.add(node.id)
         if isinstance(node, ast.Call):
             name = source.name_of(node.func)
             if name == function.name or name == f".{function.name}":
-                calls_itself = node.lineno
-            elif not (name in _PURE and hasattr(builtins, name)) and not name.startswith("math."):
+                calls_itself = calls_itself or node.lineno
+            elif not (
+                (name in _PURE and hasattr(builtins, name))
+                or name.startswith("math.")
+                or (name.startswith(".") and name[1:] in _PURE_METHODS)
+            ):
                 return None
-    return calls_itself if arguments else None
+    return calls_itself if arguments and not looked_at & source.changed else None
+
+
+def _changed_in(tree: ast.AST) -> frozenset[str]:
+    """The first names of what functions store into, and of what they call to change it."""
+    changed: set[str] = set()
+    for function in (one for one in ast.walk(tree) if isinstance(one, _FUNCTIONS)):
+        own = {
+            one.id
+            for one in ast.walk(function)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        for node in ast.walk(function):
+            into: ast.AST | None = None
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+                into = node.value
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                into = node.func.value if node.func.attr not in _PURE_METHODS else None
+            elif isinstance(node, ast.Global):
+                changed.update(node.names)
+            while isinstance(into, (ast.Attribute, ast.Subscript)):
+                into = into.value
+            if isinstance(into, ast.Name) and into.id not in own:
+                changed.add(into.id)
+    return frozenset(changed)

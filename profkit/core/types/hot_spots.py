@@ -54,7 +54,8 @@ ConstructKind = Literal[
     "within",  # the body of a `with`; `how` is its line
     "iterates",  # `for x in name`
     "await",
-    "pure-recursion",  # the function calls itself, and nothing with an effect
+    "pure",  # the function has no effect, and depends on its arguments alone
+    "pure-recursion",  # the same, and it calls itself in the line `how`
     "nested-loop",
     "while",  # the innermost loop around the line is a `while`
     "import",  # `how` "unused": nothing else in the file names what it binds; "in f g": only these functions do

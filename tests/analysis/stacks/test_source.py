@@ -276,3 +276,26 @@ def test_a_loop_that_begins_again_where_there_is_nothing_is_told(
     text: str, line: int, said: set[str]
 ) -> None:
     assert {kind for kind, _, _ in said_at(text, line, "spin", "idle")} == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "R = []\ndef f(a):\n for name, rule in R:\n  m = rule.search(a)\n  if m:\n   return name, m.group(1)",
+            True,
+        ),
+        ("def f(a):\n parts = a.split()\n return ' '.join(sorted(parts))", True),
+        ("def f(a):\n return random.choice(a)", False),
+        ("def f(a):\n return NEXT[a]\ndef g(a):\n NEXT[a] = 1", False),
+        ("def f(a):\n return ALL.get(a)\ndef g(a):\n ALL.update(a)", False),
+        ("def f(a):\n return SIZE + a\ndef g():\n global SIZE\n SIZE = 2", False),
+        ("def f(a):\n a.count += 1\n return a", False),
+        ("def f(a):\n yield a.lower()", False),
+        ("def f(a):\n print(a)\n return a", False),
+        ("def f():\n return 1", False),
+    ],
+)
+def test_a_function_that_depends_on_its_arguments_alone_is_told(text: str, said: bool) -> None:
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if one.startswith("def f")) + 1
+    assert bool(said_at(text, line, "pure")) == said

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from profkit.analysis.function_names import called_name, place_name
 from profkit.analysis.hot_spots import DOES, is_below, outer_spots
-from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import format_quantity, percent_text
 from profkit.core.types import Construct, Gain, HotSpot, Insight, Place, RunDocument, Variable
@@ -27,6 +27,10 @@ MANY, SEVERAL = 100, 10  # calls
 LOOKS = 20  # at arguments, until their number says something
 LONG_TEXT = 10_000  # characters of a text that is searched
 EACH_ELEMENT = 2e-6  # seconds, at most, to compare an element: what took more was compared more often
+WORTH_KEEPING, A_SAMPLE = (
+    2e-6,
+    2.5e-3,
+)  # seconds of a call: a dict takes a tenth of it; two samples see two calls
 REPEATED = 0.5  # of the looks: fewer different arguments than that are the same again
 ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one call of a pattern takes
 COPIED = 1000  # elements of what is copied to add one
@@ -394,6 +398,20 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
             where=replace(spot.where, line=int(recursion.how)),
             change=f"@functools.cache above def {place_name(spot.where)}, or a loop that keeps the results that the "
             "next step needs",
+        )
+    each = spot.seconds / spot.calls if spot.calls else 0.0
+    long = (
+        (10 if spot.partial else 1) * WORTH_KEEPING <= each <= A_SAMPLE
+    )  # of a longer call many looks would be one
+    if code.find("pure") and spot.arguments is not None and few and (spot.calls or 0) >= MANY and long:
+        return say(
+            spot,
+            "repeated-work",
+            f"{place_name(spot.where)} gets the same arguments again and again",
+            f"{calls_text(spot)}; {count_text(spot.arguments, 'different argument')} in "
+            f"{count_text(spot.looks)} looks at its calls, and nothing else than they decides what it gives",
+            spot.share * (1 - spot.arguments / spot.looks),
+            change=words("repeated-work.pure", "host").format(name=last_name(spot.where.function or "")),
         )
     for one in code.find("call"):
         calls = spot.calls or (spot.under.calls if spot.under is not None else None) or 0
