@@ -17,7 +17,7 @@ from profkit.core.types import HotSpot, Insight, LineSamples, Place, RunDocument
 OTHERS_WAIT = 1.0  # threads that wait for a lock on average while one holds it
 ONE_AT_A_TIME = 1.15  # threads that run on average: the kernel's clock is coarse
 BUSY = 0.1  # of the processor time: a thread with less does not compete
-MOST_OF_ONE = 0.7  # a thread that computes so much of the time is one
+AT_ONCE = 1.7  # threads that are ready to run, on average
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
 MOST, FEW_BYTES = (
     0.5,
@@ -224,21 +224,22 @@ def interpreter_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     if split.threads is None or split.threads > ONE_AT_A_TIME or is_disturbed(document):
         return None  # with the processors of others, threads wait for those
-    count = _computing_threads(document)
-    if count < 2:
+    ready = _computing_threads(document)
+    if ready < AT_ONCE:
         return None
-    cores = document.machine.cores if document.machine is not None else count
+    cores = document.machine.cores if document.machine is not None else ready
     return say(
         spot,
         "interpreter-lock",
-        f"{count} threads compute in Python, and one of them runs at a time",
-        f"{split.threads:.1f} threads ran on average: they wait for the interpreter's lock",
-        spot.share * (1 - 1 / max(1, min(count, cores))),
+        "Threads compute in Python at the same time, and one of them runs at a time",
+        f"{ready:.1f} threads beside the main one are ready to run on average, and {split.threads:.1f} run: they wait "
+        "for the interpreter's lock",
+        spot.share * (1 - 1 / max(1, min(ready, cores))),
     )
 
 
-def _computing_threads(document: RunDocument) -> int:
-    """How many threads beside the main one compute in Python at the same time, on average.
+def _computing_threads(document: RunDocument) -> float:
+    """How many threads beside the main one compute in Python at the same time, on average of the longest one's time.
 
     A thread counts while it is in a line of the program and does not wait there: for a system call, or in a function
     that waits for others. 0 where one only asks whether others are done.
@@ -251,7 +252,10 @@ def _computing_threads(document: RunDocument) -> int:
         if one.counters.get("first_process") and one.function != "main"
     ]
     if sampled is None or threads is None or not beside:
-        return 0
+        return 0.0
+    # Lines are those of all runs of the program, threads those of the first one.
+    main = sum(one.total or 0.0 for one in threads.hotspots if one.function == "main")
+    runs = sampled.wall / main if main > 0 else 1.0
     computing = 0.0
     for line in sampled.lines:
         waits = sum(line.other_waits.values()) + max(
@@ -259,10 +263,10 @@ def _computing_threads(document: RunDocument) -> int:
             default=0.0,
         )
         if line.code is not None and line.code.find("spin") and line.other_cpu >= BUSY * sampled.cpu:
-            return 0  # what that loop takes, the others wait for: without it they may not
+            return 0.0  # what that loop takes, the others wait for: without it they may not
         if line.threads and not line.processes:
             computing += max(0.0, line.other_wall - waits)
-    return int(computing / max(beside) + 1 - MOST_OF_ONE)
+    return computing / (runs * max(beside))
 
 
 def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
