@@ -398,6 +398,13 @@ def test_a_power_of_a_truth_value_is_no_number() -> None:
     assert code is None or code.find("power") == ()
 
 
+def test_a_line_that_explains_the_places_below_it_comes_in_their_place_and_once(tmp_path: Path) -> None:
+    document = ran(tmp_path, LEVELS % ("WARNING", 'log.debug("%s", shown(orders))'))
+    found = [one for one in find_insights(document) if one.gain is not None and one.gain.at_most >= 0.1]
+    assert [(one.rule, one.where.line) for one in found] == [("dropped-messages", 9)]
+    assert document.hot_spots[0].where.function == "shown"  # the row stays where the samples are
+
+
 # ---------------------------------------------------------------- what stays is gone through for each item
 
 PEOPLE = """
