@@ -219,7 +219,7 @@ def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
     return say(
         spot,
         "linear-search",
-        f"{one.name} is a {held.type}{size}: "
+        f"{one.name} is {'an' if held.type[0] in 'aeiox' else 'a'} {held.type}{size}: "
         + ("do not take from its front" if front else "do not search it each time"),
         f"{what}{often}",
         change=change,
