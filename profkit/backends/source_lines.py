@@ -70,14 +70,14 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         if is_users_code(caller.file)
     ]
     first = code_of(callers[0].file, callers[0].line) if callers else None
-    outer = tuple(
+    calling = tuple(
         replace(line, code=code_of(line.file, line.line), caller_code=code_of(above.file, above.line))
         for line in sampled.outer
         for above in (line.callers[0] if line.callers else line,)
     )
     work = sum(one.main_wall for one in lines) + sampled.rest_wall  # imports are in neither
     loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
-    return replace(sampled, lines=tuple(lines), outer=outer, import_code=first, loops=loops)
+    return replace(sampled, lines=tuple(lines), outer=calling, import_code=first, loops=loops)
 
 
 def in_bodies(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> list[LineSamples]:
