@@ -20,6 +20,7 @@ from profkit.core.types import (
     GpuOperation,
     GpuRange,
     GpuTrace,
+    HostPauses,
     HotSpot,
     Hotspot,
     Kernel,
@@ -111,6 +112,23 @@ def test_idle_time_goes_first_to_lines_that_launch_and_do_not_wait() -> None:
         (row.where.line, round(row.seconds, 6), row.estimated) for row in account.rows if row.kind == "idle"
     ]
     assert idle == [(3, 0.05, True), (9, 0.045, True), (None, 0.005, False)]
+
+
+def test_what_begins_after_copies_to_the_host_stands_at_the_line_of_the_copy_where_none_was_sampled() -> None:
+    back = Transfer("device to host", 10, 10 << 24, 0.1)
+    line = GpuLine("/app/push.cu", 71, None, 10, 0.1, transfers=(back,), call="cudaMemcpy")
+    paused = HostPauses(10, 0.5, 0.05, after_copies=0.5)
+    kernel = KernelTime(Kernel("push", (1, 1, 1), (32, 1, 1)), 10, 0.1)
+    trace = GpuTrace(
+        "nsys", (kernel,), span=1.0, busy=0.2, copying=0.1, repeats=10, transfers=(back,), lines=(line,), pauses=paused
+    )  # fmt: skip
+    account = make_account(run(trace))
+    assert account is not None
+    idle = {row.where.line: row.seconds for row in account.rows if row.kind == "idle"}
+    assert idle == {71: pytest.approx(0.05), None: pytest.approx(0.03)}
+    sampled = make_account(run(replace(trace, lines_of=1.0, line_span=1.0)))
+    assert sampled is not None
+    assert {row.where.line for row in sampled.rows if row.kind == "idle"} == {None}
 
 
 def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted() -> None:

@@ -271,12 +271,13 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     """Idle time by where the host was, as far as lines of the program are known; the rest without a place.
 
     Shares of a step are those of the run that recorded lines. First the lines that launch: their calls were timed in
-    the steps alone. Places that compute were sampled in the whole run, and have what is left; then lines that wait.
+    the steps alone. Places that compute were sampled in the whole run, and have what is left; then lines that wait; and
+    what begins when a copy to the host ends, at the line of that copy.
     """
     assert trace.span
     left = seconds / trace.span
     calling, waiting = _calling_lines(trace)
-    for rows in (calling, _computing_places(document), waiting):
+    for rows in (calling, _computing_places(document), waiting, _after_copies(trace)):
         total = sum(row.seconds for row in rows)
         scale = min(1.0, left / total) if total else 0.0
         for row in rows:
@@ -311,6 +312,15 @@ def _calling_lines(trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]
             row = AccountRow("idle", call.seconds / span, what=call.name, launches=call.calls, least=0.0)
             rows[0].append(row)
     return rows
+
+
+def _after_copies(trace: GpuTrace) -> list[AccountRow]:
+    """What the host does with what it was given, where nothing tells a line of it: that of the copy."""
+    paused = trace.pauses.after_copies if trace.pauses is not None else 0.0
+    where = _line_of_copies(trace.lines, "device to host")
+    if not paused or where == NOWHERE or trace.lines_of:
+        return []
+    return [AccountRow("idle", paused / (trace.span or 1.0), where, least=0.0)]
 
 
 def _computing_places(document: RunDocument) -> list[AccountRow]:

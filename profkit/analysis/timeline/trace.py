@@ -161,7 +161,8 @@ def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[in
     """What repeats by launch configurations; where that is little of the time, what repeats by kernels' names.
 
     A sequence that grows by a token has other grids in each step. By name alone layers of other sizes would be alike,
-    too, and so would the candidates of a tuner: configurations come first, and what they found has to be a part of it.
+    too, and so would the candidates of a tuner: configurations come first, and most of what they found has to be of the
+    same kernels.
     """
     import numpy as np
 
@@ -186,8 +187,10 @@ def _steady_part(order: LaunchOrder, table: Sequence[Kernel], loads: Sequence[in
     alike = find_steady(sequence, weights, [filling[number] for number in range(len(kinds))], loads)
     if alike is None or alike.period < FEWEST or cost[alike.first : alike.last].sum() < MOST * cost.sum():
         return steady
-    within = steady is None or (alike.first <= steady.first and steady.last <= alike.last)
-    return alike if within else steady
+    known = set(sequence[alike.first : alike.last].tolist())
+    pieces = sequence[steady.first : steady.last].tolist() if steady is not None else []
+    same = sum(kind in known for kind in pieces)
+    return alike if same >= MOST * len(pieces) else steady
 
 
 def _kind_of(name: str) -> str:

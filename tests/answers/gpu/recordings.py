@@ -21,7 +21,15 @@ from typing import Any
 from tests.answers.trial import RAW
 
 MOST_KERNELS = 700
-LONG = {"adam_each": 8000, "rows_one_by_one": 4000}  # a step has more kernels, or is not steady before
+LONG = {
+    "adam_each": 8000,
+    "rows_one_by_one": 4000,
+    "caption_stream": 20000,
+    "caption_cached": 3000,
+    "load_forecast": 4000,
+    "load_forecast_kept": 4000,
+    "plankton": 3000,
+}  # a step has more kernels, or is not steady before
 TIMED = (
     "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
     "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS",
@@ -34,6 +42,11 @@ KEPT = (
     "ENUM_CUDA_MEM_KIND",
     "ENUM_CUDA_MEMCPY_OPER",
 )
+LINES = {
+    "caption_stream": 4000,
+    "caption_cached": 2000,
+    "load_forecast_kept": 2000,
+}  # of operations.sqlite, where fewer do
 _FOLDER = re.compile(r"/(?:tmp|root|home|work)/[\w./-]*/")
 _INSTALLED = re.compile(r"/(?:[\w.-]+/)+(?=site-packages/|lib/python3)")
 RECORDINGS = Path(__file__).parent / "recordings"
@@ -108,6 +121,7 @@ def main() -> None:
         for name in ("trace", "operations"):
             if (artifacts / f"{name}.sqlite").is_file():
                 most = LONG.get(folder.name, MOST_KERNELS)
+                most = LINES.get(folder.name, most) if name == "operations" else most
                 shrink_trace(artifacts / f"{name}.sqlite", folder / f"{name}.sqlite.xz", most)
         if (artifacts / "stacks.jsonl.operations").is_file():
             said = public_text((artifacts / "stacks.jsonl.operations").read_text())

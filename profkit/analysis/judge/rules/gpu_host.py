@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
+from typing import NamedTuple
 
 from profkit.analysis.account.step_places import is_loader, step_places
 from profkit.analysis.evidence import RunEvidence, idle_share, kernels_at, outwards
@@ -15,7 +17,7 @@ from profkit.analysis.judge.rules.spots import LOOKS, OTHER, Find, calls_text, p
 from profkit.analysis.judge.words import words
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import GpuLine, HotSpot, Insight, LineSamples
+from profkit.core.types import GpuLine, GpuTrace, HotSpot, Insight, LineSamples
 
 PREPARES = 1e-3  # seconds of the host in a call of a line: with less it launches
 _LOADS = re.compile(r"^cu(?:Library|Module)Load")
@@ -29,12 +31,11 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.line_span or not trace.lines_of:
         return
-    recorded = min(1.0, trace.line_span / trace.lines_of)
-    least = max(MANY, OFTEN * (trace.repeats or 0)) * recorded
+    least = _often(run)
     told: set[tuple[str | None, int | None]] = set()  # lines of functions that give the same each time
-    for insight, lines in _made_again(run, least):
-        yield insight
-        told |= lines
+    for again in _made_again(run, least):
+        yield again.insight
+        told |= again.lines
     for line in trace.lines:
         if (line.file, line.line) in told:
             continue
@@ -56,42 +57,82 @@ def host_tensors(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
-def _made_again(
-    run: RunEvidence, least: float
-) -> Iterator[tuple[Insight, set[tuple[str | None, int | None]]]]:
-    """Functions that got the same arguments each time and compute tensors on the host in each step; with the lines of
-    each, and those that call it.
+class _MadeAgain(NamedTuple):
+    """`lines` of the function, and those that call it. `stops`: its result goes to the device by copies that wait."""
+
+    insight: Insight
+    lines: set[tuple[str | None, int | None]]
+    stops: bool
+
+
+def _made_again(run: RunEvidence, least: float) -> Iterator[_MadeAgain]:
+    """Functions that got the same arguments each time and compute tensors on the host in each step.
 
     A method may look at its object, and what draws numbers gives others each time: neither is one.
     """
     trace, idle = run.trace, idle_share(run) or 0.0
-    sampled = [one for every in run.document.sampled if not every.native for one in every.lines]
+    if trace is None or not trace.line_span:
+        return
     own: dict[tuple[str | None, str | None], list[LineSamples]] = {}
-    for one in sampled:
+    for one in (one for every in run.document.sampled if not every.native for one in every.lines):
         if one.arguments == 1 and one.looks >= LOOKS and one.function and "." not in one.function:
             own.setdefault((one.file, one.function), []).append(one)
     for (file, function), samples in own.items():
-        lines = [one for one in trace.lines if (one.file, one.function) == (file, function)] if trace else []
+        lines = [one for one in trace.lines if (one.file, one.function) == (file, function)]
         made = [one for one in lines if one.on_host is not None and one.on_host.calls >= least]
         drawn = any(_RANDOM.match(one.on_host.name) for one in lines if one.on_host is not None)
-        span = (trace.line_span or 0.0) if trace is not None else 0.0
-        share = min(idle, sum(one.seconds for one in lines) / span) if span else 0.0
+        share = min(idle, sum(one.seconds for one in lines) / trace.line_span)
         if not made or drawn or share < OTHER or any(one.launches for one in lines):
             continue
         largest = max(made, key=lambda one: one.seconds)
         callers = {(one.file, one.line) for sample in samples for one in sample.callers}
         name = place_name(place_of_line(largest))
-        yield (
-            insight_at(
-                "made-again",
-                f"Make what {name} returns once, and keep it on the device: its arguments are the same each time",
-                f"{name} computes on the CPU for {percent_text(100 * share)} of a step, in which the GPU is idle for "
-                f"{percent_text(100 * idle)}; {max(one.looks for one in samples)} looks saw the same arguments",
-                place_of_line(largest),
-                run.gain(share, "as if the host did not compute this"),
-            ),
-            {*((one.file, one.line) for one in lines), *callers},
+        text = f"{name} computes on the CPU for {percent_text(100 * share)} of a step, in which the GPU is idle for "
+        text += (
+            f"{percent_text(100 * idle)}; {max(one.looks for one in samples)} looks saw the same arguments"
         )
+        sent = [_pageable(one) for one in trace.lines if (one.file, one.line) in callers]
+        stops = sum(sent) >= least and mean_kernel(trace) >= (trace.launch_call or 0.0)
+        if stops:  # without them the host would be ahead of the kernels
+            share, text = (
+                idle,
+                f"{text}; its copy to the device waits for all kernels before it: pageable memory",
+            )
+        bound = (
+            "as if the GPU waited for the host no more" if stops else "as if the host did not compute this"
+        )
+        insight = insight_at(
+            "made-again",
+            f"Make what {name} returns once, and keep it on the device: its arguments are the same each time",
+            text,
+            place_of_line(largest),
+            run.gain(share, bound),
+        )
+        yield _MadeAgain(insight, {*((one.file, one.line) for one in lines), *callers}, stops)
+
+
+def _pageable(line: GpuLine) -> int:
+    """How many copies from pageable memory to the device a line makes."""
+    sent = (one for one in line.transfers if one.kind == "host to device")
+    return sum(part.count for one in sent for part in one.memory if part.kind == "pageable")
+
+
+def mean_kernel(trace: GpuTrace) -> float:
+    """Seconds of a kernel, on average."""
+    return sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
+
+
+def stops_in_each_step(run: RunEvidence) -> bool:
+    """Whether the host waits in each step for the copy of something that is the same each time."""
+    return any(one.stops for one in _made_again(run, _often(run)))
+
+
+def _often(run: RunEvidence) -> float:
+    """Calls at a line that is a part of each step, of those that were recorded."""
+    trace = run.trace
+    if trace is None or not trace.line_span or not trace.lines_of:
+        return inf
+    return max(MANY, OFTEN * (trace.repeats or 0)) * min(1.0, trace.line_span / trace.lines_of)
 
 
 def _is_loading(run: RunEvidence, line: GpuLine) -> bool:
@@ -170,7 +211,12 @@ def explain_idle_device(run: RunEvidence, patterns: tuple[Find, ...]) -> Insight
     trace, idle = run.trace, idle_share(run)
     if trace is None or idle is None or not trace.lines_of or not trace.lines:
         return None
+    told = set().union(
+        *(one.lines for one in _made_again(run, _often(run)))
+    )  # another rule says it of all of them
     for spot, loaded, sampled in step_places(run):
+        if (spot.where.file, spot.where.line) in told:
+            continue
         share = min(idle, sampled)
         here = (one for one in trace.lines if (one.file, one.line) == (spot.where.file, spot.where.line))
         calls, restarted = next(here, None), _restarts_workers(spot)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from profkit.analysis.evidence import (
     RunEvidence,
     instrument_seconds,
+    kernels_at,
     launching_lines,
     main_line,
     part_text,
@@ -20,8 +21,13 @@ from profkit.analysis.evidence import (
 )
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rule import insight_at
-from profkit.analysis.judge.rules.gpu_calls import SMALL, is_copy
-from profkit.analysis.judge.rules.gpu_host import calls_framework, preparing_line
+from profkit.analysis.judge.rules.gpu_calls import SMALL, is_copy, shapes
+from profkit.analysis.judge.rules.gpu_host import (
+    calls_framework,
+    mean_kernel,
+    preparing_line,
+    stops_in_each_step,
+)
 from profkit.analysis.judge.rules.gpu_lines import (
     LARGE,
     attention_scores,
@@ -202,7 +208,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
     if share < LEAST or trace.launches < MANY_LAUNCHES:
         return
-    each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
+    each = mean_kernel(trace)
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
     slowed_text = (
         f"; {format_quantity(slowed, 's')} that the trace itself took are left out" if slowed else ""
@@ -210,7 +216,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     line = _launching_line(trace)
     place = place_of_line(line) if line is not None else looping_place(run)
     waits = next(device_sync(run), None)
-    if waits is not None and each >= (trace.launch_call or 0.0):
+    if (waits is not None and each >= (trace.launch_call or 0.0)) or stops_in_each_step(run):
         return  # without these waits the host is ahead of the kernels
     of_line = ""
     if line is not None:
@@ -222,6 +228,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     optimizer = re.search(r"\bopt\w*\.step\(", text_at(run, place))
     if run.framework == "torch" and (waits is not None or optimizer is not None):
         name += ".waits" if waits is not None else ".optimizer"
+    elif run.framework == "torch" and _goes_through_tensors(run, place):
+        name += ".tensors"
     yield Insight(
         "late-launches",
         words(f"{name}.title", "program"),
@@ -231,6 +239,22 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         place,
         gain=run.gain(share, "the time in which the GPU waits for a launch"),
     )
+
+
+def _goes_through_tensors(run: RunEvidence, place: Place) -> bool:
+    """Whether a line in a loop does the same to each of a list of tensors: element by element, of several shapes.
+
+    Time steps and layers of one shape depend on each other; parameters of a model do not.
+    """
+    looped = any(
+        one.code is not None and one.code.loop is not None
+        for every in run.document.sampled
+        for one in (every.lines if not every.native else ())
+        if (one.file, one.line) == (place.file, place.line)
+    )
+    own = kernels_at(run, place) if looped else ()
+    sizes = {size for one in own for size in shapes(one.operation)[:1]}
+    return len(sizes) > 1 and all(is_elementwise(one) or is_copy(one) for one in own)
 
 
 def _launching_line(trace: GpuTrace) -> GpuLine | None:

@@ -25,10 +25,12 @@ from profkit.core.types import (
     KernelTime,
     LineCode,
     LineSamples,
+    MemoryKind,
     PassResult,
     Place,
     RunDocument,
     SampledTime,
+    Transfer,
 )
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.reporting.terminal import render
@@ -326,6 +328,63 @@ def test_what_a_function_makes_of_the_same_arguments_on_the_host_is_to_be_made_o
         assert once.gain is not None
         assert once.gain.at_most == pytest.approx(0.7)
         assert "for 70 % of a step" in once.evidence
+
+
+@pytest.mark.parametrize(("memory", "late"), [("pageable", False), ("pinned", True)])
+def test_a_host_that_waits_for_a_constant_s_copy_in_each_step_is_not_told_to_launch_less(
+    memory: MemoryKind, late: bool
+) -> None:
+    """Kernels are longer than a launch: without the copy from pageable memory the host would be ahead of them."""
+    made = GpuLine("/app/train.py", 17, "window", 30, 0.15, on_host=ApiCall("aten::ge [1024,1024]", 10, 0.1))
+    moved = Transfer("host to device", 10, 10 << 21, 0.01, (Transfer(memory, 10, 10 << 21, 0.01),))
+    sent = GpuLine("/app/train.py", 31, "train", 10, 0.1, transfers=(moved,))
+    call = CodeLine("train", "/app/train.py", 31, 0.15)
+    seen = LineSamples("window", "/app/train.py", 17, 0.15, 0.15, callers=(call,), looks=400, arguments=1)
+    document = waiting_document((TRAINS, made, sent), (seen,))
+    found = {one.rule: one for one in find_insights(document)}
+    assert ("late-launches" in found) is late
+    gain = found["made-again"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.15 if late else 0.9)
+    assert ("pageable memory" in found["made-again"].evidence) is not late
+
+
+EACH = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, float, float>>(int)"
+)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "loop", "said"),
+    [
+        (("[256,512]", "[512,256]", "[256]"), 31, True),
+        (("[256,512]", "[512,256]", "[256]"), None, False),  # no loop
+        (("[64,256]", "[64,256]", "[64,256]"), 31, False),  # time steps
+    ],
+)
+def test_a_loop_that_does_the_same_to_tensors_of_several_shapes_is_advised_foreach(
+    sizes: tuple[str, ...], loop: int | None, said: bool
+) -> None:
+    line = GpuLine("/app/train.py", 33, "update", 300, 0.6, launches=300)
+    kernels = tuple(
+        KernelTime(
+            Kernel(EACH, (grid, 1, 1), (128, 1, 1)), 100, 0.02, median=2e-4, operation=f"aten::mul {size}, []",
+            operation_launches=100, operations=1, file="/app/train.py", line=33, function="update",
+            lines=(GpuLine("/app/train.py", 33, "update", launches=100),),
+        )
+        for grid, size in enumerate(sizes, 1)
+    )  # fmt: skip
+    seen = LineSamples(
+        "update", "/app/train.py", 33, 0.6, 0.6, code=LineCode("average.copy_(decay * average)", loop)
+    )
+    traced = GpuTrace(
+        "nsys", kernels, span=1.0, busy=0.06, launches=300, repeats=10, starved=1.0, lines=(line,), line_span=1.0,
+        lines_of=1.0,
+    )  # fmt: skip
+    torch = LineSamples("step", "/venv/site-packages/torch/nn/modules/module.py", 1, 0.0, 0.0)
+    document = gpu_documents.report(trace=traced, sampled=(SampledTime(1.0, 1.0, lines=(seen, torch)),))
+    (late,) = (one for one in find_insights(document) if one.rule == "late-launches")
+    assert ("_foreach_" in late.title) is said
 
 
 @pytest.mark.parametrize(
