@@ -424,8 +424,8 @@ def test_a_call_waits_until_the_last_device_has_begun_it() -> None:
 
 # A sequence that grows by a token each step: the same kernels with other grids, of products now and then another tile.
 GROWING = (
-    "norm", "sm90_xmma_gemm_tile{}", "qkv", "fmha", "sm90_xmma_gemm_tile{}", "add", "gelu", "cat", "log_softmax", "gather",
-    "out",
+    "norm", "sm90_xmma_gemm_tile{}", "qkv", "fmha", "sm90_xmma_gemm_tile{}", "add", "gelu", "cat", "log_softmax",
+    "gather", "out",
 )  # fmt: skip
 
 
