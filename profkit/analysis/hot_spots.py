@@ -243,10 +243,21 @@ def _waits_of(line: LineSamples) -> dict[str, float]:
             _CHILDREN.search(_path(one)) for one in line.callees[:1]
         )
         kinds["child" if child else kind] = kinds.get("child" if child else kind, 0.0) + seconds * scale
+    # Waits that are shorter than the time between two samples are seen in none of them.
+    if _waits_for_inputs(line) and kinds.get("input", 0.0) < most:
+        kinds["input"] = max(0.0, most - sum(value for kind, value in kinds.items() if kind != "input"))
     # A busy machine lets a line wait that computes: without a system call that waits, it is no wait.
     if not kinds and line.main_cpu < 0.1 * line.main_wall and most > 0:
         kinds["child" if any(_CHILDREN.search(_path(one)) for one in line.callees[:1]) else "waiting"] = most
     return kinds
+
+
+def _waits_for_inputs(line: LineSamples) -> bool:
+    """Return whether most of a line's time ends in a call of an event loop that waits for any of several inputs."""
+    selects = (one for one in line.below if one.function.rpartition(".")[2] in ("select", "poll"))
+    return any(
+        _path(one).endswith("/selectors.py") and one.value >= MOSTLY * line.main_wall for one in selects
+    )
 
 
 def _path(line: CodeLine) -> str:

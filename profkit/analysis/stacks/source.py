@@ -277,12 +277,21 @@ class _Source:
             key = "['']" if isinstance(node.slice, ast.Constant) else f"[{','.join(dict.fromkeys(names))}]"
             if any(isinstance(one, ast.Slice) for one in ast.walk(node.slice)):
                 return  # a row or a column of an array
+            if isinstance(node.ctx, ast.Store) and self._keeps_result(node):
+                return  # what is called takes the time, and not that its result is kept
             if isinstance(base, ast.Attribute) and base.attr in _INDEXERS:
                 yield Construct("element", _dotted(base.value), base.attr)
             elif name := _dotted(base):
                 yield Construct("element", name, key)
         elif isinstance(node, ast.Call):
             yield from self._call(node, function)
+
+    def _keeps_result(self, target: ast.Subscript) -> bool:
+        """Whether what is assigned to an element is what a call gives: `found[i] = search(text)`."""
+        return any(
+            isinstance(one, ast.Assign) and target in one.targets and isinstance(one.value, ast.Call)
+            for one in self._statement(target.lineno)
+        )
 
     def _applied(self, function: str) -> Iterator[str]:
         """The names of frames to whose rows a function is applied: `frame.apply(function, axis=1)`."""

@@ -41,6 +41,10 @@ COLLECTING = 0.15  # of the wall time
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque", "collections.OrderedDict")
 _TREES = ("xml.", "lxml.", "bs4.")
+# A pattern that only trims: one class of characters at the end of the text, or at its beginning and its end.
+_TRIMS = re.compile(r"(?:\^(?:X)[+*]\|)?(?:X)[+*](?:\$|\\Z)".replace("X", r"\[(?:[^]\\]|\\.)+\]|\\[sS]| "))
+# Seconds that taking one element may cost: what takes longer for each execution of a line is something else.
+_AN_ELEMENT = {"numpy": 5e-6, "torch": 50e-6, "pandas": 500e-6, "polars": 500e-6}
 _NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)[*+{]")
 # Functions that give the same for the same text, and their cost is worth keeping what they gave.
 _KEEPABLE = re.compile(
@@ -369,6 +373,9 @@ def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         if not name:
             continue
         kind = spot.variables[name].type
+        each = spot.seconds / spot.executions if spot.executions and one.how != "apply" else 0.0
+        if each > _AN_ELEMENT.get(kind.partition(".")[0], each):
+            continue
         return say(
             spot,
             "element-wise",
@@ -428,8 +435,17 @@ def repeated_work(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 
 
 def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A regular expression of which one match takes as long as thousands of others."""
+    """A regular expression of which one match takes as long as thousands of others, or that trims a text."""
     for one in spot.code.find("pattern") if spot.code is not None else ():
+        if one.how in ("sub", "subn") and _TRIMS.fullmatch(one.name):
+            return say(
+                spot,
+                "backtracking",
+                "Trim the text without a regular expression",
+                f"{one.name} is tried at each character, and reads each run within the text again from each of its "
+                f"characters; {calls_text(spot)}",
+                change="text.strip(CHARACTERS), or rstrip or lstrip for one side",
+            )
         if (spot.longest or 0.0) < max(ONE_CALL, OF_ALL * spot.seconds):
             continue
         nested = _NESTED.search(one.name)
@@ -445,6 +461,21 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             f"a single call took {format_quantity(spot.longest or 0.0, 's')}; {one.name or 'the pattern'}: {part}",
         )
     return None
+
+
+def python_parser(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A table that pandas reads by its parser that is written in Python."""
+    read = next((name for name in called_names(spot) if name.endswith(("read_csv", "read_table"))), None)
+    parser = next((one for one in spot.below if one.function.startswith("PythonParser.")), None)
+    if read is None or parser is None or parser.value < REPEATED:
+        return None
+    return say(
+        spot,
+        "costly-helper",
+        f"{read.rpartition('.')[2]} uses the parser that is written in Python",
+        f"{percent_text(100 * parser.value)} of its time is in {parser.function}; {calls_text(spot)}",
+        change=words("costly-helper.python-parser", "host"),
+    )
 
 
 def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -611,6 +642,7 @@ PATTERNS: tuple[Find, ...] = (
     element_wise,
     backtracking,
     repeated_work,
+    python_parser,
     costly_helper,
     unused_import,
 )

@@ -39,7 +39,7 @@ from profkit.core.types import (
 )
 from profkit.profiling.program_warnings import read_warnings
 from tests import documents
-from tests.analysis.judge.rules.test_chain_rules import findings
+from tests.analysis.judge.rules.test_chain_rules import findings, ran
 
 WORK = "/app/work.py"
 
@@ -557,3 +557,58 @@ def test_a_loop_is_seen_through_functions_of_the_program_and_not_through_a_libra
     document = replace(documents.empty(), sampled=(SampledTime(1.4, 1.4, outer=(loop, shows)),))
     spot = spot_at(LAYERS, 7, callers=(CodeLine("show", WORK, 5, 1.0),), caller_code=line_code(LAYERS, 5))
     assert is_in_loop(document, spot) == said
+
+
+# ---------------------------------------------------------------- trimming, elements that are kept, event loops
+
+TRIM = """
+import re
+EDGE = re.compile(r"%s")
+text = "a" + " " * 600 + "b " * 200
+for n in range(%s):
+    EDGE.sub("", text)
+"""
+
+
+@pytest.mark.parametrize("pattern", [r"^[\s]+|[\s]+$", r"\s+$", r"[ \t]*$"])
+def test_a_pattern_that_only_trims_is_said_to_be_what_strip_does(tmp_path: Path, pattern: str) -> None:
+    found = findings(tmp_path, TRIM % (pattern, 120))["backtracking"]
+    assert found.where.line == 6
+    assert found.title == "Trim the text without a regular expression"
+    assert "strip" in found.change
+
+
+@pytest.mark.parametrize("pattern", [r"^\s+", r"b\s+$", r"[\s]+", r"\s+b$"])
+def test_a_pattern_that_does_more_than_trim_is_not(tmp_path: Path, pattern: str) -> None:
+    assert "backtracking" not in findings(tmp_path, TRIM % (pattern, 120))
+
+
+KEPT = """
+import numpy
+values = numpy.random.default_rng(1).normal(size=4000)
+means = numpy.empty(3000)
+for i in range(3000):
+    means[i] = %s
+"""
+
+
+def test_an_element_that_keeps_what_a_call_gives_is_not_what_takes_the_time(tmp_path: Path) -> None:
+    assert "element-wise" not in findings(tmp_path, KEPT % "numpy.sort(values)[:90].mean()")
+
+
+WAITS = """
+import asyncio
+async def ask(n):
+    for _ in range(40):
+        await asyncio.sleep(0.004)
+async def work():
+    await asyncio.gather(*(ask(n) for n in range(20)))
+asyncio.run(work())
+"""
+
+
+def test_an_event_loop_whose_waits_are_short_waits_and_does_not_compute(tmp_path: Path) -> None:
+    spots = ran(tmp_path, WAITS).hot_spots
+    kinds = {spot.kind for spot in spots if spot.share > 0.3 and spot.kind != "rest"}
+    assert kinds
+    assert kinds <= {"input", "await", "import"}
