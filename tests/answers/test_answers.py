@@ -11,12 +11,12 @@ from profkit.core.tables import load_yaml
 from tests.answers.trial import marked_lines, truth_set, try_program
 from tests.conftest import ROOT
 
-INSIGHTS = ROOT / "profkit" / "analysis" / "insights"
+JUDGE = ROOT / "profkit" / "analysis" / "judge"
 WORDS = re.compile(r'^ +"([a-z]+(?:-[a-z]+)*)",$', re.MULTILINE)
 KNOWN = {rule.name for rule in RULES} | {
-    word for path in INSIGHTS.glob("*.py") for word in WORDS.findall(path.read_text())
+    word for path in JUDGE.rglob("*.py") for word in WORDS.findall(path.read_text())
 }
-KNOWN |= {name.partition(".")[0] for name in load_yaml(INSIGHTS / "words_program.yaml")["host"]}
+KNOWN |= {name.partition(".")[0] for name in load_yaml(JUDGE / "words_program.yaml")["host"]}
 # Patterns that an expert may name, and that no rule looks for.
 UNSEEN = {
     "none", "device-sync", "graph-breaks", "written-out-attention", "written-out-norm", "slow-loader", "optimizer-loop",

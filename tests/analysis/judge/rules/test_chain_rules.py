@@ -127,7 +127,7 @@ async def work(gate):
         await asyncio.sleep(0)
 async def main():
     gate = asyncio.Semaphore(2)
-    left = {asyncio.create_task(work(gate)) for n in range(800)}
+    left = {asyncio.create_task(work(gate)) for n in range(1300)}
     while left:
         done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
 asyncio.run(main())
