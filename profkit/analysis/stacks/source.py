@@ -177,6 +177,7 @@ class _Source:
         for node in around:
             if isinstance(node, ast.For) and node.lineno == line and (name := _dotted(node.iter)):
                 yield Construct("iterates", name)
+        yield from self._paged(line, around)
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
         if function is not None:
@@ -199,6 +200,21 @@ class _Source:
         depth = [node for node in around if isinstance(node, _LOOPS)]
         if len(depth) > 1:
             yield Construct("nested-loop", "", str(depth[0].lineno))
+
+    def _paged(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
+        """What the line takes in pages: `for row in page` in a loop over pages, and a slice of what a call gives."""
+        loops = [node for node in around if isinstance(node, (ast.For, ast.AsyncFor))]
+        pages = {name for node in loops if node.lineno != line for name in _targets(node)}
+        for node in loops:
+            if node.lineno == line and isinstance(node.iter, ast.Name) and node.iter.id in pages:
+                yield Construct("paged", node.iter.id)
+        for part in self._statement(line):
+            if (
+                isinstance(part, ast.Subscript)
+                and isinstance(part.slice, ast.Slice)
+                and isinstance(part.value, ast.Call)
+            ):
+                yield Construct("paged", self._last_name(part.value))
 
     def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
         """What is cut off at its front: on the line, or, for the head of the loop, behind the last call of its body."""
@@ -433,6 +449,11 @@ class _Source:
             yield Construct("pattern", self.patterns.get(base) or _first_text(node) or "", method)
         if name:
             yield Construct("call", name, "constant" if _is_constant(node, function) else "")
+
+
+def _targets(loop: ast.For | ast.AsyncFor) -> Iterator[str]:
+    """Yield the names that a loop sets to its items."""
+    yield from (node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name))
 
 
 def _compared(node: ast.Subscript) -> str:

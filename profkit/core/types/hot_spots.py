@@ -53,6 +53,7 @@ ConstructKind = Literal[
     "with",
     "within",  # the body of a `with`; `how` is its line
     "iterates",  # `for x in name`
+    "paged",  # `for x in name` where `name` is an item of a loop around it, or a slice of what the call of `name` gives
     "await",
     "pure",  # the function has no effect, and depends on its arguments alone
     "pure-recursion",  # the same, and it calls itself in the line `how`

@@ -27,6 +27,8 @@ def code_of(text: str, line: int) -> LineCode:
         ("def f(a, b):\n    a = a + f'{b}'", 2, Construct("grow", "a", "text")),
         ("def f(a, b):\n    a = a + b", 2, Construct("grow", "a", "+")),
         ("def f(a, n):\n    for i in n:\n        a[i] = 1", 3, Construct("element", "a", "[i]")),
+        ("for page in pages():\n  for row in page:\n    n += 1", 2, Construct("paged", "page")),
+        ("rows = list(query.filter(pk=last)[: size])", 1, Construct("paged", "filter")),
         ("def f(t):\n    for x in t:\n        t[x].argmax().item()", 3, Construct("element", "", "item")),
         (
             "import re\nP = re.compile('(a+)+')\ndef f(x):\n    P.match(x)",
@@ -57,6 +59,9 @@ def test_what_a_line_does_is_found(text: str, line: int, construct: Construct) -
         ("def f(n):\n    global a\n    a = n\n    return f(n - 1)", 4, "pure-recursion"),
         ("def f(a, b):\n    a = b + a", 2, "grow"),  # not the left side
         ("def f(a):\n    return a[3]", 2, "element"),  # in no loop
+        ("for order in orders:\n  items = order.items.all()\n  for one in items:\n    n += 1", 3, "paged"),
+        ("for order in orders:\n  for one in order.items.all():\n    n += 1", 2, "paged"),
+        ("rows = list(table)[0]", 1, "paged"),
         ("def f(a):\n    a.pop()", 2, "shift"),
         ("import torch\nprint(torch)", 1, "unused"),
     ],

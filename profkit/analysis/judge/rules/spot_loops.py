@@ -90,6 +90,8 @@ def is_in_loop(document: RunDocument, spot: HotSpot) -> bool:
 
 def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
     """An object of a database that sends a query when it is looked at, for each item of a loop."""
+    if spot.code is not None and spot.code.find("paged"):
+        return None  # a query for each page of a table
     for query in _QUERIES if is_in_loop(document, spot) else ():
         below, counted = (
             share_below(spot, query.function, query.files),
