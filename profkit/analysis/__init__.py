@@ -1,1 +1,1 @@
-"""Readings in, answers out: metrics, summaries, targets, stacks, timelines, kernel names."""
+"""Readings in, answers out: metrics, summaries, the account, the judge, stacks, timelines, kernel names."""
