@@ -38,6 +38,7 @@ RAISING = 0.05  # of a place's time
 EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
 USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
+EXPLAINED = 0.5  # of a place without a finding, by a line that leads there
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
 _GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque", "collections.OrderedDict")
 _TREES = ("xml.", "lxml.", "bs4.")
@@ -711,10 +712,16 @@ def _at_most(one: Insight) -> float:
 def _without_smaller(
     document: RunDocument, found: list[tuple[HotSpot, Insight]], outer: Insight
 ) -> list[tuple[HotSpot, Insight]]:
-    """The findings that are not below a line whose own finding explains as much, and none that says the same there."""
+    """The findings that are not below a line whose own finding explains as much, and none that says the same there.
+
+    A place alone, which says no change, goes where the line explains most of it.
+    """
     return [
         (spot, one)
         for spot, one in found
-        if (_at_most(one) > _at_most(outer) or not is_below(document, spot, outer.where))
+        if (
+            _at_most(one) * (EXPLAINED if one.rule == "hot-spot" else 1.0) > _at_most(outer)
+            or not is_below(document, spot, outer.where)
+        )
         and (one.rule, one.where.file, one.where.line) != (outer.rule, outer.where.file, outer.where.line)
     ]

@@ -403,6 +403,10 @@ def test_a_line_that_explains_the_places_below_it_comes_in_their_place_and_once(
     found = [one for one in find_insights(document) if one.gain is not None and one.gain.at_most >= 0.1]
     assert [(one.rule, one.where.line) for one in found] == [("dropped-messages", 9)]
     assert document.hot_spots[0].where.function == "shown"  # the row stays where the samples are
+    shares = [min(1.0, 1.3 * spot.share) for spot in document.hot_spots]  # some samples of it have no caller
+    spots = tuple(replace(one, share=share) for one, share in zip(document.hot_spots, shares, strict=True))
+    again = [one for one in find_insights(replace(document, hot_spots=spots)) if one.rule != "import"]
+    assert (again[0].rule, again[0].where.line) == ("dropped-messages", 9)
 
 
 # ---------------------------------------------------------------- what stays is gone through for each item
