@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.judge.checks import Check
+from profkit.analysis.judge.checks import TargetCheck
 from profkit.analysis.metrics.formulas import formula_table
 from profkit.backends import PassFindings
 from profkit.core import types as model
@@ -145,7 +145,7 @@ def codes_used() -> Iterator[str]:
         yield from (code for way in ways for code in (way.note, way.zero) if code)
     for target in (target for backend in ("cpu", "cuda", "mps") for target in targets_for(backend)):
         yield f"value {target.says}"
-        yield from (check.because for check in target.checks if isinstance(check, Check))
+        yield from (check.because for check in target.checks if isinstance(check, TargetCheck))
 
 
 def test_every_code_has_its_words() -> None:

@@ -45,7 +45,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Check:
+class TargetCheck:
     """One check of a target: it fires where `condition` holds; with `negated`, where that is not known to hold.
 
     `because` is the code of the fact (`reporting/facts.yaml`) that says why, `fix` what to try. It is left out where
@@ -62,7 +62,7 @@ class Check:
     optional: bool = False
 
 
-CheckStep: TypeAlias = "Check | Literal['known', 'threshold']"
+CheckStep: TypeAlias = "TargetCheck | Literal['known', 'threshold']"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from profkit.analysis.judge.checks import Check, CheckStep, Condition
+from profkit.analysis.judge.checks import CheckStep, Condition, TargetCheck
 from profkit.analysis.judge.target import OPERATORS, Advice, Target
 from profkit.analysis.metrics.catalogue import all_metrics, metric, nearest_metric
 from profkit.core.errors import UsageError
@@ -59,7 +59,7 @@ def _default_targets(path: Path) -> Mapping[str, Target]:
     return {name: _default_target(name, dict(row), shared) for name, row in rows["targets"].items()}
 
 
-def _default_target(name: str, row: dict[str, Any], shared: Mapping[str, Check]) -> Target:
+def _default_target(name: str, row: dict[str, Any], shared: Mapping[str, TargetCheck]) -> Target:
     [sign] = OPERATORS.keys() & row.keys()
     limit = row.pop(sign)
     row["advice"] = tuple(map(_advice, row.get("advice", ())))
@@ -69,7 +69,9 @@ def _default_target(name: str, row: dict[str, Any], shared: Mapping[str, Check])
     return Target(name, operator=OPERATORS[sign], threshold=threshold, unit=metric(row["metric"]).unit, **row)
 
 
-def _checks(rows: Sequence[str | Mapping[str, Any]], shared: Mapping[str, Check]) -> tuple[CheckStep, ...]:
+def _checks(
+    rows: Sequence[str | Mapping[str, Any]], shared: Mapping[str, TargetCheck]
+) -> tuple[CheckStep, ...]:
     """Return the checks in their order; where the list does not name the threshold it comes last, `known` before it."""
     steps: list[CheckStep] = []
     for row in rows:
@@ -84,11 +86,11 @@ def _checks(rows: Sequence[str | Mapping[str, Any]], shared: Mapping[str, Check]
     return tuple(steps)
 
 
-def _check(row: Mapping[str, Any]) -> Check:
+def _check(row: Mapping[str, Any]) -> TargetCheck:
     values = dict(row)
     negated = "unless" in values
     condition = _condition(values.pop("unless" if negated else "when"))
-    return Check(condition, negated=negated, **values)
+    return TargetCheck(condition, negated=negated, **values)
 
 
 def _condition(row: Mapping[str, Any]) -> Condition:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import nan
 
 from profkit.analysis.judge.checks import (
-    Check,
     LookedAt,
     RooflineSide,
+    TargetCheck,
     TargetContext,
     evaluate_condition,
     is_met,
@@ -161,7 +161,7 @@ class _JudgedReading:
             return self._verdict("unknown", Fact("uncertain", parts=(self._value, reading.doubt)))
         return self._verdict("unknown", Fact("nothing-asked")) if self._threshold is None else None
 
-    def ask(self, check: Check) -> Verdict | None:
+    def ask(self, check: TargetCheck) -> Verdict | None:
         """Return the verdict of one check; None where it does not fire."""
         if check.without is not None and self._knows(check.without):
             return None
@@ -223,7 +223,7 @@ class _JudgedReading:
         }
         return Fact.of("against", *parts, *why, **values)
 
-    def _why(self, check: Check, looked_at: LookedAt | None) -> Fact:
+    def _why(self, check: TargetCheck, looked_at: LookedAt | None) -> Fact:
         """Return why a check fired: with what was looked at, and what limits the kernel or was said of the value."""
         kernel, metric = self._context.kernel, check.condition.metric
         evidence = [kernel.reason] if kernel is not None else []

@@ -185,7 +185,7 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | 
         beyond = not is_met(of.value, limit.operator, limit.value)
         word = f"met: {why}" if beyond and why else word
     if verdict.verdict == "fail" and finding is not None:
-        word += f": see {finding}"
+        word += f": see {finding} above"
     return Span(word, status=VERDICTS[verdict.verdict].status)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.judge.checks import Check, Condition, TargetContext, is_met
+from profkit.analysis.judge.checks import Condition, TargetCheck, TargetContext, is_met
 from profkit.analysis.judge.kernels import evaluate_run
 from profkit.analysis.judge.verdicts import context_of, evaluate_targets
 from profkit.core.formatting import format_threshold
@@ -407,7 +407,7 @@ def test_the_first_check_that_fires_gives_the_verdict_in_the_order_of_the_file()
         measured("bandwidth.dram.share", 90.0),
     ]
     target = TARGETS["l1-miss-rate"]
-    shared = [step.because for step in target.checks if isinstance(step, Check)]
+    shared = [step.because for step in target.checks if isinstance(step, TargetCheck)]
     assert len(shared) == 3
     for first in (0, 1, 2):
         steps = ("known", "threshold", *target.checks[2 + first :])
@@ -422,6 +422,6 @@ def test_a_check_of_what_must_be_known_fires_where_it_is_not_known_and_another_d
     never = Condition(metric="ipc", test=(">", 1.0))
     told = [measured("cache.l1.miss_rate", 50.0)]
     for negated, word in ((True, "unknown"), (False, "fail")):
-        check = Check(never, "unknown", "roof-unknown", negated=negated)
+        check = TargetCheck(never, "unknown", "roof-unknown", negated=negated)
         (verdict,) = evaluate_targets([replace(target, checks=("known", "threshold", check))], told)
         assert verdict.verdict == word

@@ -184,7 +184,6 @@ def message_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
 
 # ------------------------------------------------------------ rows of a frame, predictions of one
 
-_APPLIES = ("apply_series_generator", "apply_standard", "wrapper")
 _APPLY = "/pandas/core/apply.py"
 
 
