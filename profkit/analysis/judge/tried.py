@@ -8,13 +8,15 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TrialName, TriedChange
 
 # Rules whose advice a trial carries out: where it brought nothing, they are not said.
-_SAME_ADVICE: Mapping[TrialName, tuple[str, ...]] = {
+_CARRIED_OUT: Mapping[TrialName, tuple[str, ...]] = {
     "collector": ("garbage-collection",),
     "memoise": ("repeated-work",),
     "loader": ("slow-loader", "restarted-workers"),
     "tf32": ("no-tensor-cores",),
-    "device-memory": ("device-allocations",),
 }
+# Rules whose time a trial may win in another way: where it did, they are not said. Segments that grow are no buffer
+# that is kept: a program that calls cudaMalloc itself, or empties the cache, is none the faster for them.
+_WON: Mapping[TrialName, tuple[str, ...]] = {**_CARRIED_OUT, "device-memory": ("device-allocations",)}
 MORE_MEMORY = 1.2  # peak, after over before: it is said
 
 
@@ -24,15 +26,10 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
         rule
         for trial in document.trials
         if trial.state in ("same", "slower", "other-output")
-        for rule in _SAME_ADVICE.get(trial.name, ())
+        for rule in _CARRIED_OUT.get(trial.name, ())
     }
     tried = sorted(_faster(document), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
-    told = {
-        rule
-        for trial in document.trials
-        if trial.state == "faster"
-        for rule in _SAME_ADVICE.get(trial.name, ())
-    }
+    told = {rule for trial in document.trials if trial.state == "faster" for rule in _WON.get(trial.name, ())}
     return (*tried, *(one for one in insights if one.rule not in refuted | told))
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.summaries.host import (
     share_of_functions,
     share_of_libraries,
@@ -189,8 +190,13 @@ def _loader(document: RunDocument) -> Iterator[Experiment]:
 
 
 def _device_memory(document: RunDocument) -> Iterator[Experiment]:
+    """Segments that grow, where torch's allocator is what allocates: one that the program empties is none of them."""
     trace = document.trace
     if trace is None or not trace.span:
+        return
+    by_torch = any(kernel_owner(one.kernel.name) == "aten" for one in trace.kernels)
+    emptied = any(spot.code is not None and "empty_cache(" in spot.code.text for spot in document.hot_spots)
+    if not by_torch or emptied:
         return
     share = sum(call.seconds for call in trace.api if call.name in _ALLOCATES) / trace.span
     if share >= LIKELY:

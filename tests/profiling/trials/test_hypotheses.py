@@ -3,8 +3,12 @@ from dataclasses import replace
 from profkit.core.types import (
     Account,
     AccountRow,
+    ApiCall,
+    GpuTrace,
     HotSpot,
     Hotspot,
+    Kernel,
+    KernelTime,
     LineCode,
     Place,
     Profile,
@@ -87,6 +91,20 @@ def test_tf32_is_tried_for_products_that_the_fp32_units_limit() -> None:
     other = replace(account, rows=(replace(row, what="softmax [512,512]"),))
     assert names(replace(documents.empty(), account=tensor)) == []
     assert names(replace(documents.empty(), account=other)) == []
+
+
+def test_the_devices_allocator_is_tried_where_torch_allocates_and_keeps_what_it_frees() -> None:
+    aten = KernelTime(
+        Kernel("void at::native::vectorized_elementwise_kernel<4>", (1, 1, 1), (32, 1, 1)), 9, 0.1
+    )
+    calls = (ApiCall("cudaMalloc", 90, 0.2), ApiCall("cudaFree", 90, 0.2))
+    trace = GpuTrace("nsys", (aten,), span=1.0, busy=0.1, api=calls)
+    emptying = HotSpot(0.4, 1.0, "python", Place(file="/app/a.py"), code=LineCode("torch.cuda.empty_cache()"))
+    of_torch = replace(documents.empty(), trace=trace)
+    own = replace(aten, kernel=Kernel("combine", (1, 1, 1), (32, 1, 1)))
+    assert names(of_torch) == ["device-memory"]
+    assert names(replace(of_torch, trace=replace(trace, kernels=(own,)))) == []
+    assert names(replace(of_torch, hot_spots=(emptying,))) == []
 
 
 def test_the_largest_possible_gain_is_tried_first() -> None:

@@ -280,6 +280,17 @@ def test_advice_that_brought_nothing_is_not_given(state: TrialState) -> None:
     assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER,)
 
 
+@pytest.mark.parametrize("state", ["same", "slower"])
+def test_segments_that_grow_in_vain_do_not_refute_that_memory_is_allocated_in_each_step(
+    state: TrialState,
+) -> None:
+    """They are another way: a program that calls cudaMalloc itself is none the faster for them."""
+    allocating = Insight("device-allocations", "Keep the memory", "x", "y", gain=GAIN)
+    document = tried(state, None)
+    document = replace(document, trials=(replace(document.trials[0], name="device-memory"),))
+    assert with_trials(document, (allocating, OTHER)) == (allocating, OTHER)
+
+
 @pytest.mark.parametrize("state", ["undecided", "failed", "without-hold", "interrupted"])
 def test_a_trial_without_a_result_decides_nothing(state: TrialState) -> None:
     assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER, COLLECTING)
