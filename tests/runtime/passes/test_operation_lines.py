@@ -102,6 +102,24 @@ def test_a_call_of_torch_has_the_line_of_the_program_that_made_it(
     assert (traced.open, traced.emitting, lines._reason) == ([], [True], None)
 
 
+def test_a_loop_on_the_cpu_says_nothing_of_the_lines_that_use_the_gpu_later(
+    lines: OperationLines, traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data is prepared on the CPU after CUDA began: the program has not repeated itself on the GPU yet."""
+    monkeypatch.setattr(operation_lines, "MOST_UNCHANGED", 20)
+    for _ in range(50):
+        torch.ones(2)
+    traced.written.clear()
+    torch.ones(2)  # later
+    assert traced.lines()[-1][0] == line_of("later")
+    monkeypatch.setattr(operation_lines, "_is_on_gpu", lambda value: isinstance(value, torch.Tensor))
+    for _ in range(50):
+        torch.ones(2)
+    traced.written.clear()
+    torch.ones(2)
+    assert traced.lines() == []
+
+
 def test_the_line_of_a_package_stands_behind_that_of_the_program(
     lines: OperationLines, traced: Traced, tmp_path: Path
 ) -> None:

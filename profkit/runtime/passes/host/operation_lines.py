@@ -29,7 +29,7 @@ from .torch_state import DeviceMemory
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 PREFIX = "profkit-at "
 BELOW = "\t"  # between the line of the program, that of a package, and what the call is given
-MOST_UNCHANGED = 12_000  # calls without a new line: the program repeats itself
+MOST_UNCHANGED = 12_000  # calls for the GPU without a new line: the program repeats itself
 MOST_CALLS = 100_000
 CHECK_EACH = 7  # calls: no multiple of those in a step
 # Codes of facts: why it ends before its process does. `said` is what was raised.
@@ -55,7 +55,8 @@ class OperationLines:
         self._emitter: Any = None
         self._on = self._ended = False
         self._depth = 0  # calls that the main thread is in
-        self._calls = self._last_news = 0
+        self._calls = 0
+        self._calls_on_gpu = self._last_news = 0  # at the last new line
         self._texts: dict[tuple[CodeType, int, CodeType | None, int], str] = {}
         self._foreign: dict[CodeType, bool] = {}
         self._torch_folder = ""
@@ -232,17 +233,21 @@ class OperationLines:
             self._fail(error)
             return function(*args, **kwargs)
         self._depth += main
+        result: Any = None
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            return result
         finally:
             self._depth -= main
             with suppress(Exception):
                 self._pop()
                 if main:
+                    # A loop that prepares its data on the CPU says nothing of what comes after it on the GPU.
+                    self._calls_on_gpu += _is_on_gpu(result) or any(map(_is_on_gpu, args[:1]))
                     self._look_at_memory()
                     self._look_at_checks()
-                if main and (self._calls - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS):
-                    self._stop(None)
+                    if self._calls_on_gpu - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS:
+                        self._stop(None)
 
     def _line_text(self, frame: FrameType | None) -> str:
         """The innermost line that is neither torch's, nor of a package; of packages alone the innermost.
@@ -278,11 +283,15 @@ class OperationLines:
             if inner is not None:
                 text += f"{BELOW}{_place_text(inner)}"
             self._texts[key] = text
-            self._last_news = self._calls
+            self._last_news = self._calls_on_gpu
         return text
 
     def _is_hidden(self, file: str) -> bool:
         return file.startswith((self._torch_folder, "<frozen")) or is_own(file)
+
+
+def _is_on_gpu(value: Any) -> bool:
+    return bool(getattr(value, "is_cuda", False))
 
 
 def _place_text(frame: FrameType) -> str:
