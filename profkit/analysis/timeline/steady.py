@@ -215,10 +215,12 @@ _FILLING = re.compile(
 SMALL = 0.25
 
 
-# What happens once may take so many times as long as what repeats: a first step in which cuDNN tries out its
-# algorithms, some ten per convolution and many of them slower, next to two steps. Beyond that the repetition is a
-# detail, such as the dozen equal copies in a single inference.
-ONCE = 50.0
+# What happens once may take as long as so many iterations: a first step in which cuDNN tries out its algorithms, some
+# ten per convolution and many of them slower. Beyond that, and beyond so many times what repeats, the repetition is a
+# detail: the dozen equal copies in a single inference, the hundreds of rounds of a clustering after an hour of batches
+# that all differ.
+ONCE = 100.0
+ONCE_IN_ALL = 3.0
 
 _ALIKE = 16  # launches by which the beginning of an iteration is known
 
@@ -289,16 +291,20 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Repetiti
     ]
     first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
     first, last = _stretch(sequence, first, last, runs[main])
-    return None if _is_detail(cost[sequence], runs, first, last) else (first, last, runs[main])
+    # What tries out one kernel again and again is tuning, whoever does it. Layers of a batch that comes once are not.
+    tuning = [run for run, kind in zip(runs, kinds, strict=True) if len(kind) == 1]
+    detail = _is_detail(cost[sequence], tuning, first, last, runs[main].period)
+    return None if detail else (first, last, runs[main])
 
 
-def _is_detail(spent: Any, runs: Sequence[Repetition], first: int, last: int) -> bool:
+def _is_detail(spent: Any, tuning: Sequence[Repetition], first: int, last: int, period: int) -> bool:
     """Whether what happens once, before and after, takes so much longer that what repeats is no workload."""
     once = spent.copy()
-    for run in runs:
+    for run in tuning:
         once[run.first : run.last] = 0
     once[first:last] = 0
-    return bool(once.sum() > ONCE * spent[first:last].sum())
+    repeats = (last - first) / period
+    return bool(once.sum() > max(ONCE / repeats, ONCE_IN_ALL) * spent[first:last].sum())
 
 
 def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[int, int]:

@@ -102,6 +102,15 @@ def test_a_dozen_equal_copies_in_a_single_inference_are_no_workload(text: str) -
     assert steady_of(Program(text, "", None)) is not None  # as long as the others they are a loop
 
 
+def test_many_rounds_after_batches_that_all_differ_are_no_workload() -> None:
+    """Each batch has layers of its own sizes, and what comes after them takes a seventh of their time."""
+    batches = "".join("e" + chr(0x100 + n) * 2 + (chr(0x400 + n) + chr(0x800 + n)) * 6 for n in range(60))
+    weights = dict.fromkeys(batches, 30.0)
+    assert steady_of(Program(batches, "klmno" * 80, None, weights=weights)) is None
+    weights = dict.fromkeys(batches, 10.0)  # these rounds are a third of the time
+    assert steady_of(Program(batches, "klmno" * 80, None, weights=weights)) is not None
+
+
 def test_a_workload_that_only_fills_is_still_one() -> None:
     assert steady_of(Program("", "rz" * 20, 20)) == SteadyPart(0, 40, 2, 20)
 
