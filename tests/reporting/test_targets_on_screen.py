@@ -95,6 +95,15 @@ def test_the_number_is_that_of_the_kernel_that_takes_most_and_no_average_over_ke
     assert " ".join(line_of("occupancy", text.split("\n")).split()) == "✓ occupancy 90.0 % > 75 % met"
 
 
+def test_of_kernels_that_were_counted_in_part_the_number_is_shown_with_how_much_was_not() -> None:
+    values = {**dict.fromkeys(("sm.throughput", "memory.throughput"), 30.0), "occupancy.achieved": 90.0}
+    known, other = kernel_documents.kernel("counted"), kernel_documents.kernel("other")
+    document = kernel_documents.document({known: (0.6, values), other: (0.4, {})})
+    document = judge_document(document, targets_for("cuda"))
+    lines = run_text(document, FOLDER, color=False, details=False).split("\n")
+    assert " ".join(line_of("occupancy", lines).split()) == "? occupancy 90.0 % > 75 % 40.0 % not counted"
+
+
 def test_a_number_of_another_kernel_than_the_one_that_takes_most_names_it() -> None:
     lines = run_text(two_kernels(90.0, 40.0), FOLDER, color=False, details=False).split("\n")
     assert " ".join(line_of("occupancy", lines).split()) == "✗ occupancy 40.0 % > 75 % missed in small"

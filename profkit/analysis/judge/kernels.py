@@ -184,6 +184,8 @@ def _verdict_on_run(
             cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict
         why = [uncounted.reason] if uncounted.reason is not None else []
         reason = cause.reason if unsure else Fact.of("not-known", *why, metric=target.metric)
+        if any(kernel.counted for kernel in judged) and not unsure:
+            reason = Fact.of("not-known", Fact.of("kernels-not-counted", share=dark), metric=target.metric)
         if unsure and len(judged) > 1:
             reason = Fact.of("unknown-kernels", reason, share=dark, kernel=_name(cause))
         return decided("unknown", reason, dark, cause)

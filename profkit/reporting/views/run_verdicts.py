@@ -82,14 +82,16 @@ def targets_section(document: RunDocument) -> Section | None:
 
 
 def _largest_that_decides(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict | None:
-    """Return, of the kernels that are judged like the run, the one that takes most time; None where none is."""
+    """Return, of the kernels that are judged like the run, the one that takes most time; None where none is.
+
+    Where too few were counted for a verdict on the run, it is the largest that was: its number is known.
+    """
     if verdict.scope.kind != "run":
         return None
-    alike = (
-        one
-        for one in verdicts
-        if one.scope.kind == "kernel" and (one.target, one.verdict) == (verdict.target, verdict.verdict)
-    )
+    own = [one for one in verdicts if one.scope.kind == "kernel" and one.target == verdict.target]
+    alike = [one for one in own if one.verdict == verdict.verdict]
+    if verdict.verdict == "unknown" and not alike:
+        alike = [one for one in own if one.value is not None]
     return max(alike, key=lambda one: one.weight or 0.0, default=None)
 
 
@@ -174,7 +176,7 @@ def _outcome(verdict: Verdict, of: Verdict, place: Scope | None, finding: int | 
     the number of the finding that says what to change.
     """
     word, limit = OUTCOMES[verdict.verdict], verdict.threshold
-    why = brief_reason(of.reason)
+    why = brief_reason((of if of.verdict == verdict.verdict else verdict).reason)
     if verdict.verdict == "unknown" and not why and verdict.reason.code == "against":
         word = "varies more than asked"
     elif verdict.verdict in ("not-applicable", "unknown"):
