@@ -275,6 +275,11 @@ def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> H
     return Hotspot(str(name), float(keys), None, int(keys), str(file), int(line), counters=known)
 
 
+def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unused: Any) -> Hotspot:
+    """A line that brings matrices to the device whose last columns are padding in all rows."""
+    return Hotspot(str(function), float(unused), float(columns), int(looks), str(file), int(line))
+
+
 def _broken(file: Any, line: Any, reason: Any, whole: Any, count: Any) -> Hotspot:
     """Where torch.compile left a function, and why."""
     known = {"whole": float(whole)}
@@ -288,6 +293,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("full", _held, "lines that held the device's memory when it was full", "B", "held-lines"),
     ("checks", _check, "switches for debugging", "count", "debug-checks"),
     ("recompiles", _compiled_again, "compiled again", "count", "recompilations"),
+    ("padding", _padded, "padding brought to the device", "count", "padded-batches"),
     ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
     ("jax", _compiled_by_jax, "compiled again by JAX", "count", "recompilations"),
 )

@@ -45,6 +45,7 @@ ProfileKind = Literal[
     "tuned-kernels",  # kernels that Triton tuned for several keys
     "debug-checks",  # switches for debugging that are on
     "recompilations",  # functions that a compiler compiles again
+    "padded-batches",  # lines that bring padding to a device: columns in which no row holds anything else
     "graph-breaks",  # lines at which torch.compile leaves a function, and why
     # Of sampled Python stacks: functions by processor time, imports by wall time, threads by both.
     "sampled-functions", "sampled-imports", "sampled-threads",

@@ -137,12 +137,14 @@ def test_what_was_noted_becomes_profiles(tmp_path: Path) -> None:
     lines = (
         {"jax": [["a.py", 3, "main", "step", 5, 2.0]]},
         {"tuned": [["a.py", 9, "kernel", 7, 6]], "checks": [["detect_anomaly", "a.py", 2, "<module>"]]},
+        {"padding": [["a.py", 7, "embed", 64, 32_768, 28_000]]},
         {"full": [["a.py", 4, "forward", 100, 3, 10, 150], ["", 0, "", 20, 1, 10, 150]]},
     )
     (tmp_path / SWITCHED_OFF).write_text("\n".join(map(json.dumps, lines)))
     found = {profile.kind: profile.hotspots for profile in add_launchers(PassFindings(), tmp_path).profiles}
     assert (found["recompilations"][0].calls, found["recompilations"][0].total) == (5, 10.0)
     assert (found["tuned-kernels"][0].calls, found["debug-checks"][0].line) == (7, 2)
+    assert (found["padded-batches"][0].own, found["padded-batches"][0].calls) == (28_000.0, 64)
     assert [(one.own, one.file) for one in found["held-lines"]] == [(100.0, "a.py"), (20.0, None)]
 
 

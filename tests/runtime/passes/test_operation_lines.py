@@ -266,3 +266,33 @@ def test_a_switch_of_the_program_counts_where_it_is_on_in_most_steps(
     companion._stop(None)
     companion.finish()
     assert [row[2] for row in checks_of(tmp_path)] == ([line_of("switch")] if found else [])
+
+
+IDS = torch.arange(1, 641).reshape(4, 160)
+
+
+@pytest.mark.parametrize(
+    ("title", "matrix", "unused"),
+    [
+        (
+            "padded to 160, of which the longest row uses 40",
+            torch.nn.functional.pad(IDS[:, :40], (0, 120)),
+            120,
+        ),
+        ("one row alone", torch.nn.functional.pad(IDS[:1, :40], (0, 120)), 120),
+        ("padded to the longest row", torch.tensor([[*range(1, 161)], [*range(1, 41), *[0] * 120]]), None),
+        ("no padding", IDS, None),
+        ("a value for all: nothing tells what it is", torch.full((4, 160), 7), None),
+        ("no matrix of numbers of tokens", torch.nn.functional.pad(IDS[:, :40], (0, 120)).float(), None),
+        ("few columns", torch.zeros(4, 8, dtype=torch.int64), None),
+    ],
+)
+def test_columns_that_are_padding_in_all_rows_are_counted(
+    title: str, matrix: torch.Tensor, unused: int | None
+) -> None:
+    padding = operation_lines.PaddedColumns()
+    for _ in range(3):
+        padding.look(torch, "to", (matrix,), lambda: ("a.py", 7, "embed"))
+        padding.look(torch, "add", (matrix,), lambda: ("a.py", 8, "embed"))
+    expected = [["a.py", 7, "embed", 3, 480, 3 * unused]] if unused is not None else []
+    assert padding.rows() == expected

@@ -72,6 +72,7 @@ RULES: tuple[Rule, ...] = (
         explains=("simd-utilization",),
     ),
     Rule("out-of-memory", gpu_lines.memory_is_full, of_host=True, about="end"),
+    Rule("padded-batches", gpu_lines.padded_batches, of_host=True, about="cause", includes_kernels=True),
     Rule("debug-checks", gpu_lines.debug_checks, of_host=True, about="cause", explains=("gpu-busy",)),
     Rule(
         "graphs-captured-again",

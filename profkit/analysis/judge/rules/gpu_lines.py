@@ -323,6 +323,28 @@ def debug_checks(run: RunEvidence) -> Iterator[Insight]:
             )
 
 
+PADDED = 0.3  # of the columns: a batch in which fewer are padding alone is near its longest row
+
+
+def padded_batches(run: RunEvidence) -> Iterator[Insight]:
+    """Batches of token ids that are padded to a width which none of their rows needs."""
+    profile = run.profile("padded-batches")
+    spot = max(profile.hotspots, key=lambda one: one.own) if profile is not None else None
+    if spot is None or not spot.total or spot.own < PADDED * spot.total or not spot.calls:
+        return
+    share = min(1.0, spot.own / spot.total)
+    width, used = spot.total / spot.calls, (spot.total - spot.own) / spot.calls
+    yield Insight(
+        "padded-batches",
+        f"Pad each batch to its own longest row: {percent_text(100 * share)} of the columns are padding in all rows",
+        f"in {plural(spot.calls, 'batch')} that this line brings to the GPU, of {width:,.0f} columns {used:,.0f} hold "
+        "something: the GPU computes the rest, too",
+        words("padded-batches", "program"),
+        Place(None, None, spot.function or None, spot.file, spot.line),
+        run.gain(share * run.gpu_share, "as if the GPU's work were as the number of columns"),
+    )
+
+
 def fills_memory_soon(run: RunEvidence) -> bool:
     """Whether what grows is a good part of the device's memory."""
     profile = run.profile("growing-lines")

@@ -22,7 +22,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from .compilers import MOST_ROWS, CompilerLog, add_to_file
-from .operation_values import values_text
+from .operation_values import PaddedColumns, values_text
 from .own_library import is_foreign, is_own
 from .torch_state import DeviceMemory
 
@@ -65,6 +65,7 @@ class OperationLines:
         self._push: Callable[[str], object] = str
         self._pop: Callable[[], object] = str
         self._memory, self._compiler = DeviceMemory(is_foreign), CompilerLog()
+        self._padding = PaddedColumns()
         self._checks: list[list[object]] = []  # switches for debugging that are on: name and line
         self._checking: list[object] | None = None  # where the program let autograd look for NaN,
         self._check_looks = self._checked = 0  # how often it was asked whether it does, and how often it did
@@ -99,6 +100,7 @@ class OperationLines:
             checks=self._checks_on(),
             breaks=self._compiler.breaks(),
             recompiles=self._compiler.compiled_again(),
+            padding=self._padding.rows(),
         )
 
     def _install(self, torch: Any) -> None:
@@ -176,8 +178,7 @@ class OperationLines:
                 foreign = is_foreign(caller.f_code.co_filename) or self._is_hidden(caller.f_code.co_filename)
                 given = [*args, *kwargs.values()]
                 if not foreign and self._checking is None and all(given):  # it may be switched off, too
-                    file, line, name = self._line_text(caller)[len(PREFIX) :].rsplit(":", 2)
-                    self._checking = ["detect_anomaly", file, int(line), name]
+                    self._checking = ["detect_anomaly", *_place_of(self._line_text(caller))]
 
         owner.__init__ = wrapper
 
@@ -228,6 +229,7 @@ class OperationLines:
             text, values = self._line_text(sys._getframe(2)), values_text(name, args, kwargs)
             if values:
                 text += f"{BELOW if BELOW in text else 2 * BELOW}{values}"
+            self._padding.look(sys.modules["torch"], name, args, lambda: _place_of(text))
             self._push(text)
         except Exception as error:
             self._fail(error)
@@ -300,6 +302,12 @@ def _place_text(frame: FrameType) -> str:
     name = getattr(code, "co_qualname", code.co_name)  # 3.11
     file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
     return f"{file}:{frame.f_lineno or 0}:{name}"
+
+
+def _place_of(text: str) -> tuple[str, int, str]:
+    """Return file, line and function of what `_line_text` wrote."""
+    file, line, function = text[len(PREFIX) :].split(BELOW)[0].rsplit(":", 2)
+    return file, int(line), function
 
 
 def _line_mode(torch: Any, lines: OperationLines) -> Any:

@@ -2,11 +2,14 @@
 
 Of a convolution how its windows lie, and whose gradients will be asked for; of attention whether a query sees only
 the keys before it. The names of the values are those of the arguments of ATen's operations.
+
+Of matrices of whole numbers on their way to the device it is counted how many of their last columns are padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 _CONVOLUTION = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
@@ -74,3 +77,47 @@ _READERS: dict[str, _Reader] = {
     "scaled_dot_product_attention": _attention,
     "multi_head_attention_forward": _heads,
 }
+
+
+MOVES = ("to", "cuda")  # methods of a tensor that bring it to the device
+LEAST_COLUMNS, MOST_ELEMENTS = 16, 1 << 20  # of a matrix that is looked at
+MOST_LOOKS = 64  # at the matrices of a line
+MOST_LINES = 10
+
+
+class PaddedColumns:
+    """Counts the columns that hold padding alone, in the matrices of token ids that a program brings to its device.
+
+    Padding is one value at the end of each row. A batch that was padded to its own longest row has no such column.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[
+            tuple[str, int, str], list[int]
+        ] = {}  # line -> looks, columns, columns of padding alone
+
+    def look(
+        self, torch: Any, name: str, args: Sequence[Any], place: Callable[[], tuple[str, int, str]]
+    ) -> None:
+        """Look at the matrix that a call moves to the device; `place` gives the line that does it."""
+        if name not in MOVES or not args or type(args[0]) is not torch.Tensor:
+            return
+        matrix = args[0]
+        if matrix.device.type != "cpu" or matrix.dtype not in (torch.int64, torch.int32) or matrix.dim() != 2:
+            return
+        if matrix.shape[1] < LEAST_COLUMNS or not 0 < matrix.numel() <= MOST_ELEMENTS:
+            return
+        with suppress(Exception):
+            seen = self._seen.setdefault(place(), [0, 0, 0])
+            if seen[0] >= MOST_LOOKS:
+                return
+            same = (matrix == matrix[:1, -1:]).all(0)  # of each column
+            used = int(same.logical_not().nonzero().max()) + 1 if not bool(same.all()) else matrix.shape[1]
+            seen[0] += 1
+            seen[1] += matrix.shape[1]
+            seen[2] += matrix.shape[1] - used
+
+    def rows(self) -> list[list[object]]:
+        """Lines that bring padding to the device: place, looks, columns, and those of padding alone; most first."""
+        ranked = sorted(self._seen.items(), key=lambda item: -item[1][2])
+        return [[*place, *counts] for place, counts in ranked[:MOST_LINES] if counts[2]]

@@ -44,6 +44,19 @@ def test_tuning_for_many_keys_is_told_and_for_a_few_is_not(keys: int, told: bool
     assert [one.rule for one in said("tuned-kernels", spot)] == ["autotuned-again"] * told
 
 
+@pytest.mark.parametrize(("unused", "told"), [(27_000, True), (6_000, False)])
+def test_batches_padded_beyond_their_longest_row_are_told_and_a_margin_is_not(
+    unused: int, told: bool
+) -> None:
+    spot = Hotspot("embed", unused, 32_768.0, 64, "/w/a.py", 119)
+    found = said("padded-batches", spot)
+    assert [one.rule for one in found] == ["padded-batches"] * told
+    if told:
+        assert found[0].title.endswith("82 % of the columns are padding in all rows")
+        assert "of 512 columns 90 hold something" in found[0].evidence
+        assert found[0].where.line == 119
+
+
 PRODUCT, BY_VECTOR = "aten::mm [4096,64] x [64,4096]", "aten::mm [4096,4096] x [4096,1]"
 ONE_HOT, PICKED = "aten::scatter_ [512,20,5000], [512,20,1]", "aten::mm [10240,5000] x [5000,128]"
 EVALUATED, TRAINED = (f"aten::addmm [512] + [{rows},128] x [128,512]" for rows in (50000, 512))
