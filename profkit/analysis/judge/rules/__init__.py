@@ -20,6 +20,7 @@ from profkit.analysis.judge.rules import (
     host_memory,
     host_native,
     spot_chains,
+    spot_functions,
     spot_loops,
     spot_waits,
     spots,
@@ -172,6 +173,7 @@ PATTERNS = (
     *spot_loops.PATTERNS,
     *spot_chains.PATTERNS,
     *spots.PATTERNS,
+    *spot_functions.PATTERNS,
     *spot_waits.TRANSFERS,
     *host_native.PATTERNS,
 )

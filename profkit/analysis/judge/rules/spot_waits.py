@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.function_names import called_name, function_name, place_name
-from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.rules.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
@@ -374,6 +374,10 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     names = called_names(spot)
     name = under.name if under is not None and under.name else next(iter(names), "")
     asked = next((one for one in (name, *names) if _QUERIES.fullmatch(one)), None)
+    if asked is not None and last_name(asked) != last_name(name):
+        # What was counted is not what asks, but something below it.
+        in_loop = spot.code is not None and spot.code.loop is not None
+        calls = min(calls, spot.executions or (None if in_loop else spot.calls) or calls)
     if asked is None or calls < MANY:
         return None
     loop = f"; called from {spot.caller}" if spot.caller else ""

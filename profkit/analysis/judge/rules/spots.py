@@ -62,10 +62,6 @@ _TEXTS = (
 )
 _COPIED_BY_SLICES = ("bytes", "str", "bytearray", "list", "tuple")
 OBJECTS = "numpy.ndarray of objects"  # as the look at variables calls it
-# Of convenient functions, and what stands for them instead (`costly-helper.*` of the words).
-_COSTLY = (
-    "deepcopy", "strptime", "_strptime", "_strptime_datetime", "inspect.stack", "getframeinfo", "loads", "namedtuple",
-)  # fmt: skip
 
 Find: TypeAlias = Callable[[RunDocument, HotSpot], "Insight | None"]
 
@@ -464,34 +460,6 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     return None
 
 
-def python_parser(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A table that pandas reads by its parser that is written in Python."""
-    read = next((name for name in called_names(spot) if name.endswith(("read_csv", "read_table"))), None)
-    parser = next((one for one in spot.below if one.function.startswith("PythonParser.")), None)
-    if read is None or parser is None or parser.value < REPEATED:
-        return None
-    return say(
-        spot,
-        "costly-helper",
-        f"{read.rpartition('.')[2]} uses the parser that is written in Python",
-        f"{percent_text(100 * parser.value)} of its time is in {parser.function}; {calls_text(spot)}",
-        change=words("costly-helper.python-parser", "host"),
-    )
-
-
-def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A convenient function that costs much more than what it is used for."""
-    names = [*called_names(spot), *([spot.under.name] if spot.under is not None else ())]
-    by_key = {key: name for name in names for key in (name, name.rpartition(".")[2]) if key in _COSTLY}
-    known = next(iter(by_key), None)
-    if known is None or (
-        spot.under is not None and spot.under.calls is not None and spot.under.calls < SEVERAL
-    ):
-        return None
-    title = f"{by_key[known]} costs most of the time here"
-    return say(spot, "costly-helper", title, calls_text(spot), change=words(f"costly-helper.{known}", "host"))
-
-
 def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
     """The import that takes most of the time, where nothing that ran uses it."""
     if spot.kind != "import" or spot.under is None or spot.share < IMPORTS:
@@ -643,8 +611,6 @@ PATTERNS: tuple[Find, ...] = (
     element_wise,
     backtracking,
     repeated_work,
-    python_parser,
-    costly_helper,
     unused_import,
 )
 

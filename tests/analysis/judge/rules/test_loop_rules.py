@@ -17,7 +17,7 @@ from profkit.analysis.judge.rules.spot_loops import (
     query_for_each,
     row_for_each,
 )
-from profkit.analysis.judge.rules.spot_waits import interpreter_lock, small_transfers
+from profkit.analysis.judge.rules.spot_waits import calls_in_loop, interpreter_lock, small_transfers
 from profkit.analysis.judge.rules.spots import element_wise, own_warning
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
@@ -612,3 +612,12 @@ def test_an_event_loop_whose_waits_are_short_waits_and_does_not_compute(tmp_path
     kinds = {spot.kind for spot in spots if spot.share > 0.3 and spot.kind != "rest"}
     assert kinds
     assert kinds <= {"input", "await", "import"}
+
+
+@pytest.mark.parametrize(("calls", "said"), [(300, "report calls codecs.open 300 times"), (3, None)])
+def test_what_is_counted_below_a_call_is_not_the_number_of_that_call(calls: int, said: str | None) -> None:
+    text = "import codecs\ndef report(name):\n    lines = list(codecs.open(name))\n"
+    spot = spot_at(text, 3, calls=calls, under=Beneath("__next__", "codecs", 90_300, public="codecs.open"))
+    found = calls_in_loop(documents.empty(), spot)
+    assert (found is not None) == (said is not None)
+    assert said is None or (found is not None and found.title.startswith(said))
