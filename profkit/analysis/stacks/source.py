@@ -180,6 +180,8 @@ class _Source:
         yield from self._paged(line, around)
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
+        if isinstance(function, ast.FunctionDef):
+            yield from self._yields_of_itself(function)
         if function is not None:
             yield from (Construct("applied", name) for name in self._applied(function.name))
         if in_loop:
@@ -215,6 +217,14 @@ class _Source:
                 and isinstance(part.value, ast.Call)
             ):
                 yield Construct("paged", self._last_name(part.value))
+
+    def _yields_of_itself(self, function: ast.FunctionDef) -> Iterator[Construct]:
+        """That a generator gives what it gives itself for a part, with the line in which it does."""
+        for node in ast.walk(function):
+            given = node.value if isinstance(node, ast.YieldFrom) else None
+            if isinstance(given, ast.Call) and self._last_name(given) == function.name:
+                yield Construct("yields-of-itself", function.name, str(given.lineno))
+                return
 
     def _rests(self, loop: ast.For | ast.AsyncFor | ast.While, line: int) -> Iterator[Construct]:
         """What is cut off at its front: on the line, or, for the head of the loop, behind the last call of its body."""
@@ -281,6 +291,8 @@ class _Source:
             yield from self._growth(node)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             yield from _power(node.left, node.right)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            yield Construct("product", _factor(node.left), _factor(node.right))
         elif isinstance(node, ast.Subscript) and _labels(node) is not None:
             yield Construct("lookup", _dotted(node.value.value), _labels(node) or "")  # type: ignore[attr-defined]
             if in_loop:
@@ -366,7 +378,7 @@ class _Source:
             method = next((self._last_name(each) for each in calls if isinstance(each, ast.Call)), "")
             if again and method and asked is not None:
                 heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
-                rests = line in heads or any(_is_in(each.body[0], line) for each in again)
+                rests = line in heads or any(_is_in(part, line) for each in again for part in each.body)
                 if rests or line in (loop.lineno, one.lineno) or _is_in(asked, line):
                     yield Construct("spin", method, ast.unparse(loop.test)[:60])
                 if rests:
@@ -434,6 +446,10 @@ class _Source:
             yield Construct("element", base, "apply")
         if name == "numpy.power" and len(node.args) == 2:
             yield from _power(*node.args)
+        if name in ("numpy.dot", "numpy.matmul", "numpy.inner") and len(node.args) == 2:
+            yield Construct("product", *map(_factor, node.args))
+        elif method == "dot" and len(node.args) == 1 and isinstance(node.func, ast.Attribute):
+            yield Construct("product", _factor(node.func.value), _factor(node.args[0]))
         if method in _LOGS and base and any(_is_made(one) for one in node.args):
             within = {id(one) for argument in node.args for one in ast.walk(argument)}
             others = (one for one in self._statement(node.lineno) if id(one) not in within)
@@ -549,6 +565,11 @@ def _is_one_long(key: ast.AST) -> bool:
     return one_more and ast.dump(last.left) == ast.dump(key.lower)
 
 
+def _factor(node: ast.expr) -> str:
+    """The array of a product: `self.w` of `self.w.T`."""
+    return _dotted(node.value if isinstance(node, ast.Attribute) and node.attr == "T" else node)
+
+
 def _power(base: ast.AST, exponent: ast.AST) -> Iterator[Construct]:
     """An operand to the power of a number that is written there."""
     sign = "-" if isinstance(exponent, ast.UnaryOp) and isinstance(exponent.op, ast.USub) else ""
@@ -599,7 +620,13 @@ def _calls_in(scope: ast.AST) -> Iterator[ast.Call]:
 
 
 def _does_nothing(body: list[ast.stmt]) -> bool:
-    return all(isinstance(one, (ast.Pass, ast.Continue)) for one in body)
+    """Whether statements only go on, or look whether it is time to end."""
+    return all(isinstance(one, (ast.Pass, ast.Continue)) or _only_ends(one) for one in body)
+
+
+def _only_ends(one: ast.stmt) -> bool:
+    ends = isinstance(one, ast.If) and all(isinstance(each, (ast.Return, ast.Break)) for each in one.body)
+    return ends and isinstance(one, ast.If) and not one.orelse
 
 
 def _row_behind_the_last(target: ast.AST) -> str:
@@ -617,7 +644,7 @@ def _is_in(node: ast.AST, line: int) -> bool:
 
 
 def _continues(body: list[ast.stmt]) -> bool:
-    return len(body) == 1 and isinstance(body[0], ast.Continue)
+    return isinstance(body[-1], ast.Continue) and _does_nothing(body)
 
 
 def _only_looks(statement: ast.stmt) -> bool:

@@ -45,6 +45,8 @@ ConstructKind = Literal[
     "call",  # of a function; `how` "constant": its arguments are the same each time
     "called-elsewhere",  # of that name in another line of the function, too: calls of both are counted together
     "power",  # name ** number, numpy.power(name, number); `how` is the number
+    "product",  # name @ how, numpy.dot(name, how)
+    "yields-of-itself",  # the line is in the generator `name`, which yields from a call of itself in the line `how`
     "lookup",  # name.loc[label]: few labels; `how` is the name of what is looked up
     "log",  # a message whose arguments are made before its level is looked at; `name` is the method, `how` the names of
     # what is called for them alone

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.analysis.judge.rules.counted import (
     calls_from,
@@ -338,7 +338,42 @@ def _product(name: str, exponent: str) -> str:
     return f"1 / ({product})" if number < 0 else product
 
 
+DEEP = 8  # generators that an item goes up through, on average: a balanced tree of some hundred has fewer
+
+
+def nested_generators(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A generator that yields from itself: each item goes up through one generator for each level."""
+    here = (spot.where.file, spot.where.function)
+    lines = [one for one in document.hot_spots if (one.where.file, one.where.function) == here]
+    codes = [one.code for one in lines if one.code is not None]  # of a first line there is none
+    again = next((found for code in codes for found in code.find("yields-of-itself")), None)
+    if again is None or spot is not max(lines, key=lambda one: one.share):
+        return None
+    counted = counted_function(document, again.name, (with_slashes(spot.where.file),))
+    first = counted.counters.get("primitive_calls", 0.0) if counted is not None else 0.0
+    if counted is None or not counted.calls or first < MANY:
+        return None
+    depth = counted.calls / first
+    if depth < DEEP:
+        return None
+    return say(
+        spot,
+        "nested-generators",
+        f"Go through it with a stack: each item goes up through {depth:,.0f} generators",
+        f"{again.name} yields from itself: {_at_least(spot)}{count_text(counted.calls)} resumptions for "
+        f"{count_text(round(first))} items and ends",
+        sum(one.share for one in lines) * (1 - 1 / depth),
+        where=replace(spot.where, line=int(again.how)),
+        change=words("nested-generators", "host"),
+    )
+
+
+def _at_least(spot: HotSpot) -> str:
+    return "at least " if spot.partial else ""
+
+
 PATTERNS: tuple[Find, ...] = (
+    nested_generators,
     same_again,
     unsorted_labels,
     waits_for_all,

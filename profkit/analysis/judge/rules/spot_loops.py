@@ -360,7 +360,28 @@ def _shape(tensor: Tensor) -> str:
     return f"[{','.join(map(str, tensor.shape))}]"
 
 
+INTEGERS = "numpy.ndarray of integers"  # as the look at variables calls it
+
+
+def integer_product(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A product of matrices of integers: BLAS multiplies floating-point numbers alone."""
+    held = spot.variables
+    for one in spot.code.find("product") if spot.code is not None else ():
+        names = [name for name in (one.name, one.how) if name]
+        if len(names) == 2 and all(name in held and held[name].type == INTEGERS for name in names):
+            return say(
+                spot,
+                "integer-product",
+                "Multiply matrices of floats: NumPy has no BLAS for integers",
+                f"{' and '.join(dict.fromkeys(names))} {'holds' if one.name == one.how else 'hold'} integers"
+                + (f"; {calls_text(spot)}" if calls_text(spot) else ""),
+                change=words("integer-product", "host"),
+            )
+    return None
+
+
 PATTERNS: tuple[Find, ...] = (
+    integer_product,
     query_for_each,
     message_for_each,
     row_for_each,

@@ -24,7 +24,7 @@ _PLAIN = (int, float, str, bytes, bool, type(None))
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 # modules whose types say something
 _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
-ARRAY, OBJECTS = "numpy.ndarray", "numpy.ndarray of objects"
+ARRAY, OBJECTS, INTEGERS = "numpy.ndarray", "numpy.ndarray of objects", "numpy.ndarray of integers"
 # Functions of the standard library that give the same for the same arguments, and take long: name, and how the path of
 # their file ends.
 _KEEPABLE = {
@@ -119,6 +119,8 @@ class FunctionValues:
                 length = len(value)  # type: ignore[arg-type]
             if told == ARRAY and value.dtype.hasobject:  # type: ignore[attr-defined]
                 told = OBJECTS
+            elif told == ARRAY and value.dtype.kind in "iub":  # type: ignore[attr-defined]
+                told = INTEGERS
         before = self.types.get(name)
         if before is not None and before[0] == told:
             before[1] = max(length, before[1])  # type: ignore[call-overload]

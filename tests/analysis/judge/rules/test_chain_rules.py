@@ -597,9 +597,19 @@ threads = [threading.Thread(target=one) for one in (work, collect)]
 """
 
 
+LOOKS_FOR_THE_END = TAKES.replace(
+    "            continue", "            if not left:\n                return\n            continue"
+)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
-    [(TAKES, True), (FULL, False), (TAKES.replace("get_nowait()", "get(timeout=1)"), False)],
+    [
+        (TAKES, True),
+        (LOOKS_FOR_THE_END, True),
+        (FULL, False),
+        (TAKES.replace("get_nowait()", "get(timeout=1)"), False),
+    ],
 )
 def test_a_thread_that_asks_an_empty_queue_again_and_again_is_said(
     tmp_path: Path, code: str, said: bool
@@ -607,3 +617,45 @@ def test_a_thread_that_asks_an_empty_queue_again_and_again_is_said(
     found = findings(tmp_path, code)
     assert ("spinning" in found) == said
     assert "interpreter-lock" not in found
+
+
+# ---------------------------------------------------------------- generators within generators
+
+TREE = """
+import time
+class Post:
+    def __init__(self): self.replies = []
+    def walk(self):
+        yield self
+        for reply in self.replies:
+            %s
+    def stacked(self):
+        stack = [self]
+        while stack:
+            post = stack.pop()
+            yield post
+            stack.extend(post.replies)
+posts = [Post() for _ in range(400)]
+%s
+until = time.perf_counter() + 0.8
+while time.perf_counter() < until:
+    total = sum(1 for post in posts[0].%s())
+"""
+CHAIN = "for parent, child in zip(posts, posts[1:]): parent.replies.append(child)"
+BALANCED = "for n in range(1, 400): posts[(n - 1) // 3].replies.append(posts[n])"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "walk", "said"),
+    [
+        ("yield from reply.walk()", CHAIN, "walk", True),
+        ("yield from reply.walk()", BALANCED, "walk", False),
+        ("yield from reply.walk()", CHAIN, "stacked", False),
+    ],
+)
+def test_a_generator_that_yields_from_itself_is_said_where_it_is_deep(
+    text: str, shape: str, walk: str, said: bool, tmp_path: Path
+) -> None:
+    found = findings(tmp_path, TREE % (text, shape, walk)).get("nested-generators")
+    assert (found is not None) == said
+    assert found is None or found.where.line == 8

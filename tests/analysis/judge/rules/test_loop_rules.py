@@ -10,6 +10,7 @@ import pytest
 from profkit.analysis.judge.rules.host_native import small_transfers as native_transfers
 from profkit.analysis.judge.rules.spot_loops import (
     all_pairs,
+    integer_product,
     is_in_loop,
     list_for_each,
     message_for_each,
@@ -621,3 +622,19 @@ def test_what_is_counted_below_a_call_is_not_the_number_of_that_call(calls: int,
     found = calls_in_loop(documents.empty(), spot)
     assert (found is not None) == (said is not None)
     assert said is None or (found is not None and found.title.startswith(said))
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds", "said"),
+    [
+        ("both = self.present.T @ self.present", {"self.present": "integers"}, True),
+        ("both = numpy.dot(left, right)", {"left": "integers", "right": "integers"}, True),
+        ("both = left.dot(right)", {"left": "integers", "right": "floats"}, False),
+        ("both = left @ right.astype(float)", {"left": "integers", "right": "integers"}, False),
+    ],
+)
+def test_a_product_of_integers_is_said_where_both_are(line: str, kinds: dict[str, str], said: bool) -> None:
+    text = f"import numpy\ndef report(self, left, right):\n    {line}\n"
+    names = {"integers": "numpy.ndarray of integers", "floats": "numpy.ndarray"}
+    held = {name: Variable(names[kind]) for name, kind in kinds.items()}
+    assert (integer_product(documents.empty(), spot_at(text, 3, variables=held)) is not None) == said
