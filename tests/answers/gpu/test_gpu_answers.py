@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import lzma
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from tests import kernel_documents
 from tests.answers.gpu.recordings import RECORDINGS
 from tests.answers.trial import functions_of, judge, marked_lines, recorded_document, truth_set
 from tests.kernel_documents import SAMPLES
-from tests.reporting.shown import run_markdown, run_text
+from tests.reporting.shown import run_markdown, run_page, run_text
 
 NAMES = sorted(path.name for path in RECORDINGS.iterdir())
 # Some were on no machine with a GPU yet; the others were judged as they ran.
@@ -53,7 +54,7 @@ def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_u
     check_account(document.account)
     check_findings(document.account, document.insights)
     assert is_marked(truths.source_of(name), document.account.rows[0].where) != (name in ELSEWHERE)
-    shown = run_text(document, color=False, width=240) + run_markdown(document)
+    shown = run_text(document, color=False, width=240) + run_markdown(document) + page_text(run_page(document))
     assert private_names(shown, truths.source_of(name).name) == []
 
 
@@ -63,6 +64,14 @@ _NEVER = re.compile(
 )
 _CALLS = re.compile(r"(?:computes|waits[\w ]*): (?:[\d,]+ x )?([^\s|]+)")
 _PLACED = re.compile(r"(\S+) (\w+\.py):\d+")
+
+
+_TAGS = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL)
+
+
+def page_text(page: str) -> str:
+    """What a page shows: its text without the marks, a line each."""
+    return html.unescape(_TAGS.sub("\n", page))
 
 
 def private_names(text: str, program: str) -> list[str]:
