@@ -54,7 +54,9 @@ def test_the_first_answer_is_that_of_the_expert_and_the_account_of_a_step_adds_u
     check_account(document.account)
     check_findings(document.account, document.insights)
     assert is_marked(truths.source_of(name), document.account.rows[0].where) != (name in ELSEWHERE)
-    shown = run_text(document, color=False, width=240) + run_markdown(document) + page_text(run_page(document))
+    shown = (
+        run_text(document, color=False, width=240) + run_markdown(document) + page_text(run_page(document))
+    )
     assert private_names(shown, truths.source_of(name).name) == []
 
 

@@ -243,6 +243,9 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     # The interpreter runs one thread at a time: what the loop takes, another thread could have.
     taken = sum(one.main_cpu + one.other_cpu for one in idle or lines) / sampled.cpu
+    places = [one for one in document.hot_spots if (one.where.file, one.where.function) == here]
+    if spot is not max([*places, spot], key=lambda one: one.share):
+        return None
     if idle is not None:
         what = f"{spins[0].name} mostly finds nothing"
     else:
@@ -253,12 +256,16 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
         f"{spot.where.function} asks again and again without a pause, and keeps other threads from running",
         f"`while {spins[0].how}`: {what}; it took {percent_text(100 * taken)} of the program's processor time, while "
         "another thread worked",
-        min(
-            taken,
-            sum(one.share for one in document.hot_spots if (one.where.file, one.where.function) == here),
-        ),
+        min(taken, max(sum(one.share for one in places), _starved(sampled, here))),
         change=words(f"spinning{'.queue' if idle is not None else ''}", "host"),
     )
+
+
+def _starved(sampled: SampledTime, here: tuple[str | None, str | None]) -> float:
+    """The share (0..1) of the time in which the main thread, at other lines, waited for nothing and did not run."""
+    others = [one for one in sampled.lines if (one.file, one.function) != here]
+    ready = sum(max(0.0, one.main_wall - one.main_cpu - sum(one.waits.values())) for one in others)
+    return ready / sampled.wall if sampled.wall > 0 else 0.0
 
 
 def _idle_lines(

@@ -646,9 +646,10 @@ def spot_insights(
     found = [
         (spot, one)
         for spot in spots
-        if spot.kind != "import" and spot.share >= OTHER
+        if spot.kind != "import"
         for one in (pattern_of(document, spot, patterns) or (place_alone(spot) if spot is first else None),)
-        if one is not None
+        # A place that takes little itself may keep others waiting.
+        if one is not None and max(spot.share, _at_most(one)) >= OTHER
     ]
     found = _joined(found)
     for outer in outer_spots(document) if calls else ():

@@ -659,3 +659,34 @@ def test_a_generator_that_yields_from_itself_is_said_where_it_is_deep(
     found = findings(tmp_path, TREE % (text, shape, walk)).get("nested-generators")
     assert (found is not None) == said
     assert found is None or found.where.line == 8
+
+
+STARVED = """
+import threading
+from collections import deque
+jobs, ended = deque(), threading.Event()
+def upload():
+    while True:
+        try:
+            job = jobs.popleft()
+        except IndexError:
+            if ended.is_set():
+                return
+            continue
+threads = [threading.Thread(target=upload) for _ in range(3)]
+[one.start() for one in threads]
+for n in range(150):
+    total = sum(k * k for k in range(12_000))
+    jobs.append(total)
+ended.set()
+[one.join() for one in threads]
+"""
+
+
+def test_threads_that_ask_an_empty_deque_cost_the_time_in_which_the_main_thread_could_not_run(
+    tmp_path: Path,
+) -> None:
+    """Their own lines are a small part of the main thread's time, which is what a run's time is."""
+    found = findings(tmp_path, STARVED)["spinning"]
+    assert found.gain is not None
+    assert found.gain.at_most > 0.3

@@ -76,13 +76,6 @@ CASES = {
         "x = pprint.pformat(data)",
         "x = repr(data)",
     ),
-    "total_ordering doubles the cost of each comparison": (
-        "@functools.total_ordering\nclass V:\n    def __init__(self, x): self.x = x\n"
-        "    def __eq__(self, o): return self.x == o.x\n    def __lt__(self, o): return self.x < o.x\n"
-        "vs = [V(n) for n in range(50)]",
-        "x = sum(a >= b for a in vs for b in vs)",
-        "x = sum(a.x >= b.x for a in vs for b in vs)",
-    ),
     "Use open instead of codecs.open": (
         "open('t.txt', 'w').write('hello\\n' * 20_000)",
         "x = list(codecs.open('t.txt', encoding='utf-8'))",
