@@ -1,4 +1,4 @@
-"""profkit profiles one workload on whatever hardware it runs on, and says what is wrong with it.
+"""Profile a program on CPU, NVIDIA GPU or Mac and show what slows it down.
 
 A workload imports this module, so it must cost next to nothing: names are loaded when they are first used.
 """

@@ -14,12 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 VERBS = {
     "profile": "Run a workload under every instrument this machine has, and judge what they say.",
     "record": "Run a workload under one profiler, with profkit's own recipe for it.",
-    "summarize": "Read reports and say what is in them.",
+    "summarize": "Read reports and show what is in them.",
     "check": "Judge a report or a run by its targets.",
-    "compare": "Say what is different between two runs or two versions, whether it is real, and why.",
-    "bisect": "Find the commit that made a command slower, by running commits between two ends in turn.",
+    "compare": "Show what differs between two runs or two versions, whether it is real, and why.",
+    "bisect": "Find the commit that made a command slower by alternating runs of commits.",
     "gate": "Write the workflow that compares this repository's benchmarks in each pull request.",
-    "report": "Write what is known of a run or a report as HTML, Markdown, JSON or JUnit.",
+    "report": "Export a run or a report as HTML, Markdown, JSON or JUnit.",
     "nightly": "Profile a set of workloads, compare each with its past, and report what changed.",
     "mcp": "Serve profile, summarize, compare, check and doctor to a coding agent, by the Model Context Protocol.",
     "doctor": "Try every tool with a tiny measurement and say what it can do here.",
@@ -77,7 +77,7 @@ def load_verb(name: str) -> Any:
 app = typer.Typer(
     name="profkit",
     cls=_Verbs,
-    help="Profile one workload on whatever hardware it runs on, and say what is wrong with it.\n\n"
+    help="Profile a program on CPU, NVIDIA GPU or Mac and show what slows it down.\n\n"
     "Start with:  profkit profile -- python your_script.py",
     no_args_is_help=True,
     add_completion=False,

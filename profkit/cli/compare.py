@@ -85,7 +85,7 @@ def compare(
     ] = None,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Say what is different between two runs or two versions, whether it is real, and why."""
+    """Show what differs between two runs or two versions, whether it is real, and why."""
     from profkit.core.errors import UsageError
     from profkit.regression.compare import CompareOptions
 
@@ -317,7 +317,7 @@ def bisect(
     quiet: Annotated[bool, option(None, "Say nothing of the progress.", None, "--quiet", "-q")] = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Find the commit that made a command slower, by running commits between two ends in turn."""
+    """Find the commit that made a command slower by alternating runs of commits."""
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.core.signals import defer_interrupts, raise_on_signals

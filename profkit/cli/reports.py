@@ -95,7 +95,7 @@ def report(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Write what is known of a run or a report as HTML, Markdown, JSON or JUnit."""
+    """Export a run or a report as HTML, Markdown, JSON or JUnit."""
     from profkit.cli.progress import progress_for
     from profkit.profiling.export import ExportOptions, check_output, export, write_export
 
@@ -136,7 +136,7 @@ def summarize(
     tree: options.TreeOption = False,
     format: options.FormatOption = options.OutputFormat.terminal,
 ) -> None:
-    """Read reports and say what is in them."""
+    """Read reports and show what is in them."""
     if tree:
         for run in reports:
             options.print_tree(run, format)

@@ -198,7 +198,7 @@ def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
     """What is searched element by element, and what finds it at once."""
     size = f" of {count_text(held.length)}" if held.length else ""
     front = one.how in ("pop", "insert")
-    what = "moves all that come after" if front else "looks at one element after the other"
+    what = "moves all that come after" if front else "lookup scans the list from the start"
     often = f"; {calls_text(spot)}" if calls_text(spot) else ""
     if one.kind == "search":
         tree = held.type.startswith(_TREES)
