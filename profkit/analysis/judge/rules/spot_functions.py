@@ -33,6 +33,7 @@ class CostlyFunction:
     without: str = ""
     loop: bool = False
     often: int = 0
+    elements: int = 0
     least: float = 0.3
     beside: str = ""
     unless: str = ""
@@ -54,7 +55,17 @@ class CostlyFunction:
             and (not self.beside or any(re.search(self.beside, file) for file in files))
             and (not self.unless or not any(re.search(self.unless, file) for file in files))
             and (not self.loop or is_in_loop(document, spot))
+            and (not self.elements or any(size >= self.elements for size in _sizes(spot, text)))
         )
+
+
+def _sizes(spot: HotSpot, text: str) -> list[int]:
+    """How many elements the variables have that a line names."""
+    return [
+        held.length or 0
+        for name, held in spot.variables.items()
+        if re.search(rf"\b{re.escape(name)}\b", text)
+    ]
 
 
 def _at_end(file: str) -> str:

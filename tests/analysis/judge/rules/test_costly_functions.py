@@ -89,6 +89,23 @@ def told(folder: Path, setup: str, line: str) -> list[str]:
     return [one.title for rule, one in found.items() if rule == "costly-helper"]
 
 
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [(60_000, ["Each insertion into this sorted list moves what is behind it"]), (200, [])],
+)
+def test_an_insertion_into_a_sorted_list_is_told_where_the_list_is_long(
+    elements: int, expected: list[str], tmp_path: Path
+) -> None:
+    setup = f"import bisect\nheld = list(range({elements}))"
+    line = "bisect.insort(held, n % 7); held.pop()"
+    assert told(tmp_path, setup, line) == expected
+
+
+def test_a_draw_of_many_at_once_is_not_told_to_add_up_its_weights(tmp_path: Path) -> None:
+    setup = "import random\nweights = [1, 2, 3, 4]"
+    assert told(tmp_path, setup, "x = random.choices('ACGT', weights=weights, k=300)") == []
+
+
 @pytest.mark.parametrize("title", CASES)
 def test_a_function_that_costs_more_than_what_it_is_used_for_is_named_and_what_stands_for_it_is_not(
     title: str, tmp_path: Path
