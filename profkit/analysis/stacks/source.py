@@ -58,6 +58,10 @@ _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "ru
 _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _FEW = 3  # labels
+_OF_ARRAYS = re.compile(
+    r"numpy\.(\w+\.(at|reduce|accumulate|reduceat)|linalg\.\w+|dot|matmul|sort|argsort|unique|bincount|concatenate|stack"
+    r"|cumsum|interp|convolve|fft\.\w+|searchsorted|histogram)"
+)
 _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
 
 
@@ -307,6 +311,8 @@ class _Source:
                 return  # a row or a column of an array
             if isinstance(node.ctx, ast.Store) and self._keeps_result(node):
                 return  # what is called takes the time, and not that its result is kept
+            if self._is_given_as_array(node):
+                return  # a row of a matrix
             if isinstance(base, ast.Attribute) and base.attr in _INDEXERS:
                 yield Construct("element", _dotted(base.value), base.attr)
             elif name := _dotted(base):
@@ -319,6 +325,13 @@ class _Source:
         return any(
             isinstance(one, ast.Assign) and target in one.targets and isinstance(one.value, ast.Call)
             for one in self._statement(target.lineno)
+        )
+
+    def _is_given_as_array(self, part: ast.Subscript) -> bool:
+        """Whether it goes to a function of NumPy that takes arrays alone: `numpy.add.at(table[n], ...)`."""
+        return any(
+            isinstance(one, ast.Call) and part in one.args and _OF_ARRAYS.fullmatch(self.name_of(one.func))
+            for one in self._statement(part.lineno)
         )
 
     def _applied(self, function: str) -> Iterator[str]:

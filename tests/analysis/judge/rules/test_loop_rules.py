@@ -638,3 +638,13 @@ def test_a_product_of_integers_is_said_where_both_are(line: str, kinds: dict[str
     names = {"integers": "numpy.ndarray of integers", "floats": "numpy.ndarray"}
     held = {name: Variable(names[kind]) for name, kind in kinds.items()}
     assert (integer_product(documents.empty(), spot_at(text, 3, variables=held)) is not None) == said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("numpy.add.at(table[row], basket, 1)", False), ("total += numpy.sqrt(table[row])", True)],
+)
+def test_a_row_that_is_given_to_a_function_of_arrays_is_no_element(line: str, said: bool) -> None:
+    text = f"import numpy\ndef report(table, baskets):\n    for row, basket in baskets:\n        {line}\n"
+    held = {"table": Variable("numpy.ndarray")}
+    assert (element_wise(documents.empty(), spot_at(text, 4, variables=held)) is not None) == said
