@@ -169,9 +169,9 @@ def _start_trace(out: str) -> Callable[[bool], None]:
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_available():
         return lambda _: None
-    from profkit.runtime.passes.host.device_trace import DeviceTracer
+    from profkit.runtime.passes.host.device_trace import TorchTracer
 
-    tracer = DeviceTracer(out)
+    tracer = TorchTracer(out)
     tracer.start()  # at the first use of CUDA, where there was none yet
     return lambda is_here: tracer.finish() if is_here and cuda.is_initialized() else tracer.forget()
 

@@ -71,6 +71,17 @@ CPROFILE = Profiler(
         ),
     ),
 )  # fmt: skip
+JAX_PROFILER = Profiler(
+    "jax_profiler",
+    (
+        _format(
+            "jax-chrome-trace",
+            "jax.profiler Chrome trace",
+            "chrome.jax_profiler.looks_like_jax_trace",
+            "chrome.jax_profiler.read_jax_trace",
+        ),
+    ),
+)
 NCU = Profiler(
     "ncu",
     (
@@ -201,7 +212,7 @@ XCTRACE = Profiler(
 # In the order in which a file is compared with their formats.
 PROFILERS = {
     profiler.name: profiler
-    for profiler in (CPROFILE, NCU, NSYS, PERF, STACKS, TORCH_PROFILER, VALGRIND, XCTRACE)
+    for profiler in (CPROFILE, JAX_PROFILER, NCU, NSYS, PERF, STACKS, TORCH_PROFILER, VALGRIND, XCTRACE)
 }
 
 

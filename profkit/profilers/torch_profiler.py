@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from profkit.analysis.necessary_work.calls import recorded_call
 from profkit.analysis.timeline.records import Collected, Range, TransferKind
-from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular
 from profkit.core.types import Fact, Gpu, Kernel, MemoryKind, Report
-from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
+from profkit.profilers.chrome.reading import (
+    DIRECTIONS,
+    ChromeTrace,
+    to_nanoseconds,
+    unpacked_head,
+    whole_number,
+)
 from profkit.profilers.torch_operators import INSTANT, MOST_EVENTS, OPERATOR, TorchOperators
 
 LONGEST_NAME = 65536
@@ -27,13 +29,6 @@ _STEP = re.compile(r"ProfilerStep#\d+$")
 _KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
 _CALL = frozenset({"cuda_runtime", "cuda_driver"})
 _TIMED = _CALL | {_KERNEL, _COPY, _FILL, _RANGE}
-_DIRECTIONS = {
-    "HtoD": "host to device",
-    "DtoH": "device to host",
-    "DtoD": "device to device",
-    "HtoH": "host to host",
-    "PtoP": "peer to peer",
-}
 _MEMORY: dict[str, MemoryKind] = {"Pageable": "pageable", "Pinned": "pinned"}
 
 
@@ -57,13 +52,13 @@ class TorchEvents:
         category = event.get("cat")
         kind = category if isinstance(category, str) else ""
         if event["ph"] == "i":
-            at = _to_nanoseconds(event.get("ts")) if kind == INSTANT else None
+            at = to_nanoseconds(event.get("ts")) if kind == INSTANT else None
             if at is not None:
                 self.on_cpu.allocation(event, at)
             return
         self.operators += kind == OPERATOR
         if kind in (OPERATOR, _RANGE):
-            start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
+            start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
             if start is not None and length is not None and length >= 0:
                 self.on_cpu.call(event, start, length)
                 if kind == OPERATOR:
@@ -71,7 +66,7 @@ class TorchEvents:
             else:
                 self.odd += kind == OPERATOR
         if kind in _TIMED:
-            start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
+            start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
             # a device whose times were lost has zeros, and no trace begins with one that takes no time
             lost = start == 0 and length == 0 and kind not in _CALL
             if start is None or length is None or length < 0 or lost:
@@ -84,8 +79,8 @@ class TorchEvents:
         self, kind: str, event: Mapping[str, Any], start: int, end: int, args: Mapping[str, Any]
     ) -> None:
         name = str(event.get("name"))[:LONGEST_NAME]
-        key, device = _whole_number(args.get("correlation"), -1), _whole_number(args.get("device"), 0)
-        stream = _whole_number(args.get("stream"), -1)
+        key, device = whole_number(args.get("correlation"), -1), whole_number(args.get("device"), 0)
+        stream = whole_number(args.get("stream"), -1)
         if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
@@ -95,11 +90,11 @@ class TorchEvents:
             kernel = _launch_configuration(name, args)
             self.collected.kernel(kernel, start, end, key=key, device=device, stream=stream)
         else:
-            direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
+            direction = next((words for sign, words in DIRECTIONS.items() if sign in name), "copy")
             what = "memset" if kind == _FILL else direction
             # `Memcpy HtoD (Pageable -> Device)`
             memory = next((kind for sign, kind in _MEMORY.items() if sign in name), None)
-            size = max(_whole_number(args.get("bytes"), 0), 0)
+            size = max(whole_number(args.get("bytes"), 0), 0)
             kind_of = TransferKind(what, memory)
             self.collected.transfer(kind_of, start, end, size, key=key, device=device, stream=stream)
 
@@ -110,7 +105,7 @@ class TorchEvents:
             return
         call = recorded_call(name, args)
         sizes = f", sizes = {args['Input Dims']}"[:LONGEST_NAME] if call is not None else ""
-        sequence = _whole_number(args.get("Sequence number"), -1)
+        sequence = whole_number(args.get("Sequence number"), -1)
         self.operations.append(
             Range(
                 name + sizes,
@@ -145,8 +140,8 @@ class TorchEvents:
 
 def _launch_configuration(name: str, args: Mapping[str, Any]) -> Kernel:
     registers, shared = (
-        _whole_number(args.get("registers per thread"), -1),
-        _whole_number(args.get("shared memory"), -1),
+        whole_number(args.get("registers per thread"), -1),
+        whole_number(args.get("shared memory"), -1),
     )
     return Kernel(
         name,
@@ -158,34 +153,15 @@ def _launch_configuration(name: str, args: Mapping[str, Any]) -> Kernel:
     )
 
 
-def _to_nanoseconds(microseconds: object) -> int | None:
-    """A time of the trace, in whole ns: of microseconds since 1970 as one float the fractions would be lost."""
-    if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
-        return None
-    if not abs(microseconds) < 1e15 * 4:
-        return None  # not finite, or in no century
-    whole = int(microseconds)
-    return whole * 1000 + round((microseconds - whole) * 1000)
-
-
-def _whole_number(value: object, default: int) -> int:
-    if isinstance(value, float) and value == value and abs(value) < 1 << 53:
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
-        return value
-    return default
-
-
 def _parse_triple(value: object) -> tuple[int, int, int]:
     """Grid or block as three numbers; zeros where it was not told."""
     if isinstance(value, list) and value:
-        numbers = [min(max(_whole_number(item, 0), 0), 1 << 31) for item in value[:3]]
+        numbers = [min(max(whole_number(item, 0), 0), 1 << 31) for item in value[:3]]
         x, y, z = (*numbers, 1, 1)[:3]
         return x, y, z
     return 0, 0, 0
 
 
-_GZIP = b"\x1f\x8b"
 # A Kineto trace begins with its schema and its devices; a trace of autograd alone is a bare list of events.
 _SIGNS = (
     re.compile(
@@ -204,12 +180,7 @@ CPU_FIX = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 
 def looks_like_chrome_trace(head: bytes) -> bool:
     """True where the file begins as the profiler's export does."""
-    if head.startswith(_GZIP):
-        try:
-            head = zlib.decompressobj(31).decompress(head, 1 << 16)
-        except zlib.error:
-            return False
-    head = head.removeprefix(b"\xef\xbb\xbf")
+    head = unpacked_head(head)
     return head.lstrip()[:1] in (b"{", b"[") and any(sign.search(head) for sign in _SIGNS)
 
 
@@ -218,45 +189,18 @@ def read_chrome_trace(path: Path) -> Report:
 
     Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
     """
-    with reading(path, named=False), open_regular(path) as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        reader = _Reader(_GzipReader(raw) if packed else raw)
-        reader.read()
+    reader = _Reader()
+    reader.read(path)
     return reader.report()
 
 
 class _Reader:
-    def __init__(self, file: Any) -> None:
-        self._stream, self._file = JsonStream(file), file
+    def __init__(self) -> None:
         self._events = TorchEvents()
-        self._top: dict[str, object] = {}
-        self._cut_short = False
-        self._seen = 0
+        self._trace = ChromeTrace(self._events.take)
 
-    def read(self) -> None:
-        try:
-            if self._stream.at_array():
-                self._take_events()
-            else:
-                for key in self._stream.items():
-                    if key == "traceEvents":
-                        self._take_events()
-                    else:
-                        self._top[key] = self._stream.value()
-        except TruncatedJson:
-            self._cut_short = True
-        if not self._seen:
-            raise UnreadableReport(
-                "it ends before the first event"
-                if self._cut_short
-                else "no trace of torch.profiler: no events"
-            )
-
-    def _take_events(self) -> None:
-        for event in self._stream.elements():
-            self._seen += 1
-            self._events.take(event)
+    def read(self, path: Path) -> None:
+        self._trace.read(path, "torch.profiler")
 
     def report(self) -> Report:
         from profkit.analysis.timeline.records import Recording
@@ -301,11 +245,11 @@ class _Reader:
 
     def _warnings(self) -> Iterator[Fact]:
         events = self._events
-        if self._cut_short:
+        if self._trace.cut_short:
             yield Fact("trace-cut-short")
         if events.on_cpu.cut:
             yield Fact.of("operators-cut", count=MOST_EVENTS)
-        if self._seen and not events.collected.kernels:
+        if self._trace.seen and not events.collected.kernels:
             only = self._only_cpu()
             yield Fact.of(
                 "trace-of-the-cpu" if only else "trace-of-no-kernel", count=events.operators, fix=CPU_FIX
@@ -316,18 +260,18 @@ class _Reader:
             yield Fact.of("timeless-events", count=events.odd)
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        driver = self._top.get("cuda_driver_version")
+        driver = self._trace.top.get("cuda_driver_version")
         if isinstance(driver, int) and driver > 0:
             yield "CUDA", f"{driver // 1000}.{driver % 1000 // 10}"
-        schema = self._top.get("schemaVersion")
+        schema = self._trace.top.get("schemaVersion")
         if isinstance(schema, int):
             yield "schema", str(schema)
-        extras = [flag for flag in FLAGS if self._top.get(flag)]
+        extras = [flag for flag in FLAGS if self._trace.top.get(flag)]
         if extras:
             yield "recorded with", ", ".join(extras)  # each of them slows the host down
 
     def _gpus(self) -> Iterator[Gpu]:
-        described = self._top.get("deviceProperties")
+        described = self._trace.top.get("deviceProperties")
         for device in described if isinstance(described, list) else ():
             if not isinstance(device, dict) or not isinstance(device.get("id"), int):
                 continue
@@ -347,25 +291,3 @@ class _Reader:
 
 def _positive_count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-class _GzipReader:
-    """A gzip file as bytes; one that is cut short or damaged ends where it is."""
-
-    def __init__(self, raw: IO[bytes]) -> None:
-        self._raw, self._file = raw, gzip.GzipFile(fileobj=raw)
-        self._over = False
-        self._unpacked = 0
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end."""
-        if self._over:
-            return b""
-        try:
-            piece = self._file.read1(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            self._over = True
-            return b""
-        self._unpacked += len(piece)
-        check_unpacked(self._unpacked, self._raw)
-        return piece

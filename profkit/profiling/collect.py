@@ -415,7 +415,7 @@ class RunCollector:
                 result = replace(result, state="skipped", reason=findings.absent)
             return findings, result
         except UnreadableReport as error:
-            reason = Fact.message(error.message)
+            reason = Fact.message(error.message, error.code)
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
                 reason, fix = self._why_unwritten(result, fix)

@@ -38,7 +38,7 @@ class CudaBackend(Backend):
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
     sampling: Mapping[Depth, float] = {"quick": 1.0, "gate": 1.0, "standard": 3.0, "full": 20.0}
     allowances: Mapping[Depth, tuple[float, float]] = {"gate": (5.0, 20.0), "standard": (5.0, 20.0)}
-    profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
+    profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler", "jax_profiler")
     tool_lines = GpuToolLines(
         trace="nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND",
         count="profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command",

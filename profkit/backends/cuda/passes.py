@@ -1,4 +1,5 @@
-"""The passes of a run on CUDA: a trace by nsys, or else torch's own profiler; then ncu on chosen launch configurations.
+"""The passes of a run on CUDA: a trace (of a JAX program by jax.profiler, else by nsys, else by torch's own profiler);
+then ncu on chosen launch configurations.
 
 What they are expected to cost, in wall seconds, is that of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what
 it costs): a torch program that starts in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of
@@ -10,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
+from typing import TypeAlias
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.backends import PassFindings, PlanState, RunContext
@@ -26,12 +28,14 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
+from profkit.backends.cuda.process_rows import said_lines, said_reason
 from profkit.backends.cuda.program_source import with_definitions
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
 from profkit.core.process import status_wrapper
 from profkit.core.types import (
     Fact,
+    GpuLine,
     GpuTrace,
     Kernel,
     KernelPlan,
@@ -47,7 +51,7 @@ from profkit.core.types import (
 )
 from profkit.profilers.ncu.command import CounterSet, counter_set, name_filter, ncu_argv
 from profkit.profilers.ncu.probe import NcuAbility
-from profkit.profilers.nsys.command import export_argv, nsys_argv
+from profkit.profilers.nsys.command import NOT_IMPORTED, export_argv, nsys_argv
 from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import host_command
@@ -55,6 +59,7 @@ from profkit.runtime.passes.command import host_command
 NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
 EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
+JAX_SECONDS = 1.0
 LEAST_WORK = 0.05  # of the time: what kernels with less could win is not worth a run that counts them
 NCU_SECONDS = 2.0  # start, first launch, end
 
@@ -70,7 +75,12 @@ SECONDS = 0.2  # of a benchmark's region: tens to hundreds of iterations, a repo
 LEAST, MOST = 5, 500  # iterations
 LONGEST = 60.0  # seconds, for the sake of the least
 WARMUP = 3  # calls before the region: compiling, tuning, the first growth of the memory pool
-TORCH = "torch_profiler"
+TORCH, JAX = "torch_profiler", "jax_profiler"
+# Of a window of jax.profiler: a tenth of the program, so that a long one waits for no large file, and some steps fit.
+LEAST_WINDOW, WINDOW_SHARE, MOST_WINDOW = 2.0, 0.1, 6.0
+SAID_BY_JAX = "trace.jax.operations"
+_Why: TypeAlias = "tuple[Fact, str | None] | None"  # why the instrument before has made no trace, and its fix
+_Attempt: TypeAlias = "Callable[[PlanState, _Why, str], list[PassPlan]]"
 
 
 def traced_iterations(state: PlanState) -> int:
@@ -82,7 +92,10 @@ def traced_iterations(state: PlanState) -> int:
 
 
 class DeviceTracePass(Pass):
-    """Kernels, copies and launches by nsys; by torch's own profiler where nsys does not work or has failed.
+    """Kernels, copies and launches by the first instrument that can: the next one is tried where one has failed.
+
+    Of a JAX program jax.profiler, then nsys, which may not import the NVTX strings that XLA writes; of any other one
+    nsys, then torch's own profiler. Where nsys cannot import ranges, it traces once more without them.
 
     `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
     also shows what was compiled before, and every entry of a region that is entered many times. Without them only what
@@ -90,35 +103,71 @@ class DeviceTracePass(Pass):
     """
 
     name, tool = "trace", "nsys"
-    step_names, leaves = ("trace", "trace-torch"), ("trace.nsys-rep", "trace.sqlite", "trace.torch.#.json")
+    step_names = ("trace", "trace-nsys", "trace-plain", "trace-torch")
+    leaves = (
+        "trace.nsys-rep", "trace.sqlite", "trace-plain.nsys-rep", "trace-plain.sqlite",
+        "trace.torch.#.json", "trace.jax.#-#.json.gz", "trace.jax.operations",
+    )  # fmt: skip
 
-    def __init__(self, context: RunContext, nsys: ToolAbility, *, ranges: bool) -> None:
+    def __init__(self, context: RunContext, nsys: ToolAbility, *, ranges: bool, jax: bool = False) -> None:
         super().__init__(context)
-        self._nsys, self._ranges = nsys, ranges
+        self._nsys, self._ranges, self._jax = nsys, ranges, jax
 
     def plan(self, state: PlanState) -> list[PassPlan]:
-        """One run; where nsys failed, one more by torch's profiler: without a trace there is nothing to count."""
-        if not self._nsys.works:
-            why = Fact.of("of", Fact.message(str(self._nsys.reason)), what="nsys")
-            return self._by_torch(state, why, self._nsys.fix)
-        plans = self._by_nsys(state)
-        traces = [result for result in state.passes if result.name == "trace"]
-        failed = next((done for done in traces if done.tool == "nsys" and done.state == "failed"), None)
-        if failed is not None and (state.trace is None or any(result.tool == TORCH for result in traces)):
-            why = Fact.of("nsys-failed", *filter(None, (failed.reason,)))
-            plans += self._by_torch(state, why, failed.fix, "trace-torch")
+        """One run, and one more after each that failed: without a trace there is nothing to count."""
+        done = [result for result in state.passes if result.name == "trace"]
+        plans: list[PassPlan] = []
+        why: tuple[Fact, str | None] | None = None
+        for make in self._attempts(done):
+            name = "trace" if not plans else "trace-nsys"
+            plans += make(state, why, name)
+            result = done[len(plans) - 1] if len(plans) <= len(done) else None
+            if result is None or result.state != "failed":
+                break
+            code = "nsys-failed" if result.tool == "nsys" else "jax-failed"
+            why = Fact.of(code, *filter(None, (result.reason,))), result.fix
         return plans
 
-    def _by_nsys(self, state: PlanState) -> list[PassPlan]:
-        report, sqlite, status = (self.folder / f"trace.{end}" for end in ("nsys-rep", "sqlite", "status"))
+    def _attempts(self, done: Sequence[PassResult]) -> Iterator[_Attempt]:
+        if self._jax:
+            yield self._by_jax
+        if self._nsys.works:
+            yield self._by_nsys
+            if any(_lost_ranges(result) for result in done):
+                yield self._by_nsys_without_ranges
+        if not self._jax:
+            yield self._by_torch
+
+    def _by_jax(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:  # noqa: ARG002
+        """The trace by jax.profiler inside the workload."""
+        argv, reason = host_command(self.context.workload.command, "jax", self.folder / "trace.jax")
+        if argv is None:
+            return self.skip(self.no_python(reason))
+        seconds = min(MOST_WINDOW, max(LEAST_WINDOW, WINDOW_SHARE * (state.plain_seconds or 0.0)))
+        told = self.directive(
+            name, iterations=traced_iterations(state), seconds=round(seconds, 1), warmup=WARMUP
+        )
+        return [self._traced(JAX, Step(name, tuple(argv), directive=told), state, JAX_SECONDS)]
+
+    def _by_nsys(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:
+        return self._recorded(state, why, name, "trace", ranges=self._ranges)
+
+    def _by_nsys_without_ranges(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:  # noqa: ARG002
+        return self._recorded(state, why, "trace-plain", "trace-plain", ranges=False, nvtx=False)
+
+    def _recorded(
+        self, state: PlanState, why: _Why, name: str, file: str, *, ranges: bool, nvtx: bool = True
+    ) -> list[PassPlan]:
+        """The trace by nsys in the step `name`, into `file`; `why` another instrument has not made it."""
+        report, sqlite, status = (self.folder / f"{file}.{end}" for end in ("nsys-rep", "sqlite", "status"))
         command = status_wrapper(self.context.workload.command, status)
         nsys = str(self._nsys.path)
         step = Step(
-            "trace",
-            nsys_argv(command, report, marked=state.marked and not self._ranges, nsys=nsys),
-            ("artifacts/trace.nsys-rep", "artifacts/trace.sqlite"),
+            name,
+            nsys_argv(command, report, marked=state.marked and not ranges, nsys=nsys, ranges=nvtx),
+            (f"artifacts/{file}.nsys-rep", f"artifacts/{file}.sqlite"),
             directive=self.directive(
-                "trace",
+                name,
                 Switch("cuda") if state.marked else None,
                 iterations=traced_iterations(state),
                 warmup=WARMUP,
@@ -127,16 +176,21 @@ class DeviceTracePass(Pass):
             workload_status=str(status),
             after=(export_argv(report, sqlite, nsys=nsys),),
         )
-        return [self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)]
+        planned = self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)
+        notes = () if why is None else (Fact.of("without-ranges" if not nvtx else "by-nsys", why[0]),)
+        return [replace(planned, notes=(*notes, *planned.notes))]
 
-    def _by_torch(self, state: PlanState, why: Fact, fix: str | None, name: str = "trace") -> list[PassPlan]:
-        """The trace by torch.profiler inside the workload, its step called `name`; `why` nsys does not do it."""
+    def _by_torch(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:
+        """The trace by torch.profiler inside the workload; `why` nsys does not do it."""
+        if why is None:
+            why = Fact.of("of", Fact.message(str(self._nsys.reason)), what="nsys"), self._nsys.fix
         argv, reason = host_command(self.context.workload.command, "torch", self.folder / "trace.torch")
         if argv is None:
-            return self.skip(together(why, self.no_python(reason)), fix)
+            return self.skip(together(why[0], self.no_python(reason)), why[1])
+        name = name if name == "trace" else "trace-torch"
         told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
-        return [replace(planned, fix=fix, notes=(Fact.of("by-torch", why), *planned.notes))]
+        return [replace(planned, fix=why[1], notes=(Fact.of("by-torch", why[0]), *planned.notes))]
 
     def _traced(self, tool: str, step: Step, state: PlanState, more: float) -> PassPlan:
         seconds = start_seconds(state) + region_seconds(state, traced_iterations(state)) + more
@@ -147,6 +201,7 @@ class DeviceTracePass(Pass):
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """Kernels, copies and gaps."""
         artifacts: tuple[str, ...] = ()
+        lines: tuple[tuple[str, str, GpuLine], ...] = ()
         if plan.tool == TORCH:
             path = next(self.folder.glob("trace.torch.*.json"), None)
             if path is None:
@@ -157,8 +212,12 @@ class DeviceTracePass(Pass):
                     plan.fix,
                 )
             report, artifacts = recognise_format(path).read(path), (f"artifacts/{path.name}",)
+        elif plan.tool == JAX:
+            report, path = _best_window(self.folder)
+            artifacts = (f"artifacts/{path.name}",)
+            lines = said_lines(self.folder / SAID_BY_JAX)
         else:
-            report = _read_export(self.folder)
+            report = _read_export(self.folder, Path(plan.steps[0].artifacts[0]).stem)
         if report.fault is not None:
             raise UnreadableReport(report.fault.reason, report.fault.fix, report.fault.code)
         trace = with_definitions(report.trace, self.context.workload)
@@ -172,19 +231,47 @@ class DeviceTracePass(Pass):
             profiles=report.profiles,
             notes=tuple(dict.fromkeys(notes)),
             artifacts=artifacts,
+            kernel_lines=lines,
         )
 
 
-def _read_export(folder: Path) -> Report:
+def _lost_ranges(result: PassResult) -> bool:
+    """Whether nsys recorded, and could not make a report of it: the names of ranges are what it does not find."""
+    reason = result.reason
+    return result.tool == "nsys" and reason is not None and reason.root.names.get("fault") == NOT_IMPORTED
+
+
+def _best_window(folder: Path) -> tuple[Report, Path]:
+    """Of the windows that jax.profiler left the one with most steps, then most work; and its file."""
+    paths = sorted(folder.glob("trace.jax.*.json.gz"))
+    reports = [(recognise_format(path).read(path), path) for path in paths]
+    with_kernels = [(report, path) for report, path in reports if report.trace and report.trace.kernels]
+    if not with_kernels:
+        said = said_reason(folder / SAID_BY_JAX)
+        raise UnreadableReport(
+            said or "jax.profiler saw no kernel: the program computed nothing on a GPU with JAX"
+            if reports or said
+            else "jax.profiler left no trace: the workload did not end by itself"
+        )
+
+    def worth(one: tuple[Report, Path]) -> tuple[bool, float]:
+        trace = one[0].trace
+        assert trace is not None
+        return trace.repeats is not None or trace.marked, sum(kernel.total for kernel in trace.kernels)
+
+    return max(with_kernels, key=worth)
+
+
+def _read_export(folder: Path, name: str) -> Report:
     """What nsys recorded, as it exported it."""
-    sqlite = folder / "trace.sqlite"
+    sqlite = folder / f"{name}.sqlite"
     if sqlite.is_file():
         return recognise_format(sqlite).read(sqlite)
-    if not (folder / "trace.nsys-rep").is_file():
+    if not (folder / f"{name}.nsys-rep").is_file():
         raise UnreadableReport("nsys left no report")
     raise UnreadableReport(
-        "nsys recorded trace.nsys-rep, but could not export it to SQLite",
-        "see trace.after0.log; where nsys works: nsys export --type=sqlite trace.nsys-rep",
+        f"nsys recorded {name}.nsys-rep, but could not export it to SQLite",
+        f"see {name}.after0.log; where nsys works: nsys export --type=sqlite {name}.nsys-rep",
     )
 
 
@@ -322,7 +409,7 @@ class NcuPass(Pass):
 
     def _traced_work(self) -> RegionWork:
         """What the regions of the traced run recorded."""
-        for name in ("trace-torch", "trace"):
+        for name in reversed(DeviceTracePass.step_names):
             with contextlib.suppress(UnreadableReport):
                 done = read_region_work(self.context.folder, name)
                 if done.marked:

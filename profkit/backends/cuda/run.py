@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,16 +21,17 @@ from profkit.backends.cuda.passes import (
     ExplanationPass,
     KernelCountersPass,
 )
+from profkit.backends.cuda.process_rows import lines_of, of_rows, said_by_processes
 from profkit.backends.passes import (
     ALL_PASSES,
     BackendRun,
     Pass,
     PassTable,
     StacksPass,
+    first_mention,
     plain_runs,
 )
 from profkit.core.errors import Fault, UnreadableReport
-from profkit.core.files.regular import read_bounded
 from profkit.core.process import status_wrapper
 from profkit.core.tables import judge_rows
 from profkit.core.types import (
@@ -39,7 +39,6 @@ from profkit.core.types import (
     Depth,
     Fact,
     Gpu,
-    GpuLine,
     Hotspot,
     PassName,
     PassPlan,
@@ -62,6 +61,11 @@ from profkit.runtime.passes.host.operation_lines import VARIABLE
 # pass tunes, and all later ones launch what that one launched, on which the plan of the counters builds.
 TUNED_ONCE = {"TRITON_CACHE_AUTOTUNING": "1"}
 # What it keeps it writes as JSON, and it raises where a kernel is tuned for something else: for a dtype, say.
+
+
+_IMPORTS_JAX = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+(?:jax|flax|optax|equinox|haiku|numpyro|brax)\b", re.MULTILINE
+)
 
 
 class CudaRun(BackendRun):
@@ -107,7 +111,7 @@ class CudaRun(BackendRun):
         """The trace, the counters of the kernels in it, and what explains those that missed a target."""
         chip = self.gpus[0].chip or self.gpus[0].capability if self.gpus else None
         if name == "trace":
-            return DeviceTracePass(self.context, self._nsys, ranges=self._has("nvtx"))
+            return DeviceTracePass(self.context, self._nsys, ranges=self._has("nvtx"), jax=self._uses_jax())
         if name == "counters":
             return KernelCountersPass(self.context, self._ncu, chip)
         if name == "explain":
@@ -134,6 +138,10 @@ class CudaRun(BackendRun):
     @property
     def _ncu(self) -> NcuAbility:
         return self._probed[1]
+
+    def _uses_jax(self) -> bool:
+        """Whether the program's text imports JAX, or what is built on it alone, and its Python can."""
+        return first_mention(self.context.workload, _IMPORTS_JAX) is not None and self._has("jax")
 
     def _has(self, module: str) -> bool:
         """Whether the workload's Python can import it: nvtx to write ranges, torch to call."""
@@ -195,14 +203,12 @@ class TracedStacksPass(StacksPass):
 
 def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     """What the pass found, with what launched each kernel where nsys left it; its times are not taken."""
-    said = _said_by_processes(folder / SWITCHED_OFF)
+    said = said_by_processes(folder / SWITCHED_OFF)
     why = [(line["reason"], str(line.get("said"))) for line in said if isinstance(line.get("reason"), str)]
     reasons = [Fact.of(code, said=text) for code, text in why]
     notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
     profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
-    findings = replace(
-        findings, notes=notes, profiles=profiles, kernel_lines=tuple(_of_rows(said, "kernels", _kernel_line))
-    )
+    findings = replace(findings, notes=notes, profiles=profiles, kernel_lines=lines_of(said))
     path = folder / EXPORT
     if not path.is_file():
         return findings
@@ -211,32 +217,6 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     except UnreadableReport as error:
         return replace(findings, notes=(*notes, Fact.of("no-launchers", said=error.message)))
     return replace(findings, launched=report.trace)
-
-
-def _said_by_processes(path: Path) -> list[dict[str, Any]]:
-    """What the processes of the workload said at their ends, a line each."""
-    said = []
-    with suppress(OSError, ValueError):
-        for line in read_bounded(path).decode().splitlines()[:1000]:
-            with suppress(ValueError, RecursionError):  # a line that a killed process did not finish
-                value = json.loads(line)
-                said += [value] if isinstance(value, dict) else []
-    return said
-
-
-def _of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any]) -> Iterator[Any]:
-    """What the rows say that hold text and counts alone: any program may have written to that file."""
-    for line in said:
-        found = line.get(key)
-        for row in found if isinstance(found, list) else ():
-            with suppress(ValueError, TypeError):
-                if all(isinstance(one, str) or 0 <= one < 1 << 62 for one in row):
-                    yield make(*row)
-
-
-def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:
-    """What a compiled module of JAX says of a kernel, and where one of Triton is defined."""
-    return str(kernel), str(module), GpuLine(str(file), int(line), str(function) or None)
 
 
 def _growing(file: Any, line: Any, function: Any, *counts: Any) -> Hotspot:
@@ -307,7 +287,7 @@ def _said_profile(
     unit: str,
     kind: ProfileKind,
 ) -> Profile | None:
-    spots = sorted(_of_rows(said, key, spot), key=lambda one: -one.own)
+    spots = sorted(of_rows(said, key, spot), key=lambda one: -one.own)
     return Profile(title, unit, sum(one.own for one in spots), tuple(spots), kind) if spots else None
 
 

@@ -16,7 +16,7 @@ COST_NOTE = "tracing a torch workload of 4 s added 3.5 s on an H200 (nsys 2025.3
 
 
 def nsys_argv(
-    command: Sequence[str], report: Path | str, *, marked: bool, nsys: str = "nsys"
+    command: Sequence[str], report: Path | str, *, marked: bool, nsys: str = "nsys", ranges: bool = True
 ) -> tuple[str, ...]:
     """The command that traces `command` into `report` (`.nsys-rep`; an older one there is replaced).
 
@@ -26,12 +26,12 @@ def nsys_argv(
     and by the calls of cudaProfilerStop what lies between two of them. `command` is best wrapped by `status_wrapper`,
     since nsys may hide how it ended. CUDA graphs are traced node by node: as wholes, which is nsys' default, a replay
     shows none of its kernels. No sampling of the CPU and no system calls: they say nothing of the device, and cost
-    98 s instead of 3.5 s.
+    98 s instead of 3.5 s. `ranges`: with NVTX ranges, whose names its importer may not find (nsys 2025.3, JAX 0.11).
     """
     argv = [
         nsys,
         "profile",
-        "--trace=cuda,nvtx",
+        "--trace=cuda,nvtx" if ranges else "--trace=cuda",
         "--sample=none",
         "--cpuctxsw=none",
         "--cuda-graph-trace=node",

@@ -17,7 +17,7 @@ from profkit.core.files.regular import read_start
 
 # of a folder the interpreter itself would load more
 HOST_PROGRAM = Path(__file__).with_name("host") / "__main__.py"
-HostKind = Literal["cprofile", "tracemalloc", "torch", "simulation-window"]
+HostKind = Literal["cprofile", "tracemalloc", "torch", "jax", "simulation-window"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
 # Interpreter options that take a value (python --help); -c and -m end the options

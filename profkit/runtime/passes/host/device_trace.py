@@ -1,32 +1,48 @@
-"""torch's own profiler over a whole program: every kernel from the first use of CUDA to the end, where nsys is absent.
+"""A program's own framework as the instrument that traces its devices: torch's profiler, and that of JAX.
 
-Only the devices' activities are asked for (kernels, copies, the calls that launched them): torch's operators on the CPU
-would cost the host some microseconds each and say nothing of a kernel.
+OUT is a prefix. torch and jax are used where the workload has imported them, never imported; nothing is traced in
+forked children.
 
-OUT is a prefix: the trace is `OUT.<pid>.json`, a Chrome trace as torch exports it. Each entry of a region is added as
-an event of category `user_annotation`, with `{"domain": "profkit"}` in its `args`. torch is used where the workload has
-imported it, never imported; nothing is traced in forked children.
+- torch: every kernel from the first use of CUDA to the end, where nsys is absent. Only the devices' activities are
+  asked for (kernels, copies, the calls that launched them): torch's operators on the CPU would cost the host some
+  microseconds each and say nothing of a kernel. The trace is `OUT.<pid>.json`, a Chrome trace as torch exports it. Each
+  entry of a region is added as an event of category `user_annotation`, with `{"domain": "profkit"}` in its `args`.
+- JAX: jax.profiler (XLA's own tracing by CUPTI) over steps of the program, from the end of a compilation on. A window
+  opens where JAX has compiled something, before that runs for the first time, and closes a few seconds after the last
+  compilation: what takes longer to compile is in no window, and the next one opens behind it. Python's calls are not
+  traced: for ten steps of an eager program they made the end of a trace 0.67 s instead of 0.08 s. Each window is
+  `OUT.<pid>-<number>.json.gz`, a Chrome trace as XLA writes it, in which each entry of a region is an annotation
+  `profkit:NAME`. `OUT.operations` has the lines that the kernels stand for, and why there is no trace.
 """
 
 from __future__ import annotations
 
+import _thread
+import functools
+import glob
+import importlib
 import json
 import os
+import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
+from .compilers import add_to_file, kernel_lines
 from .everywhere import call_after_import
-from .session import fact
+from .own_library import is_foreign
+from .session import fact, told
 
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
 MOST_MARKS = 20_000  # entries of regions; later ones are not marked
 DOMAIN = "profkit"
 
 
-class DeviceTracer:
+class TorchTracer:
     """The switch of a trace by torch. `reason` says what went wrong."""
 
     any_thread = False
@@ -146,3 +162,164 @@ def _wait_for_devices() -> None:
     for device in range(cuda.device_count()):
         if cuda.memory_reserved(device) or device == cuda.current_device():
             cuda.synchronize(device)
+
+
+# ------------------------------------------------------------ JAX
+
+SECONDS = 2.0  # of a window after the last compilation, where the plan says nothing else
+MOST_TIMES = 4  # as long at most, where one compilation follows the other
+MOST_WINDOWS = 6
+EACH = 0.05  # seconds between two looks at the clock
+REGION = "profkit:"
+NO_JAX = "the program compiled nothing with JAX, so jax.profiler saw nothing"
+OF_THE_PROGRAM = "the program uses jax.profiler itself, which allows no other trace beside it"
+
+
+class JaxTracer:
+    """The switch of a trace by JAX."""
+
+    any_thread = True
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        seconds = told("seconds")
+        self._seconds = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else SECONDS
+        self._profiler: Any = None  # the module that has the functions that were not wrapped
+        self._start_trace: Any = None
+        self._one = _thread.allocate_lock()
+        self._windows = 0
+        self._open: str | None = None  # the folder of the window that is open
+        self._until = self._at_most = 0.0
+        self._regions: list[Any] = []  # annotations that are open
+        self._ended = False
+        self._why: str | None = None
+
+    def start(self) -> None:
+        """Wait for jax, which is not hurried."""
+        if "jax" in sys.modules:
+            self._jax_is_there(sys.modules["jax"])
+        else:
+            call_after_import("jax", self._jax_is_there)
+
+    def enter(self, name: str) -> None:
+        """A region begins, once the devices have done what was left before."""
+        if "jax" not in sys.modules or self._ended:
+            return
+        self._begin()
+        self._wait_for_devices()
+        annotation = sys.modules["jax"].profiler.TraceAnnotation(REGION + name)
+        annotation.__enter__()
+        self._regions.append(annotation)
+
+    def exit(self, name: str) -> None:  # noqa: ARG002
+        """Its own work is done, and it ends."""
+        if not self._regions:
+            return
+        self._wait_for_devices()
+        self._regions.pop().__exit__(None, None, None)
+
+    def forget(self) -> None:
+        """In a forked child: trace nothing."""
+        self._ended, self._open = True, None
+
+    def finish(self, early: float | None = None) -> None:  # noqa: ARG002
+        """Close the window, and say on stderr why there was none."""
+        if self._open:
+            self._wait_for_devices()
+        self._end()
+        self._ended = True
+        if not glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
+            self._why = self._why or NO_JAX
+            add_to_file(self._out, reason="jax-not-traced", said=self._why)
+            print(f"profkit: {self._why}", file=sys.stderr)
+
+    # ------------------------------------------------------------ inside
+
+    def _jax_is_there(self, _: ModuleType) -> None:
+        profiler = importlib.import_module("jax.profiler")
+        self._profiler, self._start_trace = profiler, profiler.start_trace
+        for name in ("start_trace", "start_server"):
+            self._give_way_to(profiler, name)
+        importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
+        _thread.start_new_thread(self._watch, ())
+
+    def _give_way_to(self, profiler: ModuleType, name: str) -> None:
+        """Let the program's own call of this function find no trace of ours."""
+        original = getattr(profiler, name)
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            self._why = OF_THE_PROGRAM
+            self._end()
+            self._ended = True
+            return original(*args, **kwargs)
+
+        # where it is public, and where `jax.profiler.trace` looks for it
+        for module in (profiler, sys.modules.get(original.__module__)):
+            if module is not None and getattr(module, name, None) is original:
+                setattr(module, name, wrapper)
+
+    def _hear(self, event: str, _seconds: float, /, **_: Any) -> None:
+        """JAX has compiled something, in this thread, which will run it."""
+        if event.endswith("/backend_compile_duration"):
+            self._until = time.monotonic() + self._seconds
+            self._begin()
+
+    def _watch(self) -> None:
+        while not self._ended:
+            time.sleep(EACH)
+            now = time.monotonic()
+            over = now > self._at_most or (now > self._until and not self._regions)
+            if self._open and over:
+                self._end()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._one:
+            try:
+                yield
+            except Exception as error:  # the workload's own result comes first
+                self._open, self._ended = None, True
+                text = str(error).strip().split("\n")[0]
+                self._why = f"jax.profiler cannot be used: {type(error).__name__}: {text}"
+
+    def _begin(self) -> None:
+        """Open a window, if none is."""
+        if self._open or self._ended or self._windows >= MOST_WINDOWS:
+            return
+        with self._alone():
+            self._windows += 1
+            folder = f"{self._out}.{os.getpid()}-{self._windows}"
+            options = {}
+            with suppress(AttributeError):  # before JAX 0.6
+                options["profiler_options"] = chosen = self._profiler.ProfileOptions()
+                chosen.python_tracer_level = 0
+            self._start_trace(folder, **options)
+            now = time.monotonic()
+            self._until = now + self._seconds
+            self._at_most = now + MOST_TIMES * self._seconds
+            self._open = folder
+
+    def _end(self) -> None:
+        """Close the window, and keep its trace alone."""
+        with self._alone():
+            folder, self._open = self._open, None
+            if folder is None:
+                return
+            try:
+                self._profiler.stop_trace()
+                # its name is the machine's
+                for trace in glob.glob(f"{glob.escape(folder)}/**/*.trace.json.gz", recursive=True):
+                    os.replace(trace, f"{folder}.json.gz")
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(Exception):
+            client = sys.modules["jax"].local_devices()[0].client
+            rows = kernel_lines(client, is_foreign)
+            add_to_file(self._out, kernels=rows[:1000])
+
+    def _wait_for_devices(self) -> None:
+        """Until all is computed that the program can still ask for: what was launched before it is done as well."""
+        with suppress(Exception):  # an array that another thread gives away meanwhile
+            jax: Any = sys.modules["jax"]
+            jax.block_until_ready(jax.live_arrays())

@@ -22,7 +22,8 @@ from .shared_file import LOST
 KINDS = {
     "cprofile": ("calls", "CallProfiler"),
     "tracemalloc": ("allocations", "AllocationTracer"),
-    "torch": ("device_trace", "DeviceTracer"),
+    "torch": ("device_trace", "TorchTracer"),
+    "jax": ("device_trace", "JaxTracer"),
     "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 

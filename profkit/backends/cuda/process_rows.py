@@ -1,0 +1,54 @@
+"""What the processes of a workload said beside their own work, a JSON line each: any program may have written it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from profkit.core.files.regular import read_bounded
+from profkit.core.types import GpuLine
+
+
+def said_by_processes(path: Path) -> list[dict[str, Any]]:
+    """What the processes of the workload said at their ends, a line each."""
+    said = []
+    with suppress(OSError, ValueError):
+        for line in read_bounded(path).decode().splitlines()[:1000]:
+            with suppress(ValueError, RecursionError):  # a line that a killed process did not finish
+                value = json.loads(line)
+                said += [value] if isinstance(value, dict) else []
+    return said
+
+
+def of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any]) -> Iterator[Any]:
+    """What the rows say that hold text and counts alone: any program may have written to that file."""
+    for line in said:
+        found = line.get(key)
+        for row in found if isinstance(found, list) else ():
+            with suppress(ValueError, TypeError):
+                if all(isinstance(one, str) or 0 <= one < 1 << 62 for one in row):
+                    yield make(*row)
+
+
+def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:
+    """What a compiled module of JAX says of a kernel, and where one of Triton is defined."""
+    return str(kernel), str(module), GpuLine(str(file), int(line), str(function) or None)
+
+
+def lines_of(said: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str, GpuLine], ...]:
+    """Return kernel, module and line of what a compiler says of the kernels that it made."""
+    return tuple(dict.fromkeys(of_rows(said, "kernels", _kernel_line)))
+
+
+def said_lines(path: Path) -> tuple[tuple[str, str, GpuLine], ...]:
+    """Return the same, of what stands in a file."""
+    return lines_of(said_by_processes(path))
+
+
+def said_reason(path: Path) -> str | None:
+    """Return why a process says that it has no trace, in its own words; None where it says nothing."""
+    said = (line.get("said") for line in said_by_processes(path) if isinstance(line.get("reason"), str))
+    return next((text[:1000] for text in said if isinstance(text, str)), None)

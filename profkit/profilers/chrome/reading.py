@@ -1,0 +1,114 @@
+"""Traces in Chrome's format, plain or gzip, event by event: read as far as they go."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import open_regular
+from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
+
+_GZIP = b"\x1f\x8b"
+# The direction of a copy, by what stands in its name.
+DIRECTIONS = {
+    "HtoD": "host to device",
+    "DtoH": "device to host",
+    "DtoD": "device to device",
+    "HtoH": "host to host",
+    "PtoP": "peer to peer",
+}
+
+
+def unpacked_head(head: bytes) -> bytes:
+    """Return the beginning of a file without its packing, if it has any; empty where that is damaged."""
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(31).decompress(head, 1 << 16)
+        except zlib.error:
+            return b""
+    return head.removeprefix(b"\xef\xbb\xbf")
+
+
+class ChromeTrace:
+    """Hands each event to `take`. `top` are the other values of the document, `seen` the number of events."""
+
+    def __init__(self, take: Callable[[object], None]) -> None:
+        self._take = take
+        self.top: dict[str, object] = {}
+        self.cut_short = False
+        self.seen = 0
+
+    def read(self, path: Path, tool: str) -> None:
+        """Read the file, as far as it goes. Raises UnreadableReport where it holds no event of `tool`."""
+        with reading(path, named=False), open_regular(path) as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            stream = JsonStream(_GzipReader(raw) if packed else raw)  # type: ignore[arg-type]
+            try:
+                self._read(stream)
+            except TruncatedJson:
+                self.cut_short = True
+            if not self.seen:
+                raise UnreadableReport(
+                    "it ends before the first event" if self.cut_short else f"no trace of {tool}: no events"
+                )
+
+    def _read(self, stream: JsonStream) -> None:
+        if stream.at_array():
+            self._take_events(stream)
+            return
+        for key in stream.items():
+            if key == "traceEvents":
+                self._take_events(stream)
+            else:
+                self.top[key] = stream.value()
+
+    def _take_events(self, stream: JsonStream) -> None:
+        for event in stream.elements():
+            self.seen += 1
+            self._take(event)
+
+
+def to_nanoseconds(microseconds: object) -> int | None:
+    """A time of the trace, in whole ns: of microseconds since 1970 as one float the fractions would be lost."""
+    if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
+        return None
+    if not abs(microseconds) < 1e15 * 4:
+        return None  # not finite, or in no century
+    whole = int(microseconds)
+    return whole * 1000 + round((microseconds - whole) * 1000)
+
+
+def whole_number(value: object, default: int) -> int:
+    """Return a whole number below 2^62 as one, `default` for all else."""
+    if isinstance(value, float) and value == value and abs(value) < 1 << 53:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
+        return value
+    return default
+
+
+class _GzipReader:
+    """A gzip file as bytes; one that is cut short or damaged ends where it is."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._file = raw, gzip.GzipFile(fileobj=raw)
+        self._over = False
+        self._unpacked = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end."""
+        if self._over:
+            return b""
+        try:
+            piece = self._file.read1(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self._over = True
+            return b""
+        self._unpacked += len(piece)
+        check_unpacked(self._unpacked, self._raw)
+        return piece
