@@ -1,0 +1,110 @@
+"""Which instrument traces a JAX program, with a JAX that stands in and leaves what was recorded on an H200."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import PassResult, RunDocument
+from tests.backends.cuda.conftest import Machine
+from tests.conftest import ROOT
+from tests.spoken import spoken, spoken_lines
+
+DATA = ROOT / "tests" / "data" / "cuda" / "jax"
+LOOP = """
+import sys
+sys.path.insert(0, {stand_in!r})
+import jax
+jax.compile("step")
+{more}
+print(sum(range(2_000_000)))
+"""
+ALL = ("timing", "trace", "counters")
+
+
+def program(more: str = "") -> str:
+    return LOOP.format(stand_in=str(ROOT / "tests" / "stand_ins" / "jax"), more=more)
+
+
+def traces(document: RunDocument) -> list[PassResult]:
+    return [result for result in document.passes if result.name == "trace"]
+
+
+@pytest.fixture
+def jax(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The program's Python has JAX, whose profiler leaves a jitted loop."""
+    monkeypatch.setattr("profkit.backends.cuda.run.has_module", lambda _, name, __: name in ("jax", "nvtx"))
+    monkeypatch.setenv("JAX_TRACE", str(DATA / "jitted.trace.json.gz"))
+    return monkeypatch
+
+
+def test_a_jax_program_is_traced_by_jax_profiler_and_its_kernels_are_counted(
+    machine: Machine, jax: pytest.MonkeyPatch
+) -> None:
+    run = machine.profile(program(), passes=ALL)
+    assert [(one.tool, one.state) for one in traces(run)] == [("jax_profiler", "finished")]
+    assert run.trace is not None
+    assert (run.trace.tool, run.trace.launches, run.trace.repeats) == ("jax_profiler", 240, 20)
+    assert machine.calls("nsys", "workload.py") == []
+
+
+def without_strings(folder: Path) -> Path:
+    """The export of a recording whose NVTX strings nsys did not find: no kernel, and its own message."""
+    path = folder / "lost.sqlite"
+    with sqlite3.connect(ROOT / "tests/data/cuda/nsys/truths.sqlite") as source, sqlite3.connect(path) as copy:
+        source.backup(copy)
+        copy.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
+        copy.execute("DROP TABLE IF EXISTS DIAGNOSTIC_EVENT")
+        copy.execute("CREATE TABLE DIAGNOSTIC_EVENT (severity INTEGER, text TEXT)")
+        copy.execute(
+            "INSERT INTO DIAGNOSTIC_EVENT VALUES (2, 'Error when processing events: Cannot find string for an "
+            "exterior index')"
+        )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("jax.profiler.start_trace('/tmp/own')", "the program uses jax.profiler itself"),
+        ("jax.profiler.start_server(9999)", "the program uses jax.profiler itself"),
+        ("jax.listeners.clear()", ""),
+    ],
+)
+def test_where_jax_profiler_is_the_programs_own_nsys_traces_and_it_is_said(
+    machine: Machine, jax: pytest.MonkeyPatch, more: str, reason: str
+) -> None:
+    run = machine.profile(program().replace('jax.compile("step")', more), passes=ALL)
+    first, second = traces(run)
+    assert (first.tool, first.state, second.tool, second.state) == (
+        "jax_profiler", "failed", "nsys", "finished",
+    )  # fmt: skip
+    assert reason in spoken(first.reason)
+    assert "by nsys, since jax.profiler failed" in " ".join(spoken_lines(run.plan.passes[2].notes))  # type: ignore[union-attr]
+
+
+def test_ranges_that_nsys_cannot_import_are_left_out_in_one_more_trace(
+    machine: Machine, jax: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of any program: this one marks a region, and has no JAX."""
+    machine.tools(nsys={"sqlite": str(without_strings(tmp_path)), "without-nvtx": str(ROOT / "tests/data/cuda/nsys/truths.sqlite")})
+    run = machine.profile(passes=ALL)
+    assert [(one.tool, one.state) for one in traces(run)] == [("nsys", "failed"), ("nsys", "finished")]
+    first, second = machine.calls("nsys", "workload.py")
+    assert "--trace=cuda,nvtx" in first
+    assert "--trace=cuda" in second
+    assert run.trace is not None
+    assert run.trace.launches == 39
+
+
+def test_a_jax_program_without_any_trace_is_not_tried_with_torch(
+    machine: Machine, jax: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine.tools(nsys={"sqlite": str(without_strings(tmp_path))})
+    jax.setenv("STAND_IN_JAX", "start")
+    run = machine.profile(program(), passes=ALL)
+    assert [one.tool for one in traces(run)] == ["jax_profiler", "nsys", "nsys"]
+    assert {one.state for one in traces(run)} == {"failed"}
+    assert "RuntimeError: No GPU tracer" in spoken(traces(run)[0].reason)
