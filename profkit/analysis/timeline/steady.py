@@ -349,7 +349,8 @@ def _shares_kernels(kinds: frozenset[int], wanted: frozenset[int], weights: Sequ
 def _after_loading(kernels: Any, first: int, main: Repetition, loads: Any) -> int:
     """`first` moved behind the iterations that loaded code; none of the later half, and two are left in any case.
 
-    To where the next iteration begins as the first one did: a loop in a loop has shorter ones than its period.
+    To where the next iteration begins as the first one did: a loop in a loop has shorter ones than its period. Where
+    none does, since set-up runs into the first one, by whole periods.
     """
     half = first + (main.last - first) // 2
     inside = [int(load) for load in loads if first < load <= half]
@@ -359,7 +360,8 @@ def _after_loading(kernels: Any, first: int, main: Repetition, loads: Any) -> in
     for at in range(inside[-1], main.last - 2 * main.period + 1):
         if (kernels[at : at + len(begins)] == begins).all():
             return at
-    return first
+    behind = main.first + -(-(inside[-1] - main.first) // main.period) * main.period
+    return behind if first < behind <= main.last - 2 * main.period else first
 
 
 def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> tuple[int, int]:

@@ -253,7 +253,8 @@ class PendingCalls:
 
 # Compiled just now (Triton, NVRTC, Numba), or long ago and loaded when first used.
 _LOADS = re.compile(
-    r"^cu(?:da)?(?:Library(?:Load|GetKernel)|Module(?:Load|GetFunction|LoadFatBinary)|Link(?:Complete|AddData)\b)|^nvrtc",
+    r"^cu(?:da)?(?:Library(?:Load|GetKernel)|Module(?:Load|GetFunction|LoadFatBinary)|Link(?:Complete|AddData)\b)|^nvrtc|"
+    r"^JAX compiles$",
     re.IGNORECASE,
 )
 

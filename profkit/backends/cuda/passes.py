@@ -122,8 +122,8 @@ class DeviceTracePass(Pass):
             name = "trace" if not plans else "trace-nsys"
             plans += make(state, why, name)
             result = done[len(plans) - 1] if len(plans) <= len(done) else None
-            if result is None or result.state != "failed":
-                break
+            if result is None or result.state != "failed" or state.trace is not None:
+                break  # what a failed one had written may be a trace all the same
             code = "nsys-failed" if result.tool == "nsys" else "jax-failed"
             why = Fact.of(code, *filter(None, (result.reason,))), result.fix
         return plans

@@ -41,6 +41,7 @@ _COMPILATION = re.compile(r"backend_compile(?:_and_load)?$")  # of the host, in 
 _COMPILED = re.compile(r"::CompileAndLoad\((.+)\)$")
 _DRIVER_CALL = re.compile(r"cu[A-Z]\w+")
 _DETAIL = re.compile(r"(\w+):([\w,]+)")
+COMPILATION = "JAX compiles"  # how the host's part is called in which it does
 REGION = "profkit:"
 STEP_NUMBER = "step_num"  # the argument of a StepTraceAnnotation
 # It begins with the names of its processes.
@@ -167,6 +168,8 @@ class JaxEvents:
         for start, add in self._calls:
             if not _is_within(compiling, start):
                 add()
+        for begin, end in compiling:
+            self.collected.call(COMPILATION, begin, end)
         collected = self.collected
         trace, notes = build_trace(
             Recording(

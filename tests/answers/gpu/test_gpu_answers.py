@@ -35,10 +35,9 @@ SECRET = (b"/tmp/", b"/root/", b"GPU-", b"HOSTNAME", b"firecracker")
 
 
 # Of these the place does not stand in the first row: what the host does while the device is idle is not known, since
-# lines are recorded of torch and CUDA C++ alone, or the time is in waits after which the device has nothing to do; of
-# caption_stream the first fifth is recorded, in which kernels are short and the host is behind.
+# lines are recorded of torch and CUDA C++ alone, or the time is in waits after which the device has nothing to do.
 ELSEWHERE = {
-    "balance", "caption_stream", "chords", "ddp_behind", "glacier", "graph_breaks", "heatmap", "item_each", "jax_fit",
+    "balance", "chords", "ddp_behind", "glacier", "graph_breaks", "heatmap", "item_each", "jax_fit",
     "jax_furnace", "jax_orbit", "jax_schedule", "jax_steps", "recompiled", "surrogate", "tri_gelu", "wetland",
 }  # fmt: skip
 

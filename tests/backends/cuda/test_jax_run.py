@@ -53,7 +53,10 @@ def test_a_jax_program_is_traced_by_jax_profiler_and_its_kernels_are_counted(
 def without_strings(folder: Path) -> Path:
     """The export of a recording whose NVTX strings nsys did not find: no kernel, and its own message."""
     path = folder / "lost.sqlite"
-    with sqlite3.connect(ROOT / "tests/data/cuda/nsys/truths.sqlite") as source, sqlite3.connect(path) as copy:
+    with (
+        sqlite3.connect(ROOT / "tests/data/cuda/nsys/truths.sqlite") as source,
+        sqlite3.connect(path) as copy,
+    ):
         source.backup(copy)
         copy.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
         copy.execute("DROP TABLE IF EXISTS DIAGNOSTIC_EVENT")
@@ -89,7 +92,12 @@ def test_ranges_that_nsys_cannot_import_are_left_out_in_one_more_trace(
     machine: Machine, jax: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Of any program: this one marks a region, and has no JAX."""
-    machine.tools(nsys={"sqlite": str(without_strings(tmp_path)), "without-nvtx": str(ROOT / "tests/data/cuda/nsys/truths.sqlite")})
+    machine.tools(
+        nsys={
+            "sqlite": str(without_strings(tmp_path)),
+            "without-nvtx": str(ROOT / "tests/data/cuda/nsys/truths.sqlite"),
+        }
+    )
     run = machine.profile(passes=ALL)
     assert [(one.tool, one.state) for one in traces(run)] == [("nsys", "failed"), ("nsys", "finished")]
     first, second = machine.calls("nsys", "workload.py")

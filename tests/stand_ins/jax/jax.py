@@ -11,7 +11,10 @@ import sys
 import types
 
 BROKEN = os.environ.get("STAND_IN_JAX", "").split()
-EMPTY = b'{"displayTimeUnit":"ns","metadata":{},"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/host:CPU"}}]}'
+EMPTY = (
+    b'{"displayTimeUnit":"ns","traceEvents":[{"ph":"M","pid":1,"name":"process_name",'
+    b'"args":{"name":"/host:CPU"}}]}'
+)
 listeners = []
 said = []  # what was asked of the profiler, in order
 

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from types import FrameType
@@ -112,7 +112,8 @@ class JaxCompiler:
         if not self._compiled:  # to ask for its devices would begin to use them
             return
         with suppress(Exception):
-            self._kernels = kernel_lines(sys.modules["jax"].devices()[0].client, is_foreign)
+            client: Any = sys.modules["jax"].devices()[0].client
+            self._kernels = kernel_lines(client.live_executables(), is_foreign)
 
     def _hear(self, event: str, seconds: float, /, **about: Any) -> None:
         if not event.endswith("/backend_compile_duration"):
@@ -151,11 +152,11 @@ _LOCATION = re.compile(r"^(\d+) \{file_name_id=(\d+) function_name_id=(\d+) line
 _PARENT = re.compile(r"^(\d+) \{file_location_id=(\d+) parent_frame_id=(\d+)")
 
 
-def kernel_lines(client: Any, is_foreign: Callable[[str], bool]) -> list[list[object]]:
-    """File, line, function, kernel and module of what the client's programs launch."""
+def kernel_lines(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> list[list[object]]:
+    """File, line, function, kernel and module of what these programs of XLA launch."""
     rows: list[list[object]] = []
     read = 0
-    for program in client.live_executables():
+    for program in programs:
         for module in program.hlo_modules():
             text = module.to_string()
             read += len(text)

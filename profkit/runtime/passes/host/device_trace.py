@@ -170,27 +170,38 @@ SECONDS = 2.0  # of a window after the last compilation, where the plan says not
 MOST_TIMES = 4  # as long at most, where one compilation follows the other
 MOST_WINDOWS = 6
 EACH = 0.05  # seconds between two looks at the clock
+MOST_KERNELS = 1000  # whose lines are said
 REGION = "profkit:"
 NO_JAX = "the program compiled nothing with JAX, so jax.profiler saw nothing"
 OF_THE_PROGRAM = "the program uses jax.profiler itself, which allows no other trace beside it"
+OF_ANOTHER_THREAD = (
+    "JAX is used in another thread than the main one, where a trace could not be ended in time"
+)
 
 
 class JaxTracer:
-    """The switch of a trace by JAX."""
+    """The switch of a trace by JAX.
 
-    any_thread = True
+    All is done in the main thread: where another one ended a trace while the main thread launched CUDA graphs, the
+    launch failed (JAX 0.11, H200), and Python cannot end while a thread is in XLA.
+    """
+
+    any_thread = False
 
     def __init__(self, out: str) -> None:
         self._out = out
         seconds = told("seconds")
         self._seconds = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else SECONDS
-        self._profiler: Any = None  # the module that has the functions that were not wrapped
-        self._start_trace: Any = None
-        self._one = _thread.allocate_lock()
+        self._profiler: Any = None
+        self._start_trace: Any = None  # the program's own is wrapped
+        self._main = threading.get_ident()
+        self._look: Any = None  # what the main thread is asked to do, kept until it has
+        self._asked = False
         self._windows = 0
         self._open: str | None = None  # the folder of the window that is open
-        self._until = self._at_most = 0.0
+        self._opened = self._compiled = self._kept_at = 0.0
         self._regions: list[Any] = []  # annotations that are open
+        self._programs: dict[int, Any] = {}  # by identity: a function's own are gone once it has returned
         self._ended = False
         self._why: str | None = None
 
@@ -203,48 +214,53 @@ class JaxTracer:
 
     def enter(self, name: str) -> None:
         """A region begins, once the devices have done what was left before."""
-        if "jax" not in sys.modules or self._ended:
+        if self._profiler is None or self._ended or threading.get_ident() != self._main:
             return
         self._begin()
-        self._wait_for_devices()
-        annotation = sys.modules["jax"].profiler.TraceAnnotation(REGION + name)
+        _wait_for_arrays()
+        annotation = self._profiler.TraceAnnotation(REGION + name)
         annotation.__enter__()
         self._regions.append(annotation)
 
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Its own work is done, and it ends."""
-        if not self._regions:
-            return
-        self._wait_for_devices()
-        self._regions.pop().__exit__(None, None, None)
+        if self._regions and threading.get_ident() == self._main:
+            _wait_for_arrays()
+            self._regions.pop().__exit__(None, None, None)
 
     def forget(self) -> None:
         """In a forked child: trace nothing."""
         self._ended, self._open = True, None
 
     def finish(self, early: float | None = None) -> None:  # noqa: ARG002
-        """Close the window, and say on stderr why there was none."""
-        if self._open:
-            self._wait_for_devices()
-        self._end()
+        """Close the window, say which lines the kernels stand for, and on stderr why there was no window."""
+        if threading.get_ident() == self._main:
+            self._end()
         self._ended = True
-        if not glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
-            self._why = self._why or NO_JAX
-            add_to_file(self._out, reason="jax-not-traced", said=self._why)
-            print(f"profkit: {self._why}", file=sys.stderr)
+        if glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
+            with suppress(Exception):
+                self._keep_programs()
+                rows = kernel_lines(list(self._programs.values()), is_foreign)
+                add_to_file(self._out, kernels=rows[:MOST_KERNELS])
+            return
+        self._why = self._why or NO_JAX
+        add_to_file(self._out, reason="jax-not-traced", said=self._why)
+        print(f"profkit: {self._why}", file=sys.stderr)
 
     # ------------------------------------------------------------ inside
 
     def _jax_is_there(self, _: ModuleType) -> None:
-        profiler = importlib.import_module("jax.profiler")
-        self._profiler, self._start_trace = profiler, profiler.start_trace
+        self._profiler = profiler = importlib.import_module("jax.profiler")
+        self._start_trace = profiler.start_trace
         for name in ("start_trace", "start_server"):
             self._give_way_to(profiler, name)
         importlib.import_module("jax.monitoring").register_event_duration_secs_listener(self._hear)
-        _thread.start_new_thread(self._watch, ())
+        ctypes = importlib.import_module("ctypes")
+        self._look = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._look_at_clock)
+        _thread.start_new_thread(self._watch, (ctypes.pythonapi.Py_AddPendingCall,))
 
     def _give_way_to(self, profiler: ModuleType, name: str) -> None:
-        """Let the program's own call of this function find no trace of ours."""
+        """Let the program's own call of this function find no trace of ours; what we saw was before its steps."""
         original = getattr(profiler, name)
 
         @functools.wraps(original)
@@ -252,6 +268,8 @@ class JaxTracer:
             self._why = OF_THE_PROGRAM
             self._end()
             self._ended = True
+            for trace in glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
+                os.unlink(trace)
             return original(*args, **kwargs)
 
         # where it is public, and where `jax.profiler.trace` looks for it
@@ -261,51 +279,65 @@ class JaxTracer:
 
     def _hear(self, event: str, _seconds: float, /, **_: Any) -> None:
         """JAX has compiled something, in this thread, which will run it."""
-        if event.endswith("/backend_compile_duration"):
-            self._until = time.monotonic() + self._seconds
-            self._begin()
+        if not event.endswith("/backend_compile_duration"):
+            return
+        if threading.get_ident() != self._main:
+            self._why = self._why or OF_ANOTHER_THREAD
+            return
+        self._compiled = now = time.monotonic()
+        if self._open and now > self._opened + self._seconds and self._windows < MOST_WINDOWS:
+            self._end()  # of what was before, set-up most of all
+        self._begin()
 
-    def _watch(self) -> None:
+    def _watch(self, add_pending_call: Any) -> None:
+        """Ask the main thread to look at the clock, once it has done what it was asked before."""
         while not self._ended:
             time.sleep(EACH)
-            now = time.monotonic()
-            over = now > self._at_most or (now > self._until and not self._regions)
-            if self._open and over:
+            if self._open and not self._asked and not self._ended:
+                self._asked = True
+                add_pending_call(self._look, None)
+
+    def _look_at_clock(self, _: object) -> int:
+        self._asked = False
+        now = time.monotonic()
+        if self._open and now > self._compiled + EACH:
+            if self._kept_at < self._compiled:
+                self._keep_programs()
+            quiet = now > max(self._compiled, self._opened) + self._seconds and not self._regions
+            if quiet or now > self._opened + MOST_TIMES * self._seconds:
                 self._end()
+        return 0
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with self._one:
-            try:
-                yield
-            except Exception as error:  # the workload's own result comes first
-                self._open, self._ended = None, True
-                text = str(error).strip().split("\n")[0]
-                self._why = f"jax.profiler cannot be used: {type(error).__name__}: {text}"
+    def _saying_why(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # the workload's own result comes first
+            self._open, self._ended = None, True
+            text = str(error).strip().split("\n")[0]
+            self._why = f"jax.profiler cannot be used: {type(error).__name__}: {text}"
 
     def _begin(self) -> None:
         """Open a window, if none is."""
         if self._open or self._ended or self._windows >= MOST_WINDOWS:
             return
-        with self._alone():
+        with self._saying_why():
             self._windows += 1
             folder = f"{self._out}.{os.getpid()}-{self._windows}"
             options = {}
-            with suppress(AttributeError):  # before JAX 0.6
+            with suppress(AttributeError):  # older ones have none
                 options["profiler_options"] = chosen = self._profiler.ProfileOptions()
                 chosen.python_tracer_level = 0
             self._start_trace(folder, **options)
-            now = time.monotonic()
-            self._until = now + self._seconds
-            self._at_most = now + MOST_TIMES * self._seconds
-            self._open = folder
+            self._open, self._opened = folder, time.monotonic()
 
     def _end(self) -> None:
         """Close the window, and keep its trace alone."""
-        with self._alone():
-            folder, self._open = self._open, None
-            if folder is None:
-                return
+        folder, self._open = self._open, None
+        if folder is None:
+            return
+        with self._saying_why():
+            _wait_for_arrays()
             try:
                 self._profiler.stop_trace()
                 # its name is the machine's
@@ -313,13 +345,15 @@ class JaxTracer:
                     os.replace(trace, f"{folder}.json.gz")
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
-        with suppress(Exception):
-            client = sys.modules["jax"].local_devices()[0].client
-            rows = kernel_lines(client, is_foreign)
-            add_to_file(self._out, kernels=rows[:1000])
 
-    def _wait_for_devices(self) -> None:
-        """Until all is computed that the program can still ask for: what was launched before it is done as well."""
-        with suppress(Exception):  # an array that another thread gives away meanwhile
-            jax: Any = sys.modules["jax"]
-            jax.block_until_ready(jax.live_arrays())
+    def _keep_programs(self) -> None:
+        self._kept_at = time.monotonic()
+        for program in sys.modules["jax"].local_devices()[0].client.live_executables():
+            self._programs[id(program)] = program
+
+
+def _wait_for_arrays() -> None:
+    """Until all is computed that the program can still ask for: what was launched before it is done as well."""
+    with suppress(Exception):  # an array that is given away meanwhile
+        jax: Any = sys.modules["jax"]
+        jax.block_until_ready(jax.live_arrays())
