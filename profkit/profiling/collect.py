@@ -33,6 +33,7 @@ from profkit.core.types import (
     Reading,
     RunDocument,
     Timing,
+    message_of,
 )
 from profkit.hardware.peaks import kept_peaks, measure_peaks
 from profkit.profiling.program_warnings import read_warnings
@@ -68,6 +69,18 @@ _LOST = re.compile(re.escape(LOST).replace(r"\{\}", "(.+)"))
 
 # A document with what is known so far in, the same with verdicts out.
 Judge = Callable[[RunDocument], RunDocument]
+
+
+_CRASHED = re.compile(r"\bSIG(?:SEGV|ABRT|BUS|ILL)\b")
+
+
+def _ended_by_tool(record: PassRecord) -> PassResult:
+    """Return the result of a pass; where the program crashed, which ended well elsewhere, with the tool as the cause."""
+    result = record.result
+    crashed = record.workload_failure is not None and _CRASHED.search(message_of(result.reason)) is not None
+    if not crashed or result.tool is None or result.reason is None:
+        return result
+    return replace(result, reason=Fact.of("ended-by-tool", result.reason, name=result.tool))
 
 
 class RunCollector:
@@ -143,9 +156,11 @@ class RunCollector:
                     plan, known, record = self._repeat_if_misguessed(plan, number, known, record)
                 # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
                 ran = replace(plan.passes[number], limit=record.limit)
-                self._add_findings(ran, record.result, known.plain_seconds)
                 # Where it ended well in another pass, the fault may be this one's instrument.
                 well = any(result.state == "finished" for result in self.document.passes)
+                self._add_findings(
+                    ran, _ended_by_tool(record) if well else record.result, known.plain_seconds
+                )
                 if record.workload_failure is not None and not well:
                     raise WorkloadError(record.workload_failure)
             # In seconds under the profiler that disturbed it least.

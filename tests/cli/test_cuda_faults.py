@@ -142,6 +142,7 @@ NCU: dict[str, tuple[Callable[[Bench], None], str]] = {
         "ncu saw other",
     ),
     "crashes": (lambda b: b.tool("ncu", "os.kill(os.getpid(), signal.SIGSEGV)"), "ncu was killed by SIGSEGV"),
+    "ends the program": (lambda b: b.tool("ncu", "sys.exit(139)"), "ended-by-tool"),  # as it does with JAX 0.11
     "leaves a part of a report": (lambda b: b.tool("ncu", CUT.format(0.05)), "cut off"),
     "leaves the report of another workload": (
         lambda b: b.tool("ncu", report=str(DATA / "ncu" / "hostbound.nvtx.ncu-rep")),

@@ -200,12 +200,17 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
 def recompilations(run: RunEvidence) -> Iterator[Insight]:
     """A function that torch.compile compiles again and again: a second each, and after eight it gives up."""
     profile = run.profile("recompilations")
-    first = profile.hotspots[0] if profile is not None else None
-    if first is None or (first.calls or 0) < AGAIN:
+    often = [one for one in profile.hotspots if (one.calls or 0) >= AGAIN] if profile is not None else []
+    first = max(often, key=lambda one: one.total or 0.0, default=None)
+    if first is None:
         return
     split = run.document.time_split
     wall = split.wall if split is not None else None
     share = min(1.0, first.total / wall) if first.total and wall else None
+    if (
+        share is not None and share < LEAST
+    ):  # as JAX's own functions are for the arrays that a program begins with
+        return
     took = f", in {format_quantity(first.total, 's')}" if share is not None and first.total else ""
     place = Place(None, None, first.function, first.file, first.line)
     if first.file is not None and not is_users_code(
