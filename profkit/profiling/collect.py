@@ -75,7 +75,7 @@ _CRASHED = re.compile(r"\bSIG(?:SEGV|ABRT|BUS|ILL)\b")
 
 
 def _ended_by_tool(record: PassRecord) -> PassResult:
-    """Return the result of a pass; where the program crashed, which ended well elsewhere, it is the tool that did it."""
+    """Return the result of a pass; of a program that crashed, and ended well elsewhere, with its tool as the cause."""
     result = record.result
     crashed = record.workload_failure is not None and _CRASHED.search(message_of(result.reason)) is not None
     if not crashed or result.tool is None or result.reason is None:

@@ -30,7 +30,7 @@ from profkit.core.types import (
 # Calls of CUDA that take the host long by themselves, and neither launch nor wait for what was launched.
 _KEEPS_HOST = re.compile(
     r"cu(da)?(Malloc|Mem(Alloc|Free|Host|Map|Create)|Free|Host(Alloc|Register|Unregister)|(Module|Library)(Load|Unload)|"
-    r"Graph(Instantiate|ExecUpdate)|(Event|Stream)(Create|Destroy))|JAX compiles$"
+    r"Graph(Instantiate|ExecUpdate)|(Event|Stream)(Create|Destroy))|JAX (compiles|calls the program)"
 )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.necessary_work.calls import OperationCall, written_call
 from profkit.analysis.necessary_work.formulas import operation_form, with_given
 from profkit.analysis.timeline.records import Range
@@ -356,9 +357,8 @@ def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
 
 
 _MODULE = re.compile(r"hlo_module=([^,#]+)")
-MATRIX_LIBRARY = (
-    "__cublas"  # how XLA calls a product that a library computes: its kernel has a name of its own
-)
+# How XLA calls what a library does, whose kernels have names of their own, by whose they are.
+_OF_LIBRARIES = {"cublas": "__cublas", "cutlass": "__cublas", "nccl": "__nccl"}
 
 
 def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, GpuLine]]) -> GpuTrace | None:
@@ -376,7 +376,8 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, 
     def lined(time: KernelTime) -> KernelTime:
         module = next((found[1] for name in time.ranges if (found := _MODULE.search(name))), None)
         name = time.kernel.name.partition("(")[0]
-        keys = ((name, module), (name, None), (MATRIX_LIBRARY, module))
+        library = _OF_LIBRARIES.get(kernel_owner(time.kernel.name), "")
+        keys = ((name, module), (name, None), (library, module))
         places = next((known[key] for key in keys if key in known), set[SourceLine]())
         if time.file is not None or len(places) != 1:
             return time

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.backends import PassFindings, PlanState, RunContext
@@ -80,7 +80,7 @@ TORCH, JAX = "torch_profiler", "jax_profiler"
 LEAST_WINDOW, WINDOW_SHARE, MOST_WINDOW = 2.0, 0.1, 6.0
 SAID_BY_JAX = "trace.jax.operations"
 _Why: TypeAlias = "tuple[Fact, str | None] | None"  # why the instrument before has made no trace, and its fix
-_Attempt: TypeAlias = "Callable[[PlanState, _Why, str], list[PassPlan]]"
+_Attempt: TypeAlias = "Callable[[PlanState, _Why], list[PassPlan]]"
 
 
 def traced_iterations(state: PlanState) -> int:
@@ -94,8 +94,8 @@ def traced_iterations(state: PlanState) -> int:
 class DeviceTracePass(Pass):
     """Kernels, copies and launches by the first instrument that can: the next one is tried where one has failed.
 
-    Of a JAX program jax.profiler, then nsys, which may not import the NVTX strings that XLA writes; of any other one
-    nsys, then torch's own profiler. Where nsys cannot import ranges, it traces once more without them.
+    Of a JAX program jax.profiler, then nsys without NVTX ranges, since it does not find the names of those that XLA
+    writes; of any other one nsys, once more without ranges where it could not import them, then torch's own profiler.
 
     `ranges`: the workload can write NVTX ranges. Then the whole process is traced, and they tell the region in it: that
     also shows what was compiled before, and every entry of a region that is entered many times. Without them only what
@@ -103,7 +103,7 @@ class DeviceTracePass(Pass):
     """
 
     name, tool = "trace", "nsys"
-    step_names = ("trace", "trace-nsys", "trace-plain", "trace-torch")
+    step_names = ("trace", "trace-jax", "trace-plain", "trace-torch")
     leaves = (
         "trace.nsys-rep", "trace.sqlite", "trace-plain.nsys-rep", "trace-plain.sqlite",
         "trace.torch.#.json", "trace.jax.#-#.json.gz", "trace.jax.operations",
@@ -117,55 +117,61 @@ class DeviceTracePass(Pass):
         """One run, and one more after each that failed: without a trace there is nothing to count."""
         done = [result for result in state.passes if result.name == "trace"]
         plans: list[PassPlan] = []
-        why: tuple[Fact, str | None] | None = None
+        why: _Why = None
         for make in self._attempts(done):
-            name = "trace" if not plans else "trace-nsys"
-            plans += make(state, why, name)
+            plans += make(state, why)
             result = done[len(plans) - 1] if len(plans) <= len(done) else None
-            if result is None or result.state != "failed" or state.trace is not None:
-                break  # what a failed one had written may be a trace all the same
+            if result is None or result.state != "failed":
+                break
+            if len(plans) == len(done) and state.trace is not None:
+                break  # what it had written until it failed is a trace all the same
             code = "nsys-failed" if result.tool == "nsys" else "jax-failed"
             why = Fact.of(code, *filter(None, (result.reason,))), result.fix
         return plans
 
     def _attempts(self, done: Sequence[PassResult]) -> Iterator[_Attempt]:
-        if self._jax:
+        """Yield what makes the plan of each instrument, in the order in which they are tried."""
+        hosted, _ = self._hosted("jax")
+        if self._jax and hosted is not None:
             yield self._by_jax
-        if self._nsys.works:
+        if self._nsys.works and not self._jax:
             yield self._by_nsys
-            if any(_lost_ranges(result) for result in done):
-                yield self._by_nsys_without_ranges
-        if not self._jax:
+        if self._nsys.works and (self._jax or any(_lost_ranges(result) for result in done)):
+            yield self._by_nsys_without_ranges
+        if not self._jax or (hosted is None and not self._nsys.works):
             yield self._by_torch
 
-    def _by_jax(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:  # noqa: ARG002
-        """The trace by jax.profiler inside the workload."""
-        argv, reason = host_command(self.context.workload.command, "jax", self.folder / "trace.jax")
-        if argv is None:
-            return self.skip(self.no_python(reason))
+    def _hosted(self, kind: Literal["jax", "torch"]) -> tuple[list[str] | None, str | None]:
+        """Return the command under this instrument, or the code of why its Python cannot be looked into."""
+        return host_command(self.context.workload.command, kind, self.folder / f"trace.{kind}")
+
+    def _by_jax(self, state: PlanState, why: _Why) -> list[PassPlan]:
+        """The trace by jax.profiler inside the workload, the first of all instruments."""
+        assert why is None
+        argv, _ = self._hosted("jax")
         seconds = min(MOST_WINDOW, max(LEAST_WINDOW, WINDOW_SHARE * (state.plain_seconds or 0.0)))
         told = self.directive(
-            name, iterations=traced_iterations(state), seconds=round(seconds, 1), warmup=WARMUP
+            "trace-jax", iterations=traced_iterations(state), seconds=round(seconds, 1), warmup=WARMUP
         )
-        return [self._traced(JAX, Step(name, tuple(argv), directive=told), state, JAX_SECONDS)]
+        return [self._traced(JAX, Step("trace-jax", tuple(argv or ()), directive=told), state, JAX_SECONDS)]
 
-    def _by_nsys(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:
-        return self._recorded(state, why, name, "trace", ranges=self._ranges)
+    def _by_nsys(self, state: PlanState, why: _Why) -> list[PassPlan]:
+        return self._recorded(state, why, "trace", ranges=self._ranges)
 
-    def _by_nsys_without_ranges(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:  # noqa: ARG002
-        return self._recorded(state, why, "trace-plain", "trace-plain", ranges=False, nvtx=False)
+    def _by_nsys_without_ranges(self, state: PlanState, why: _Why) -> list[PassPlan]:
+        return self._recorded(state, why, "trace-plain", ranges=False, nvtx=False)
 
     def _recorded(
-        self, state: PlanState, why: _Why, name: str, file: str, *, ranges: bool, nvtx: bool = True
+        self, state: PlanState, why: _Why, name: str, *, ranges: bool, nvtx: bool = True
     ) -> list[PassPlan]:
-        """The trace by nsys in the step `name`, into `file`; `why` another instrument has not made it."""
-        report, sqlite, status = (self.folder / f"{file}.{end}" for end in ("nsys-rep", "sqlite", "status"))
+        """The trace by nsys in the step `name`; `why` the instrument before has not made it."""
+        report, sqlite, status = (self.folder / f"{name}.{end}" for end in ("nsys-rep", "sqlite", "status"))
         command = status_wrapper(self.context.workload.command, status)
         nsys = str(self._nsys.path)
         step = Step(
             name,
             nsys_argv(command, report, marked=state.marked and not ranges, nsys=nsys, ranges=nvtx),
-            (f"artifacts/{file}.nsys-rep", f"artifacts/{file}.sqlite"),
+            (f"artifacts/{name}.nsys-rep", f"artifacts/{name}.sqlite"),
             directive=self.directive(
                 name,
                 Switch("cuda") if state.marked else None,
@@ -177,17 +183,17 @@ class DeviceTracePass(Pass):
             after=(export_argv(report, sqlite, nsys=nsys),),
         )
         planned = self._traced("nsys", step, state, NSYS_SECONDS + EXPORT_SECONDS)
-        notes = () if why is None else (Fact.of("without-ranges" if not nvtx else "by-nsys", why[0]),)
+        notes = () if why is None else (Fact.of("without-ranges", why[0]),)
         return [replace(planned, notes=(*notes, *planned.notes))]
 
-    def _by_torch(self, state: PlanState, why: _Why, name: str) -> list[PassPlan]:
+    def _by_torch(self, state: PlanState, why: _Why) -> list[PassPlan]:
         """The trace by torch.profiler inside the workload; `why` nsys does not do it."""
+        name = "trace-torch" if why is not None else "trace"
         if why is None:
             why = Fact.of("of", Fact.message(str(self._nsys.reason)), what="nsys"), self._nsys.fix
-        argv, reason = host_command(self.context.workload.command, "torch", self.folder / "trace.torch")
+        argv, reason = self._hosted("torch")
         if argv is None:
             return self.skip(together(why[0], self.no_python(reason)), why[1])
-        name = name if name == "trace" else "trace-torch"
         told = self.directive(name, iterations=traced_iterations(state), warmup=WARMUP)
         planned = self._traced(TORCH, Step(name, tuple(argv), directive=told), state, TORCH_SECONDS)
         return [replace(planned, fix=why[1], notes=(Fact.of("by-torch", why[0]), *planned.notes))]

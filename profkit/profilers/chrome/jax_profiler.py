@@ -39,8 +39,10 @@ _PROGRAM = re.compile(r"(?:jit|pjit|pmap|xmap)_")  # how JAX begins the name of 
 _EXECUTION = re.compile(r"(.+):XLA GPU module$")  # of the host: a module launches its kernels
 _COMPILATION = re.compile(r"backend_compile(?:_and_load)?$")  # of the host, in JAX
 _COMPILED = re.compile(r"::CompileAndLoad\((.+)\)$")
+_CALLBACK = re.compile(r"((?:pure|io|debug)_callback)(?:[._]\d+)*$")
 _DRIVER_CALL = re.compile(r"cu[A-Z]\w+")
 _DETAIL = re.compile(r"(\w+):([\w,]+)")
+CALLBACK = "JAX calls the program:"
 COMPILATION = "JAX compiles"  # how the host's part is called in which it does
 REGION = "profkit:"
 STEP_NUMBER = "step_num"  # the argument of a StepTraceAnnotation
@@ -96,6 +98,9 @@ class JaxEvents:
         if phase != "X":
             return
         name = str(event.get("name"))[:LONGEST_NAME]
+        whole = args.get("long_name")  # of an annotation of JAX 0.11 `name` is what stands behind the colon
+        if isinstance(whole, str) and whole.startswith(REGION):
+            name = whole[:LONGEST_NAME]
         on_device = process in self.devices
         if not (on_device or "correlation_id" in args or _is_wanted(name, args)):
             return
@@ -144,14 +149,15 @@ class JaxEvents:
         elif STEP_NUMBER in args or name.startswith(REGION):
             self._range(name, start, end, None)
         else:
-            # of a launch the trace tells the kernel's name, of all other calls their own
-            call = _DRIVER_CALL.match(name)
-            said = call[0] if call is not None else name if name.startswith("Mem") else "cuLaunchKernel"
+            callback, call = _CALLBACK.match(name), _DRIVER_CALL.match(name)
+            if callback is not None:
+                said = f"{CALLBACK} {callback[1]}"
+            else:  # of a launch the trace tells the kernel's name, of all other calls their own
+                said = call[0] if call is not None else name if name.startswith("Mem") else "cuLaunchKernel"
             key = _number(args.get("correlation_id"), -1)
+            add = partial(self.collected.call, said, start, end, key=key, thread=thread)
             if len(self._calls) < MOST_LOOSE:
-                self._calls.append(
-                    (start, partial(self.collected.call, said, start, end, key=key, thread=thread))
-                )
+                self._calls.append((start, add))
 
     def _range(self, name: str, start: int, end: int, thread: int | None) -> None:
         if len(self.ranges) < MOST_RANGES:
@@ -207,7 +213,7 @@ class JaxEvents:
 
 
 def _is_wanted(name: str, args: Mapping[str, Any]) -> bool:
-    signs = (_EXECUTION, _DRIVER_CALL, _COMPILATION)
+    signs = (_EXECUTION, _DRIVER_CALL, _COMPILATION, _CALLBACK)
     return (
         STEP_NUMBER in args
         or name.startswith(REGION)

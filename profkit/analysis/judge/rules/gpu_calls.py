@@ -193,14 +193,18 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     each = trace.launches / trace.repeats
     if len(programs) < PROGRAMS or each < KERNELS:
         return
-    spots = (one for one in run.document.hot_spots if one.kind in ("python", "library", "lock", "waiting"))
-    first = next((one.where for one in spots if one.code is not None), Place())
+    kinds = ("python", "library", "lock", "waiting")
+    spots = [one for one in run.document.hot_spots if one.kind in kinds and one.code is not None]
+    calls = [(one, looping_call(run, one.where)) for one in spots]
+    # What is not called from a loop is of the program's start, and may take longest: each operation is compiled there.
+    repeated = (call for one, call in calls if call != one.where or (one.code and one.code.loop is not None))
+    where = next(repeated, calls[0][1] if calls else Place())
     yield insight_at(
         "not-compiled",
         "Put jax.jit around the whole step: its operations run one by one",
         f"{each:.0f} kernels in each step, of {len(programs)} programs that each do one operation "
         f"({', '.join(sorted(programs)[:3])}, ...); the GPU is idle for {percent_text(100 * idle)} of the time",
-        looping_call(run, first),
+        where,
         run.gain(idle, "the time in which the GPU waits for the host"),
     )
 

@@ -425,7 +425,7 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
         "exposed-communication",
         "Communicate while kernels run",
         exposed.evidence,
-        words(f"communication.{exposed.collective}", "collective"),
+        words(f"communication.{'jax' if run.framework == 'jax' else exposed.collective}", "collective"),
         Place(kernel=exposed.communication.kernel),
         run.gain(
             min(exposed.share, max(0.0, computing)),

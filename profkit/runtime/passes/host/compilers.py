@@ -141,7 +141,11 @@ class JaxCompiler:
 # (versions before 0.5). A kernel has the name of its instruction, with `_` for each dot.
 MOST_TEXT = 64 << 20  # characters of all modules
 _Line = tuple[str, int, str]
-_LAUNCHED = re.compile(r"^ *(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call)\(.*$", re.MULTILINE)
+_COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+_LAUNCHED = re.compile(
+    rf"^ *(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call|((?:{_COLLECTIVES})(?:-start)?))\(.*$",
+    re.MULTILINE,
+)
 _CALLS = re.compile(r"calls=%([\w.-]+)")
 _COMPUTATION = re.compile(r"^%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTALL)
 _LIBRARY = re.compile(r'custom_call_target="(__cublas)')
@@ -178,6 +182,7 @@ def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[li
         if lines:
             library = _LIBRARY.search(found[0])
             name = library[1] if library is not None else re.sub(r"[.-]", "_", found[1])
+            name = "__nccl" if found[2] else name
             yield [*lines.most_common(1)[0][0], name]
 
 
