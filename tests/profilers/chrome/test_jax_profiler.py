@@ -111,6 +111,35 @@ def test_a_launch_is_joined_with_its_call_and_a_region_holds_what_it_launched(tm
     assert trace.kernels[0].kernel.shared == 12
 
 
+def test_a_region_has_its_whole_name_where_jax_keeps_it_apart(tmp_path: Path) -> None:
+    """JAX 0.11 writes `step` for an annotation `profkit:step`, and its whole name beside it."""
+    path = made(
+        tmp_path,
+        host("step", 10.0, 20.0, long_name="profkit:step"),
+        *(host("k", 11.0 + n, 0.5, correlation_id=str(n)) for n in range(2)),
+        *(kernel("k", 100.0 + 10 * n, n) for n in range(2)),
+        kernel("k", 5.0, 9),
+    )
+    _, trace = read(path)
+    assert (trace.marked, trace.launches) == (True, 2)
+
+
+def test_a_callback_is_a_call_of_the_host_under_its_own_name(tmp_path: Path) -> None:
+    path = made(
+        tmp_path,
+        *(host("pure_callback.1", 10.0 + 100 * n, 90.0) for n in range(3)),
+        *(kernel("k", 101.0 + 100 * n, n) for n in range(3)),
+    )
+    _, trace = read(path)
+    called = {call.name: call.calls for call in trace.api}
+    assert called["JAX calls the program: pure_callback"] >= 2
+
+
+def test_what_its_events_cost_the_host_is_known_by_the_executions(tmp_path: Path) -> None:
+    _, trace = recorded("jitted")
+    assert trace.operations == 7 * 20
+
+
 def test_two_devices_are_told_apart(tmp_path: Path) -> None:
     second = {**DEVICE, "pid": 2, "args": {"name": "/device:GPU:1"}}
     events = [kernel("loop_fusion", 10.0 * n, n, pid=1 + n % 2) for n in range(8)]

@@ -32,6 +32,22 @@ def test_what_older_versions_wrote_into_each_instruction_is_read() -> None:
     assert list(lines_of_module(written, lambda _: False)) == [["m.py", 4, "", "add_1"]]
 
 
+def test_a_collective_has_the_line_that_asks_for_it() -> None:
+    of_it = 'metadata={op_name="a" source_file="m.py" source_line=7}'
+    written = f"ENTRY %main {{\n  %all-reduce-start.1 = f32[] all-reduce-start(%x), {of_it}\n}}"
+    assert list(lines_of_module(written, lambda _: False)) == [["m.py", 7, "", "__nccl"]]
+
+
+def test_a_kernel_of_a_library_has_the_line_of_that_library_alone() -> None:
+    known = [("__cublas", "jit_step", GpuLine("a.py", 9)), ("__nccl", "jit_step", GpuLine("a.py", 12))]
+    ranges = ("XlaModule:#hlo_module=jit_step#",)
+    names = ("sm90_xmma_gemm_f32f32_nt", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "own_kernel")
+    times = tuple(KernelTime(Kernel(name, (1,), (32,)), 2, 0.1, ranges=ranges) for name in names)
+    traced = with_compiled_lines(GpuTrace("nsys", times), known)
+    assert traced is not None
+    assert [one.line for one in traced.kernels] == [9, 12, None]
+
+
 @pytest.mark.parametrize(("module", "line"), [("jit_step", 9), ("jit_other", 3), ("jit_none", None)])
 def test_a_name_of_two_modules_is_told_by_the_one_around_the_launch(module: str, line: int | None) -> None:
     known = [

@@ -15,10 +15,13 @@ from profkit.core.types import (
     DeviceCommunication,
     GpuLine,
     HostPauses,
+    Hotspot,
     Insight,
     Kernel,
     KernelTime,
     MemoryKind,
+    Profile,
+    TimeSplit,
     Transfer,
 )
 from profkit.profiling.summarize import summarize_report
@@ -303,6 +306,34 @@ def test_communication_that_nothing_hides_can_be_hidden_by_what_else_runs() -> N
     mostly = communicating(Communication(0.75, 0.7, None, 100, REDUCE, 1))["exposed-communication"]
     assert mostly.gain is not None
     assert mostly.gain.at_most == pytest.approx(0.2)  # kernels run for no longer than that
+
+
+def test_collectives_of_jax_get_advice_for_jax() -> None:
+    kernels = {"loop_add_fusion": (400, 0.6), REDUCE: (100, 0.3)}
+    told = Communication(0.3, 0.2, None, 100, REDUCE, 1)
+    found = insights(kernels, span=1.0, busy=0.9, communication=told)["exposed-communication"]
+    assert "latency_hiding_scheduler" in found.change
+    assert "DDP" not in found.change
+
+
+def recompiled(**totals: float) -> dict[str, Insight]:
+    """What is said of functions that JAX compiled again five times, in so many seconds of ten each."""
+    spots = tuple(
+        Hotspot("main", 5.0, total, 5, "train.py", 10 + n, f"jit({name})", counters={"jax": 1.0})
+        for n, (name, total) in enumerate(totals.items())
+    )
+    document = kernel_documents.document({})
+    profile = Profile("compiled again by JAX", "count", 10.0, spots, "recompilations")
+    split = TimeSplit(10.0)
+    document = replace(document, profiles=(profile,), time_split=split, gpus=(H200,))
+    return {insight.rule: insight for insight in find_insights(document)}
+
+
+def test_what_is_compiled_again_longest_is_named_and_what_hardly_counts_is_not() -> None:
+    found = recompiled(broadcast_in_dim=0.1, score=3.0)["recompilations"]
+    assert found.evidence == "jit(score), in 3.00 s"
+    assert found.where.line == 11
+    assert "recompilations" not in recompiled(broadcast_in_dim=0.1)
 
 
 def test_waiting_for_another_gpu_is_no_transfer() -> None:
