@@ -33,8 +33,8 @@ you give it away: names that you chose stay.
     "summarize": """
 Example:  profkit summarize callgrind.out.1234
 
-Works on: runs; of GPUs .ncu-rep, ncu --csv, .nsys-rep, nsys SQLite and stats, traces of torch.profiler; of CPUs
-perf stat (CSV, text), perf script, perf.data, callgrind, cProfile, stacks.jsonl; of Macs what
+Works on: runs; of GPUs .ncu-rep, ncu --csv, .nsys-rep, nsys SQLite and stats, traces of torch.profiler and
+jax.profiler; of CPUs perf stat (CSV, text), perf script, perf.data, callgrind, cProfile, stacks.jsonl; of Macs what
 xctrace export wrote (a table, or the folder of a recording's), and .trace where xctrace is.
 """,
 }
