@@ -277,8 +277,10 @@ class RunEvidence:
 def looping_call(run: RunEvidence, place: Place) -> Place:
     """From a place outwards: the last line in a loop, which calls all the rest."""
     found = place
+    calling = [one for sampled in run.document.sampled if not sampled.native for one in sampled.outer]
     for outer, here in outwards(run, place):
-        if any(one.line == outer.line and one.code is not None and one.code.loop is not None for one in here):
+        there = (one for one in (*here, *calling) if (one.file, one.line) == (outer.file, outer.line))
+        if any(one.code is not None and one.code.loop is not None for one in there):
             found = outer
     return found
 

@@ -11,16 +11,22 @@ import pytest
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.judge.words import words
 from profkit.core.types import (
+    CodeLine,
     Communication,
     DeviceCommunication,
     GpuLine,
     HostPauses,
+    HotSpot,
     Hotspot,
     Insight,
     Kernel,
     KernelTime,
+    LineCode,
+    LineSamples,
     MemoryKind,
+    Place,
     Profile,
+    SampledTime,
     TimeSplit,
     Transfer,
 )
@@ -314,6 +320,37 @@ def test_collectives_of_jax_get_advice_for_jax() -> None:
     found = insights(kernels, span=1.0, busy=0.9, communication=told)["exposed-communication"]
     assert "latency_hiding_scheduler" in found.change
     assert "DDP" not in found.change
+
+
+def test_a_step_of_jax_that_is_not_compiled_is_named_where_its_loop_calls_it() -> None:
+    """And not where the program begins, though it compiles each operation there for the first time."""
+    kernels = tuple(
+        KernelTime(Kernel(f"k{n}", (1,), (32,)), 100, 0.01, ranges=(f"XlaModule:#hlo_module=jit_f{n}#",))
+        for n in range(6)
+    )
+    start, step = Place(None, None, "main", "train.py", 36), Place(None, None, "step", "train.py", 27)
+    spots = tuple(
+        HotSpot(share, 10 * share, "library", where, code=LineCode(""))
+        for share, where in ((0.4, start), (0.3, step))
+    )
+    call = CodeLine("main", "train.py", 43, 3.0)
+    sampled = SampledTime(
+        10.0,
+        10.0,
+        lines=(
+            LineSamples("main", "train.py", 36, 4.0, code=LineCode("")),
+            LineSamples("step", "train.py", 27, 3.0, callers=(call,), code=LineCode("")),
+        ),
+        outer=(LineSamples("main", "train.py", 43, 3.0, code=LineCode("step()", loop=42)),),
+    )
+    document = kernel_documents.document({})
+    assert document.trace is not None
+    trace = replace(
+        document.trace, kernels=kernels, launches=600, repeats=20, span=1.0, busy=0.06, starved=0.9
+    )
+    document = replace(document, trace=trace, hot_spots=spots, sampled=(sampled,), gpus=(H200,))
+    found = {insight.rule: insight for insight in find_insights(document)}["not-compiled"]
+    assert (found.where.function, found.where.line) == ("main", 43)
 
 
 def recompiled(**totals: float) -> dict[str, Insight]:
