@@ -348,8 +348,10 @@ class JaxTracer:
 
     def _keep_programs(self) -> None:
         self._kept_at = time.monotonic()
-        for program in sys.modules["jax"].local_devices()[0].client.live_executables():
-            self._programs[id(program)] = program
+        with suppress(Exception):  # without them kernels have no lines
+            jax: Any = sys.modules["jax"]
+            for program in jax.local_devices()[0].client.live_executables():
+                self._programs[id(program)] = program
 
 
 def _wait_for_arrays() -> None:
