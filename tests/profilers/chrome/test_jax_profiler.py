@@ -12,6 +12,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import GpuTrace, Report
 from profkit.profilers.registry import recognise_format
+from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
 from tests.spoken import spoken_lines
 
@@ -92,6 +93,14 @@ def test_what_xla_launches_to_choose_kernels_is_no_work_and_its_compilations_are
     assert compiles.calls == 7
     assert compiles.seconds == pytest.approx(3.15, abs=0.01)
     assert not [call for call in trace.api if "HostAlloc" in call.name]  # of the tuning alone
+
+
+def test_the_account_says_that_the_device_waits_for_a_compilation() -> None:
+    document = summarize_report(DATA / "shapes.trace.json.gz")
+    assert document.account is not None
+    first = document.account.rows[0]
+    assert (first.kind, first.what) == ("idle", "JAX compiles")
+    assert first.seconds > 0.9 * document.account.seconds
 
 
 # ---------------------------------------------------------------- made
