@@ -342,8 +342,8 @@ def padded_batches(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "padded-batches",
         f"Pad each batch to its own longest row: {percent_text(100 * share)} of the columns are padding in all rows",
-        f"in {plural(spot.calls, 'batch')} that this line brings to the GPU, of {width:,.0f} columns {used:,.0f} hold "
-        "something: the GPU computes the rest, too",
+        f"in {plural(spot.calls, 'batch', 'batches')} that this line brings to the GPU, of {width:,.0f} columns "
+        f"{used:,.0f} hold something: the GPU computes the rest, too",
         words("padded-batches", "program"),
         Place(None, None, spot.function or None, spot.file, spot.line),
         run.gain(share * run.gpu_share, "as if the GPU's work were as the number of columns"),

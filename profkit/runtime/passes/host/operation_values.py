@@ -81,7 +81,7 @@ _READERS: dict[str, _Reader] = {
 
 MOVES = ("to", "cuda")  # methods of a tensor that bring it to the device
 LEAST_COLUMNS, MOST_ELEMENTS = 16, 1 << 20  # of a matrix that is looked at
-MOST_LOOKS = 64  # at the matrices of a line
+ALL, THEN = 1000, 16  # matrices of a line that are looked at, and of how many one is after these
 MOST_LINES = 10
 
 
@@ -92,9 +92,9 @@ class PaddedColumns:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[
-            tuple[str, int, str], list[int]
-        ] = {}  # line -> looks, columns, columns of padding alone
+        # line -> looks, columns, columns of padding alone
+        self._seen: dict[tuple[str, int, str], list[int]] = {}
+        self._calls: dict[tuple[str, int, str], int] = {}
 
     def look(
         self, torch: Any, name: str, args: Sequence[Any], place: Callable[[], tuple[str, int, str]]
@@ -108,9 +108,11 @@ class PaddedColumns:
         if matrix.shape[1] < LEAST_COLUMNS or not 0 < matrix.numel() <= MOST_ELEMENTS:
             return
         with suppress(Exception):
-            seen = self._seen.setdefault(place(), [0, 0, 0])
-            if seen[0] >= MOST_LOOKS:
+            line = place()
+            self._calls[line] = calls = self._calls.get(line, 0) + 1
+            if calls > ALL and calls % THEN:
                 return
+            seen = self._seen.setdefault(line, [0, 0, 0])
             same = (matrix == matrix[:1, -1:]).all(0)  # of each column
             used = int(same.logical_not().nonzero().max()) + 1 if not bool(same.all()) else matrix.shape[1]
             seen[0] += 1
