@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,8 @@ def statement_at(tree: ast.Module, line: int, modules: Mapping[str, str]) -> Sta
 
     `modules` has what names of the file were imported as.
     """
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno == line]
+    here = list(nodes_at(tree, line))
+    found = [node for node in here if isinstance(node, ast.stmt) and node.lineno == line]
     if len(found) != 1:
         return None
     (node,) = found
@@ -47,10 +49,32 @@ def statement_at(tree: ast.Module, line: int, modules: Mapping[str, str]) -> Sta
     if not isinstance(node, (*_SIMPLE, ast.If)):
         return None
     each = _comes_once(shown, line)
-    if not each and any(node in _statements(one.finalbody) for one in _tries(tree)):
+    if not each and _ends_a_try(node, here):
         return None  # what ends a `try` is there twice, for its good end and for its bad one
     text = ast.unparse(ast.fix_missing_locations(_Renamed(modules).visit(copy.deepcopy(shown))))
     return Statement(text if len(text) <= LONGEST else "", each)
+
+
+def nodes_at(tree: ast.AST, line: int) -> Iterator[ast.AST]:
+    """Yield the nodes of a file in the order of `ast.walk`, without those of statements that the line is not in.
+
+    So a line of a long file costs no more than the blocks around it.
+    """
+    todo = deque([tree])
+    while todo:
+        node = todo.popleft()
+        yield node
+        todo.extend(
+            child
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, ast.stmt) or first_line(child) <= line <= (child.end_lineno or 0)
+        )
+
+
+def first_line(node: ast.AST) -> int:
+    """Return the line that a node begins in, with its decorators."""
+    decorators = getattr(node, "decorator_list", ())
+    return min([int(getattr(node, "lineno", 0)), *(int(one.lineno) for one in decorators)])
 
 
 def _comes_once(node: ast.AST, line: int) -> bool:
@@ -59,12 +83,10 @@ def _comes_once(node: ast.AST, line: int) -> bool:
     )
 
 
-def _tries(tree: ast.AST) -> Iterator[ast.Try]:
-    yield from (one for one in ast.walk(tree) if isinstance(one, ast.Try))
-
-
-def _statements(body: Iterable[ast.stmt]) -> list[ast.AST]:
-    return [one for each in body for one in ast.walk(each)]
+def _ends_a_try(node: ast.stmt, here: Iterable[ast.AST]) -> bool:
+    """Whether a statement stands in the `finally` of one of the nodes around it."""
+    ends = (each for one in here if isinstance(one, ast.Try) for each in one.finalbody)
+    return any(one is node for each in ends for one in ast.walk(each))
 
 
 class _Renamed(ast.NodeTransformer):
@@ -244,7 +266,7 @@ def _own_nodes(owner: ast.AST) -> Iterator[ast.AST]:
 
 def _first_of(node: ast.stmt, tree: ast.Module) -> tuple[int, bool] | None:
     """The line of a loop's first statement, and whether each time that it is come to is an iteration."""
-    if any(node in _statements(one.finalbody) for one in _tries(tree)):
+    if _ends_a_try(node, nodes_at(tree, node.lineno)):
         return None
     if isinstance(node, (*_SIMPLE, ast.If)):
         return node.lineno, _comes_once(node.test if isinstance(node, ast.If) else node, node.lineno)

@@ -6,7 +6,7 @@ What a name holds is not known here; samples say that.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from profkit.core.types import Construct
@@ -49,14 +49,32 @@ def stores_in(*nodes: ast.AST) -> set[str]:
     }
 
 
-def replaced_in(tree: ast.AST) -> frozenset[str]:
+def owned_nodes(tree: ast.AST) -> list[tuple[ast.AST, tuple[str, ...]]]:
+    """Return each node of a file, in the order of `ast.walk`, and the functions whose bodies it is in, outermost first.
+
+    Without the marks of what is loaded and stored, which are a third of all.
+    """
+    found: list[tuple[ast.AST, tuple[str, ...]]] = [(tree, ())]
+    for node, owners in found:  # which grows meanwhile
+        within = (*owners, node.name) if isinstance(node, FUNCTIONS) else owners
+        for name in node._fields:
+            value = getattr(node, name, None) if name != "ctx" else None
+            owner = within if name == "body" else owners
+            if isinstance(value, list):
+                found += [(one, owner) for one in value if isinstance(one, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append((value, owner))
+    return found
+
+
+def replaced_in(owned: Iterable[tuple[ast.AST, tuple[str, ...]]]) -> frozenset[str]:
     """The attributes that functions bind which are no constructors, and the names of the module that they bind."""
-    functions = [
-        one for one in ast.walk(tree) if isinstance(one, FUNCTIONS) and one.name not in _CONSTRUCTORS
-    ]
-    nodes = [one for function in functions for one in ast.walk(function)]
+    nodes = [node for node, owners in owned if any(name not in _CONSTRUCTORS for name in owners)]
     bound = {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
-    return frozenset({name for name in stores_in(*functions) if "." in name} | bound)
+    stored = {
+        dotted(one) for one in nodes if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load)
+    }
+    return frozenset({*stored, *bound} - {""})
 
 
 def parameters_of(function: ast.AST | None) -> list[str]:

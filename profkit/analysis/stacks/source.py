@@ -9,15 +9,15 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from profkit.analysis.stacks.line_counts import statement_at
+from profkit.analysis.stacks.line_counts import first_line, nodes_at, statement_at
 from profkit.analysis.stacks.searches import COMPREHENSIONS as _COMPREHENSIONS
 from profkit.analysis.stacks.searches import FUNCTIONS as _FUNCTIONS
 from profkit.analysis.stacks.searches import LOOPS as _LOOPS
 from profkit.analysis.stacks.searches import dotted as _dotted
 from profkit.analysis.stacks.searches import names_in as _names_in
-from profkit.analysis.stacks.searches import replaced_in, searches_at
+from profkit.analysis.stacks.searches import owned_nodes, replaced_in, searches_at
 from profkit.core.types import Construct, InnerCode, LineCode
 
 LONGEST_TEXT = 80
@@ -65,6 +65,7 @@ _OF_ARRAYS = re.compile(
 _BLOCKS = (*_LOOPS, *_FUNCTIONS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
 
 
+@lru_cache(maxsize=512)
 def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     """What the line does; with `inner` also what short functions do that it calls.
 
@@ -74,10 +75,9 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     if not 0 < line <= len(lines) or len(text) > MOST_BYTES:
         return None
     shown = _COMMENT.sub("", lines[line - 1].strip())[:LONGEST_TEXT]
-    tree = parsed(text)
-    if tree is None:
+    source = _source_of(text)
+    if source is None:
         return LineCode(shown)
-    source = _Source(tree, text)
     around = source.around(line)
     loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
     constructs = tuple(dict.fromkeys(source.constructs(line, around)))
@@ -97,14 +97,21 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
+@lru_cache(maxsize=16)
+def _source_of(text: str) -> _Source | None:
+    """What is known of a file as a whole, which is found out once for all of its lines."""
+    tree = parsed(text)
+    return _Source(tree, text) if tree is not None else None
+
+
 def body_line(text: str, line: int) -> int:
     """The first statement of the function whose head the line is in, after its documentation; any other line as it is.
 
     The cost of a call is seen where a function begins, at its `def` or at its first decorator.
     """
     tree = parsed(text)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, _FUNCTIONS) and _first_line(node) <= line < node.body[0].lineno:
+    for node in nodes_at(tree, line) if tree is not None else ():
+        if isinstance(node, _FUNCTIONS) and first_line(node) <= line < node.body[0].lineno:
             return _first_statement(node)
     return line
 
@@ -112,17 +119,23 @@ def body_line(text: str, line: int) -> int:
 def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The line of the first statement after its documentation."""
     documented = len(function.body) > 1 and ast.get_docstring(function, clean=False) is not None
-    return _first_line(function.body[1 if documented else 0])
+    return first_line(function.body[1 if documented else 0])
 
 
 class _Source:
     """One parsed file."""
 
     def __init__(self, tree: ast.Module, text: str) -> None:
-        self.tree, self.text, self.replaced, self.changed = tree, text, replaced_in(tree), _changed_in(tree)
+        self.tree, self.text = tree, text
+        self.owned = owned_nodes(tree)
+        self.nodes = [node for node, _ in self.owned]
+        self.functions = [node for node in self.nodes if isinstance(node, _FUNCTIONS)]
+        self.replaced = replaced_in(self.owned)
+        self.by_rows = [one for one in self.nodes if isinstance(one, ast.Call) and _by_rows(one)]
+        self._at: dict[int, tuple[ast.AST, ...]] = {}
         self.modules: dict[str, str] = {}  # name in the file -> dotted name of what was imported
         self.patterns: dict[str, str] = {}  # name of a compiled pattern -> its text
-        for node in ast.walk(tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for one in node.names:
                     self.modules[one.asname or one.name.partition(".")[0]] = (
@@ -131,11 +144,22 @@ class _Source:
             elif isinstance(node, ast.ImportFrom):
                 for one in node.names:
                     self.modules[one.asname or one.name] = f"{node.module or ''}.{one.name}"
-        for node in ast.walk(tree):
+        for node in self.nodes:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 pattern = _first_text(node.value)
                 if pattern is not None and self.name_of(node.value.func) == "re.compile":
                     self.patterns |= {name: pattern for one in node.targets if (name := _dotted(one))}
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """The first names of what functions of the file change."""
+        return _changed_in(self.functions)
+
+    def at(self, line: int) -> tuple[ast.AST, ...]:
+        """The nodes of the statements that a line is in."""
+        if line not in self._at:
+            self._at[line] = tuple(nodes_at(self.tree, line))
+        return self._at[line]
 
     def name_of(self, node: ast.AST) -> str:
         """`numpy.append` of `np.append`; `.execute` of a method of what is no module."""
@@ -156,12 +180,12 @@ class _Source:
     def around(self, line: int) -> list[ast.AST]:
         """The blocks and comprehensions that hold the line in their body, from the innermost function inwards."""
         found: list[ast.AST] = []
-        for node in ast.walk(self.tree):
-            if isinstance(node, (*_BLOCKS, *_COMPREHENSIONS)) and _first_line(node) <= line <= (
+        for node in self.at(line):
+            if isinstance(node, (*_BLOCKS, *_COMPREHENSIONS)) and first_line(node) <= line <= (
                 node.end_lineno or 0
             ):
                 found.append(node)
-        found.sort(key=lambda node: (_first_line(node), -(getattr(node, "end_lineno", 0) or 0)))
+        found.sort(key=lambda node: (first_line(node), -(getattr(node, "end_lineno", 0) or 0)))
         inner = max((n for n, node in enumerate(found) if isinstance(node, _FUNCTIONS)), default=-1)
         return found[max(0, inner) :]
 
@@ -249,8 +273,8 @@ class _Source:
             for node in self._statement(line)
             if isinstance(node, ast.Call)
         }
-        for node in ast.walk(self.tree):
-            if isinstance(node, _FUNCTIONS) and node.name in names:
+        for node in self.functions:
+            if node.name in names:
                 single = (
                     node.body[0] if len(node.body) == 1 and not isinstance(node.body[0], _BLOCKS) else None
                 )
@@ -269,7 +293,7 @@ class _Source:
 
     def _statement(self, line: int) -> Iterator[ast.AST]:
         """All nodes of expressions on the line, and the simple statement that it belongs to."""
-        for node in ast.walk(self.tree):
+        for node in self.at(line):
             first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
             kind = isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign, ast.expr))
             if kind and first <= line <= last and (first == line or not isinstance(node, _COMPREHENSIONS)):
@@ -336,13 +360,8 @@ class _Source:
 
     def _applied(self, function: str) -> Iterator[str]:
         """The names of frames to whose rows a function is applied: `frame.apply(function, axis=1)`."""
-        for node in ast.walk(self.tree):
-            if (
-                isinstance(node, ast.Call)
-                and _by_rows(node)
-                and node.args
-                and _dotted(node.args[0]) == function
-            ):
+        for node in self.by_rows:
+            if node.args and _dotted(node.args[0]) == function:
                 yield _dotted(node.func.value)  # type: ignore[attr-defined]
 
     def _of_one(self, line: int, around: list[ast.AST]) -> Iterator[Construct]:
@@ -412,14 +431,12 @@ class _Source:
     def _import(self, node: ast.Import | ast.ImportFrom) -> Iterator[Construct]:
         names = [one.asname or one.name.partition(".")[0] for one in node.names]
         module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
-        used = [one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and one.id in names]
+        used = [one for one in self.owned if isinstance(one[0], ast.Name) and one[0].id in names]
         if "*" in names or not used:
             yield Construct("import", module, "" if used or "*" in names else "unused")
             return
-        functions = [one for one in ast.walk(self.tree) if isinstance(one, _FUNCTIONS)]
-        inside = {id(one): each.name for each in functions for part in each.body for one in ast.walk(part)}
-        alone = all(id(one) in inside for one in used)
-        within = sorted({inside[id(one)] for one in used}) if alone else []
+        alone = all(owners for _, owners in used)
+        within = sorted({owners[-1] for _, owners in used}) if alone else []
         yield Construct("import", module, f"in {' '.join(within)}" if within else "")
 
     def _growth(self, node: ast.Assign) -> Iterator[Construct]:
@@ -667,11 +684,6 @@ def _only_looks(statement: ast.stmt) -> bool:
     return isinstance(statement, (ast.Pass, ast.Continue, ast.If))
 
 
-def _first_line(node: ast.AST) -> int:
-    decorators = getattr(node, "decorator_list", [])
-    return min([int(getattr(node, "lineno", 0)), *(int(one.lineno) for one in decorators)])
-
-
 def _first_text(call: ast.Call) -> str | None:
     value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     return value[:LONGEST_TEXT] if isinstance(value, str) else None
@@ -731,10 +743,10 @@ def _pure_calls(function: ast.FunctionDef | ast.AsyncFunctionDef, source: _Sourc
     return calls_itself if arguments and not looked_at & source.changed else None
 
 
-def _changed_in(tree: ast.AST) -> frozenset[str]:
+def _changed_in(functions: Sequence[ast.AST]) -> frozenset[str]:
     """The first names of what functions store into, and of what they call to change it."""
     changed: set[str] = set()
-    for function in (one for one in ast.walk(tree) if isinstance(one, _FUNCTIONS)):
+    for function in functions:
         own = {
             one.id
             for one in ast.walk(function)

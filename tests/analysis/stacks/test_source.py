@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 
 import pytest
 
+from profkit.analysis.stacks import source
+from profkit.analysis.stacks.line_counts import nodes_at
 from profkit.analysis.stacks.source import body_line, line_code
 from profkit.core.types import Construct, LineCode
 
@@ -304,3 +307,26 @@ def test_a_loop_that_begins_again_where_there_is_nothing_is_told(
 def test_a_function_that_depends_on_its_arguments_alone_is_told(text: str, said: bool) -> None:
     line = next(n for n, one in enumerate(text.splitlines(), 1) if one.startswith("def f")) + 1
     assert bool(said_at(text, line, "pure")) == said
+
+
+LONG_FILE = "import os\n" + "".join(
+    f"def work_{n}(items):\n    for one in items:\n        if one in items:\n            os.stat(one)\n"
+    for n in range(400)
+)
+
+
+def test_a_file_is_gone_through_once_for_all_of_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[ast.AST] = []
+    whole = source.owned_nodes
+    monkeypatch.setattr(source, "owned_nodes", lambda tree: [walks.append(tree), whole(tree)][1])
+    text = f"{LONG_FILE}# of this test\n"
+    codes = [line_code(text, 4 + 4 * n) for n in range(60)]
+    assert all(code is not None and Construct("contains", "items") in code.constructs for code in codes)
+    assert len(walks) == 1
+
+
+def test_a_line_of_a_long_file_costs_no_more_than_its_function() -> None:
+    tree = ast.parse(LONG_FILE)
+    nodes = list(nodes_at(tree, 804))
+    assert [one.name for one in nodes if isinstance(one, ast.FunctionDef)] == ["work_200"]
+    assert len(nodes) < 40 < len(list(ast.walk(tree)))
