@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import io
 import linecache
+import math
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic as now
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 FILE = "PROFKIT_PYTEST_FILE"  # variable: where workers add their samples
 SLOWEST = 10  # tests
+PLAIN_RUNS, BUDGET = 5, 10  # times a test's own run, and seconds more, for all instruments of a test
 OWN, WAITS = "pytest itself", "waiting for other workers"
 # The function of pytest, and its file, that calls each part of a run: the outermost one decides.
 _PARTS = {
@@ -40,12 +44,26 @@ _PARTS = {
 
 
 def profile_test(config: pytest.Config, name: str, plugin: str, variable: str) -> int:
-    """Let `profkit profile` run one test, with `plugin` and with `variable` set; return its exit code."""
+    """Let `profkit profile` run one test, with `plugin` and with `variable` set; return its exit code.
+
+    It runs alone first: what all instruments together may take is said in times of that, and a test that fails is none
+    to be profiled.
+    """
     chosen = [name] if "::" in name or name.endswith(".py") else ["-k", name, *config.args]
     alone = ["-n0"] if config.pluginmanager.hasplugin("xdist") else []
     run = [sys.executable, "-m", "pytest", "-q", "-p", plugin, *alone, *chosen]
-    argv = [sys.executable, "-m", "profkit", "profile", "--name", name.rpartition("::")[2], "--", *run]
-    return subprocess.call(argv, env={**os.environ, variable: "1"}, cwd=config.invocation_params.dir)
+    begun, folder = now(), config.invocation_params.dir
+    if code := subprocess.call(run, cwd=folder):  # no such test, or one that fails: pytest has said which
+        return code
+    budget = math.ceil(PLAIN_RUNS * (now() - begun) + BUDGET)
+    options = ["--name", name.rpartition("::")[2], "--budget", str(budget)]
+    words = ["profkit", "profile", *options, "--", *run]
+    print(
+        f"{budget} s at most for all instruments; with other options:\n$ {variable}=1 {shlex.join(words)}",
+        flush=True,
+    )
+    argv = [sys.executable, "-m", *words]
+    return subprocess.call(argv, env={**os.environ, variable: "1"}, cwd=folder)
 
 
 class EachTestIsARegion:
@@ -123,7 +141,7 @@ class SampledSuite:
         if workers:  # this process waited: that is no split of the suite
             run.document = replace(run.document, time_split=None)
         page = io.StringIO()
-        run.show(page)
+        run.show(page, rest="report.html has all of them")
         if not self._recording.reason:
             page.write("\n".join(["", *self._lines(), f"Run: {run.save()}", ""]))
         return page.getvalue()

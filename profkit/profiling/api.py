@@ -28,6 +28,7 @@ Cell: TypeAlias = "str | int | float | bool | None"
 Row: TypeAlias = "dict[str, Cell]"
 
 
+ALL_BY_ATTRIBUTES = "save() writes all of them"
 FRAME = "width:100%;height:36em;border:0"  # of a page inside a notebook, as CSS
 
 
@@ -53,14 +54,17 @@ class Run:
         """What to change, the first first: `title`, `evidence`, `change`, `where`, `gain`."""
         return self.document.insights
 
-    def show(self, file: TextIO | None = None) -> None:
-        """Print the page on `file` (standard output); in a notebook the page in colours instead."""
+    def show(self, file: TextIO | None = None, *, rest: str = ALL_BY_ATTRIBUTES) -> None:
+        """Print the page on `file` (standard output); in a notebook the page in colours instead.
+
+        `rest` says where the rows are that a short table leaves out.
+        """
         if ipython_shell() is not None:
             from IPython.display import display
 
             display(self)
         else:
-            print(self._text(), end="", file=file)
+            print(self._text(rest), end="", file=file)
 
     def save(self, base: str | os.PathLike[str] = "reports") -> Path:
         """Write the run into a folder of its own below `base`, as `profkit profile` does, and return that folder.
@@ -77,11 +81,11 @@ class Run:
         write_reports(replace(self.document, notes=(*self.document.notes, *note)), folder)
         return folder
 
-    def _text(self) -> str:
+    def _text(self, rest: str = ALL_BY_ATTRIBUTES) -> str:
         from profkit.reporting import terminal
         from profkit.reporting.views.run import view
 
-        return terminal.render(view(self.document), details=False)
+        return terminal.render(view(self.document), details=False, rest=rest)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """What IPython and notebooks show: the terminal's page, and the page of the run in a frame."""

@@ -29,13 +29,23 @@ _WEIGHTS = {Style.STRONG: "bold", Style.SOFT: "dim"}
 _LABEL = 24  # columns that the names of facts take at most
 
 
-def render(view: View, *, details: bool = True, color: bool | None = None, width: int | None = None) -> str:
+ALL_BY_OPTION = "--format json has all of them"
+
+
+def render(
+    view: View,
+    *,
+    details: bool = True,
+    color: bool | None = None,
+    width: int | None = None,
+    rest: str = ALL_BY_OPTION,
+) -> str:
     """The view as text of at most `width` (80) columns; a line to type is not broken.
 
     Without `details` tables have their first rows, folded sections their headlines. `color` None: colour where
-    standard output is a terminal and NO_COLOR is not set.
+    standard output is a terminal and NO_COLOR is not set. `rest` says where the other rows of a shortened table are.
     """
-    terminal = _Terminal(Screen(color, width), details=details)
+    terminal = _Terminal(Screen(color, width), details=details, rest=rest)
     terminal.head(view)
     terminal.blocks(view.blocks)
     return terminal.screen.text()
@@ -55,6 +65,7 @@ def _parts(text: Text, weight: str = "") -> list[Part]:
 class _Terminal:
     screen: Screen
     details: bool
+    rest: str
     indent: int = 0
     _folded: list[Section] = field(default_factory=list)  # of which the short form has the headlines
 
@@ -172,7 +183,7 @@ class _Terminal:
 
     def count_left(self, left: int) -> None:
         if left > 0:
-            self.line(f"and {left} more: --format json has all of them")
+            self.line(f"and {left} more: {self.rest}")
 
     def facts(self, facts: Facts, indent: int = 0) -> None:
         width = min(_LABEL, max((len(name) for name, _ in facts.rows), default=0)) + 1

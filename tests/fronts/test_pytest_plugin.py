@@ -275,30 +275,57 @@ def test_each_stack_is_part_of_one_thing(frames: tuple[Frame | None, ...], part:
     assert part_of(PythonSample(frames, (1,) * len(frames), 0.0, 1.0, True)) == part
 
 
-def test_one_test_is_handed_over_and_is_a_region(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[list[str]] = []
+QUICK = ("--passes", "timing", "--depth", "quick", "-q")
 
-    def call(argv: list[str], env: dict[str, str], cwd: Path) -> int:
-        called.append(argv)
-        quick = [
-            "profile",
-            "--passes",
-            "timing",
-            "--depth",
-            "quick",
-            "-q",
-            *argv[argv.index("profile") + 1 :],
-        ]
-        return subprocess.run(
-            [*PROFKIT, *quick], env=env, cwd=cwd, check=False, capture_output=True
-        ).returncode
+
+@pytest.fixture
+def called(suite: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that `--profkit-test` runs in the suite, each done; a profile in its quickest form."""
+    found: list[list[str]] = []
+
+    def call(argv: list[str], cwd: Path, env: dict[str, str] | None = None) -> int:
+        found.append(argv)
+        quick = (
+            [*PROFKIT, "profile", *QUICK, *argv[argv.index("profile") + 1 :]] if "profile" in argv else argv
+        )
+        return subprocess.run(quick, env=env, cwd=cwd, check=False, capture_output=True).returncode
 
     monkeypatch.setattr(subprocess, "call", call)
     monkeypatch.chdir(suite)
+    return found
+
+
+def profile_test(name: str) -> int:
+    return int(pytest.main(["-p", "no:cacheprovider", "-p", pytest_plugin.__name__, "--profkit-test", name]))
+
+
+def test_one_test_is_handed_over_and_is_a_region(suite: Path, called: list[list[str]]) -> None:
     name = "test_shop.py::test_unique"
-    plugins = ["-p", "no:cacheprovider", "-p", pytest_plugin.__name__]
-    assert pytest.main([*plugins, "--profkit-test", name]) == 0
-    assert called[0][-2:] == ["-n0", name]
+    assert profile_test(name) == 0
+    assert [argv[-2:] for argv in called] == [["-n0", name]] * 2
     document = read_run(next(suite.glob("reports/*")))
     assert (document.name, document.timings[0].name) == ("test_unique", "test_unique")
     assert DEEP not in os.environ
+
+
+def test_what_all_instruments_of_a_test_may_take_is_stated_in_its_own_runs(
+    called: list[list[str]], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([100.0, 102.5])
+    monkeypatch.setattr(pytest_suite, "now", lambda: next(clock))
+    assert profile_test("test_shop.py::test_database") == 0
+    plain, profile = called
+    assert "profile" not in plain
+    assert profile[profile.index("--budget") + 1] == "23"  # 5 x 2.5 s, and 10 s
+    said = capfd.readouterr().out
+    assert "23 s at most for all instruments" in said
+    assert f"$ {DEEP}=1 profkit profile --name test_database --budget 23 -- " in said
+
+
+@pytest.mark.parametrize(("name", "code"), [("test_shop.py::test_wrong", 1), ("test_nowhere", 5)])
+def test_a_test_that_fails_or_is_not_there_is_not_profiled(
+    suite: Path, called: list[list[str]], name: str, code: int
+) -> None:
+    assert profile_test(name) == code
+    assert len(called) == 1
+    assert not list(suite.glob("reports/*"))

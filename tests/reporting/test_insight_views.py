@@ -8,7 +8,9 @@ import pytest
 
 from profkit.core.types import Beneath, Gain, GpuTrace, HotSpot, Insight, Kernel, KernelTime, Place
 from profkit.profiling.summarize import judge_document, targets_for
-from profkit.reporting.views.run_insights import does_text, join_insights
+from profkit.reporting import terminal
+from profkit.reporting.view import DataTable, TableColumn, View
+from profkit.reporting.views.run_insights import does_text, join_insights, where_text
 from tests import documents
 from tests import gpu_documents as gpu
 from tests.reporting.shown import run_markdown, run_text
@@ -72,3 +74,23 @@ def test_a_row_counts_calls_only_where_there_are_several(
 ) -> None:
     spot = HotSpot(0.5, 1.0, "library", under=Beneath("run", "asyncio", calls, each), partial=partial)
     assert does_text(spot) == said
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        ("Shop.sell", "Shop.sell test_shop.py:12"),
+        ("PrimeFunctionTests.test_next_prime", "test_next_prime test_shop.py:12"),
+        ("Tests.test_an_order_of_a_hundred_parts", "test_an_order_of_a_hundred_… test_shop.py:12"),
+    ],
+)
+def test_a_method_whose_name_is_too_long_goes_without_its_class_first(function: str, shown: str) -> None:
+    assert where_text(Place(function=function, file="/app/test_shop.py", line=12), "/app") == shown
+
+
+def test_what_a_short_table_leaves_out_is_where_the_page_says() -> None:
+    table = DataTable((TableColumn("place"),), (("a",), ("b",)), brief=1)
+    shown = View("title", (table,))
+    assert "and 1 more: --format json has all of them" in terminal.render(shown, details=False)
+    other = terminal.render(shown, details=False, rest="report.html has all of them")
+    assert "and 1 more: report.html has all of them" in other

@@ -14,7 +14,7 @@ from profkit.core.types import Account, AccountRow, Bound, HotSpot, RunDocument,
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, Paragraph, Section, Text, soft
 from profkit.reporting.view import joined as joined_spans
-from profkit.reporting.views.run_insights import does_text, where_text
+from profkit.reporting.views.run_insights import brief_place, does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
 _UNIT = {
@@ -201,9 +201,8 @@ def _place(row: AccountRow, folder: str) -> str:
     text = where_text(row.where, folder)
     if len(text) <= _PLACE or row.where.file is None:
         return text[:_PLACE]
-    name, _, line = text.rpartition(" ")
-    line = line.rpartition("/")[2]
-    return f"{name[: max(0, _PLACE - len(line) - 2)]}… {line}"
+    line = text.rpartition(" ")[2].rpartition("/")[2]
+    return f"{brief_place(row.where, max(1, _PLACE - len(line) - 1))} {line}"
 
 
 def _what(row: AccountRow, width: int = _WHAT) -> str:

@@ -394,12 +394,18 @@ def _share(spot: HotSpot) -> str:
 
 def where_text(where: Place, folder: str) -> str:
     """`Net.forward train.py:14`, with the file as seen from `folder`; empty where nothing is known."""
-    name = cut_right(place_name(where), _FUNCTION)
+    name = brief_place(where, _FUNCTION)
     if where.file is None:
         return name
     file = relative_path(where.file, folder)
     file = file if len(file) < 30 else file.rpartition("/")[2]
     return f"{name} {file}:{where.line}".strip() if where.line else f"{name} {file}".strip()
+
+
+def brief_place(where: Place, width: int) -> str:
+    """The function of a place in at most `width` characters: of a method the class goes first, since it says less."""
+    name = place_name(where)
+    return name if len(name) <= width else cut_right(name.rpartition(".")[2], width)
 
 
 def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] = ()) -> str:
