@@ -5,23 +5,27 @@ What reads and judges is loaded when a recording is read.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import inspect
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from profkit.core.process import ipython_shell
 from profkit.core.signals import defer_interrupts
-from profkit.fronts.recording import PartRecording, cell_of
+from profkit.fronts.recording import CellPart, PartRecording, cell_of
 
 if TYPE_CHECKING:
     from profkit.core.types import RunState
     from profkit.profiling.api import Run
 
+BLOCK = "`with profkit.profile() as run:` has all of them"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -46,17 +50,17 @@ def stop(recording: PartRecording, state: RunState = "complete", failure: str | 
 class Profiling:
     """What `profkit.profile` gives: a context manager that decorates, too."""
 
-    def __init__(self, name: str | None, *, show: bool) -> None:
-        self._name, self._show = name, show
-        self._short = False  # calls of the decorated function are shorter than a page takes
+    def __init__(
+        self, name: str | None, *, show: bool, cell: CellPart | None = None, every: int | None = None
+    ) -> None:
+        self._name, self._show, self._cell, self._every = name, show, cell, every
 
     def __enter__(self) -> Run:
         from profkit.fronts.read_recording import empty_run  # all before it begins, so that it is not sampled
 
         caller = cell_of(sys._getframe(1).f_code.co_filename)
-        self._recording = PartRecording(
-            self._name or caller or Path(getattr(sys, "argv", [""])[0]).stem or "python"
-        )
+        name = self._name or caller or Path(getattr(sys, "argv", [""])[0]).stem or "python"
+        self._recording = PartRecording(name, self._cell)
         self._run = empty_run(self._recording)
         self._recording.begin()
         return self._run
@@ -79,45 +83,111 @@ class Profiling:
             raise KeyboardInterrupt
 
     def __call__(self, function: F) -> F:
-        """Profile each call of a function, as long as its calls take longer than their pages."""
+        """Profile all calls of a function, as one run."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"{function.__name__} is a generator: put `with profkit.profile():` around its loop"
             )
-        name = self._name or function.__qualname__
+        calls = CollectedCalls(self._name or function.__qualname__, show=self._show, every=self._every)
 
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def awaited(*arguments: Any, **named: Any) -> Any:
-                with self._call(name):
+                with calls.call():
                     return await function(*arguments, **named)
 
             return cast(F, awaited)
 
         @functools.wraps(function)
         def called(*arguments: Any, **named: Any) -> Any:
-            with self._call(name):
+            with calls.call():
                 return function(*arguments, **named)
 
         return cast(F, called)
 
+
+class CollectedCalls:
+    """The calls of one function, which add up to one run: its page comes at the end of the program.
+
+    In IPython, whose program has no end, it comes after the cell; with `every` after so many calls. What other parts
+    sample meanwhile, and what a call of another such function holds, is in their pages alone.
+    """
+
+    def __init__(self, name: str, *, show: bool, every: int | None) -> None:
+        self._name, self._show, self._every = name, show, every
+        self._recording: PartRecording | None = None
+        self._lock = threading.RLock()
+        self._depth = self._count = 0  # calls that run, and those that have ended
+        self._seconds = self._begun = 0.0
+        self._awaits_end = False
+
     @contextlib.contextmanager
-    def _call(self, name: str) -> Iterator[None]:
-        if self._short:
+    def call(self) -> Iterator[None]:
+        """What runs inside is a call, if nothing else is sampled just now."""
+        if not self._enter():
             yield
             return
-        begun, one = time.perf_counter(), Profiling(name, show=self._show)
-        with one:
+        try:
             yield
-        seconds = one._recording.seconds
-        self._short = not one._recording.reason and seconds < time.perf_counter() - begun - seconds
-        if self._short:
-            print(
-                f"profkit: later calls of {name} are not sampled, since a page takes longer than a call; "
-                "put `with profkit.profile():` around the loop",
-                file=sys.stderr,
-            )
+        finally:
+            self._leave()
+
+    def _enter(self) -> bool:
+        with self._lock:
+            if self._depth == 0 and not self._goes_on():
+                return False
+            self._depth += 1
+            return True
+
+    def _goes_on(self) -> bool:
+        if self._recording is None:
+            recording = PartRecording(self._name).begin()
+            if recording.reason is not None:
+                return False
+            self._recording = recording
+            self._at_the_end()
+        elif not self._recording.resume():
+            return False
+        self._begun = time.perf_counter()
+        return True
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._depth -= 1
+            self._count += 1
+            if self._depth == 0 and self._recording is not None:
+                self._recording.pause()
+                self._seconds += time.perf_counter() - self._begun
+                if self._every is not None and self._count >= self._every:
+                    self._finish()
+
+    def _at_the_end(self) -> None:
+        if self._awaits_end:
+            return
+        self._awaits_end = True
+        if (shell := ipython_shell()) is not None:
+            shell.events.register("post_run_cell", lambda _: self._finish())
+        else:
+            atexit.register(self._finish)
+
+    def _finish(self) -> None:
+        """Make the run of all calls so far, and print its page."""
+        with self._lock:
+            recording, self._recording = self._recording, None
+            count, seconds, self._count, self._seconds = self._count, self._seconds, 0, 0.0
+        if recording is None:
+            return
+        recording.end()
+        if not recording.is_here or not count:
+            return
+        recording.calls, recording.seconds = count, seconds
+        with defer_interrupts():
+            try:
+                if self._show:
+                    stop(recording).show(file=sys.stderr, rest=BLOCK)
+            except Exception as fault:  # the program comes first
+                print(f"profkit: no result for {self._name}: {fault}", file=sys.stderr)
 
 
 def _ending(error: BaseException | None) -> tuple[RunState, str | None]:
@@ -134,17 +204,21 @@ def profile(name: F) -> F:
 
 
 @overload
-def profile(name: str | None = None, *, show: bool = True) -> Profiling:
+def profile(name: str | None = None, *, show: bool = True, every: int | None = None) -> Profiling:
     """As a block, and as a decorator with a name."""
 
 
-def profile(name: F | str | None = None, *, show: bool = True) -> F | Profiling:
-    """Sample what runs inside `with profkit.profile() as run:`, or each call of what `@profkit.profile` decorates.
+def profile(name: F | str | None = None, *, show: bool = True, every: int | None = None) -> F | Profiling:
+    """Sample what runs inside `with profkit.profile() as run:`, or all calls of what `@profkit.profile` decorates.
 
-    At the end the page is printed on standard error, or shown in the notebook; not with `show` False. `run` is then
-    what `profkit.load` gives: `run.hot_spots`, `run.insights`, `run.rows()`, `run.show()`, `run.save()`. What is raised
-    inside passes through. `name` is that of the run. Raises TypeError for a generator function.
+    At the end the page is printed on standard error, or shown in the notebook; not with `show` False. That of a
+    function comes at the end of the program or of the cell, or after `every` so many calls. `run` is then what
+    `profkit.load` gives: `run.hot_spots`, `run.insights`, `run.rows()`, `run.show()`, `run.save()`. What is raised
+    inside passes through. `name` is that of the run. Raises TypeError for a generator function, and ValueError for
+    `every` below 1.
     """
+    if every is not None and every < 1:
+        raise ValueError(f"every={every} is no number of calls")
     if callable(name):
-        return Profiling(None, show=show)(name)
-    return Profiling(name, show=show)
+        return Profiling(None, show=show, every=every)(name)
+    return Profiling(name, show=show, every=every)

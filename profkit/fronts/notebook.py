@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import sys
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from profkit.core.process import ipython_shell
 from profkit.fronts.in_process import Profiling
-from profkit.fronts.recording import cell_of
+from profkit.fronts.recording import CellPart, cell_of
 
 RUN = "_run"  # the variable that the run is in afterwards
 USAGE = "%profkit STATEMENT, or %%profkit as the first line of a cell; the run is then in " + RUN
@@ -41,27 +42,36 @@ def profile_cell(line: str, cell: str | None = None) -> Any:
     body = line if cell is None else cell
     if not body.strip():
         raise UsageError(USAGE)
-    place, above = _place()
+    caller, place, above = _place()
+    lines = linecache.getlines(caller.co_filename)[: above - 1] if caller is not None else []
     if cell is not None:
         above += 1  # the line of the magic itself
-    statements, last = _compiled(shell, "\n" * (above - 1) + shell.transform_cell(body), place)
+    code = shell.transform_cell(body)
+    statements, last = _compiled(shell, "\n" * (above - 1) + code, place)
     if any(code.co_flags & inspect.CO_COROUTINE for code in (statements, last)):
         raise UsageError(_AWAIT)
     __tracebackhide__ = True  # IPython then shows the frames of the cell alone
-    with Profiling((line.strip() if cell is not None else "") or place, show=True) as run:
+    # As a person sees it: the cell without its magics, where the calls of those would stand.
+    texts = {place: "".join([*lines, "\n" * (above - 1 - len(lines)), code])}
+    part = CellPart((statements, last), caller, texts) if caller is not None else None
+    name = (line.strip() if cell is not None else "") or place
+    with Profiling(name, show=True, cell=part) as run:
+        before = shell.user_ns.get(RUN)  # kept meanwhile: to remove its folder is no part of the cell
         shell.push({RUN: run}, interactive=False)
         exec(statements, shell.user_ns)
-        return eval(last, shell.user_ns)
+        value = eval(last, shell.user_ns)
+    del before
+    return value
 
 
-def _place() -> tuple[str, int]:
-    """The cell that calls the magic, and the line there; `cell` where there is none (a script of IPython)."""
+def _place() -> tuple[CodeType | None, str, int]:
+    """The cell that calls the magic, as code and by name, and the line there; `cell` in a script of IPython."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         if (cell := cell_of(frame.f_code.co_filename)) is not None:
-            return cell, frame.f_lineno
+            return frame.f_code, cell, frame.f_lineno
         frame = frame.f_back
-    return "cell", 1
+    return None, "cell", 1
 
 
 def _compiled(shell: Any, text: str, place: str) -> tuple[Any, Any]:

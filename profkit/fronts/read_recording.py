@@ -30,6 +30,7 @@ from profkit.profiling.api import Run
 from profkit.profiling.summarize import judge_document, read_report
 from profkit.runtime.passes.secrets import mask_command
 
+ADDED = "memory.rss_added"
 FLAMES = "artifacts/stacks.speedscope.json"
 FEW = 20  # samples: of fewer, shares are hardly known
 LEAST, SHORT = (
@@ -50,7 +51,11 @@ def read_recording(recording: PartRecording, state: RunState, failure: str | Non
         skipped = PassResult("stacks", None, "skipped", reason=recording.reason)
         return replace(document, passes=(skipped,), notes=(recording.reason,) if recording.reason else ())
     peak = Reading("memory.rss_peak", float(sampler.peak), "B", "measured", RUN, Source("psutil", "rss"))
-    document = replace(document, readings=(peak,), time_split=time_split(sampler.usage))
+    if recording.calls is not None:  # what was looked at has all that came between them, too
+        document = replace(document, readings=(peak,), facts={"calls": str(recording.calls)})
+    else:
+        added = replace(peak, metric=ADDED, value=float(sampler.after - sampler.before))
+        document = replace(document, readings=(peak, added), time_split=time_split(sampler.usage))
     document = _with_stacks(document, recording, sampler)
     trace = next(recording.folder.glob(f"{TRACE}.*.json"), None)
     return judge_document(_with_trace(document, recording, trace) if trace is not None else document, ())
@@ -84,7 +89,8 @@ def _with_stacks(document: RunDocument, recording: PartRecording, sampler: PartS
 def _with_trace(document: RunDocument, recording: PartRecording, path: Path) -> RunDocument:
     report = read_report(path)
     backend = backend_of_report(report).name
-    document = replace(document, backend=backend, trace=report.trace, gpus=report.gpus, facts=report.facts)
+    document = replace(document, backend=backend, trace=report.trace, gpus=report.gpus)
+    document = replace(document, facts={**document.facts, **report.facts})
     artifacts = (str(path.relative_to(recording.folder)),)
     done = PassResult("trace", report.tool, "finished", seconds=recording.seconds, artifacts=artifacts)
     return _added(document, report, done)

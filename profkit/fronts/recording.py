@@ -16,15 +16,16 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, cast
 
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Fact
-from profkit.runtime.passes.host.samples import FIRST_PAUSE, StackSampler
+from profkit.runtime.passes.host.samples import FIRST_PAUSE, OURS, StackSampler
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
@@ -34,23 +35,38 @@ _lock = threading.Lock()
 _current: list[PartRecording] = []  # the one that goes on: a process has one sampler
 
 
+@dataclass(frozen=True)
+class CellPart:
+    """What a magic runs of a cell: the code that it compiled, the cell's code that calls it, and what the cell says.
+
+    `texts` by the name of the cell: as a person sees it, while the code that calls has `run_line_magic(...)` there.
+    """
+
+    codes: tuple[CodeType, ...]
+    caller: CodeType
+    texts: Mapping[str, str]
+
+
 class PartSampler(StackSampler):
     """The sampler of the stacks pass for a part of a process: it leaves nothing behind, and looks at the process."""
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str, cell: CellPart | None = None) -> None:
         super().__init__(out)
-        self._owner = os.getpid()
-        self.texts: dict[str, str] = {}  # of cells of a notebook, by the name that each has in the run
+        self._owner, self._cell = os.getpid(), cell
+        self._given = cell.texts if cell is not None else {}
+        self.texts = dict(self._given)  # of cells of a notebook, by the name that each has in the run
+        self.paused = False  # the part does not run just now, and goes on later
         self.usage: list[tuple[float, float, float]] = []  # seconds so far: wall, processor, in its queue
-        self.peak = 0  # bytes of memory
+        self.before = self.after = self.peak = 0  # bytes of memory
 
     def begin(self) -> None:
         """Sample from here, also in a child that was forked just now."""
         import psutil
 
         self._process = psutil.Process()
-        self._first = self._looked = time.perf_counter()
+        self._first = self._looked_at_process = time.perf_counter()
         self._before = _seconds_used()
+        self.before = self._process.memory_info().rss
         with contextlib.suppress(RuntimeError):  # no loop runs
             if (asyncio := sys.modules.get("asyncio")) is not None:
                 self.task, self.tasks_before = asyncio.current_task(), asyncio.all_tasks()
@@ -73,24 +89,44 @@ class PartSampler(StackSampler):
         self._look()
 
     def _sample(self) -> None:
+        if self.paused:  # the next sample stands for as long as every other one
+            self._last, self._looked = self._moment, time.perf_counter()
+            for state in self._threads.values():
+                state.cpu = self._cpu_of(state)
+            return
         super()._sample()
-        if time.perf_counter() - self._looked > LOOKS:
+        if time.perf_counter() - self._looked_at_process > LOOKS:
             self._look()
 
+    def _count_last_stretch(self) -> None:
+        if not self.paused:
+            super()._count_last_stretch()
+
     def _look(self) -> None:
-        self._looked = time.perf_counter()
-        self.peak = max(self.peak, self._process.memory_info().rss)
+        self._looked_at_process = time.perf_counter()
+        self.after = self._process.memory_info().rss
+        self.peak = max(self.peak, self.after)
         cpu, queued = (max(0.0, now - then) for now, then in zip(_seconds_used(), self._before, strict=True))
-        self.usage.append((self._looked - self._first, cpu, queued))
+        self.usage.append((self._looked_at_process - self._first, cpu, queued))
+
+    def _node_of_frames(self, frames: list[FrameType]) -> int:
+        for frame in frames if self._cell is not None else ():
+            if self._cell is not None and frame.f_code in self._cell.codes:
+                break
+            if self._cell is not None and frame.f_code is self._cell.caller:
+                return OURS  # what a magic does before and after the part
+        return super()._node_of_frames(frames)
 
     def _add_function(self, code: CodeType) -> Any:
         function = super()._add_function(code)
+        function.hidden = function.hidden or (self._cell is not None and code is self._cell.caller)
         cell, row = cell_of(code.co_filename), cast(Any, (self._news["functions"] or [None])[-1])
         if cell is not None and row is not None and row[2] == code.co_filename:
             row[2] = cell
             text = "".join(linecache.getlines(code.co_filename))
-            # What a magic runs has the number of its cell, which itself is one line then.
-            self.texts[cell] = max(text, self.texts.get(cell, ""), key=lambda one: one.count("\n"))
+            # What a magic ran has the number of its cell, which itself is one line then.
+            longest = max(text, self.texts.get(cell, ""), key=lambda one: one.count("\n"))
+            self.texts[cell] = self._given.get(cell, longest)
         return function
 
 
@@ -113,13 +149,16 @@ def cell_of(file: str) -> str | None:
 class PartRecording:
     """A part of this process that is sampled from `begin` to `end`: all threads, and the children that it forks.
 
-    `name` is that of the run. One goes on at a time: a second one, and any in a program that `profkit profile` runs,
-    samples nothing, and `reason` says so. `folder` is removed when nothing refers to this object any more.
+    `name` is that of the run, and `cell` says what a magic runs. One goes on at a time: a second one, and any in a
+    program that `profkit profile` runs, samples nothing, and `reason` says so. `folder` is removed when nothing refers
+    to this object any more.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, cell: CellPart | None = None) -> None:
+        self._cell = cell
         self.name, self.started = name, time.time()
         self.seconds = 0.0  # wall time, once it has ended
+        self.calls: int | None = None  # of a function, of which it has nothing else
         self.reason: Fact | None = None  # why nothing is sampled
         self.sampler: PartSampler | None = None
         self._pid = os.getpid()
@@ -133,11 +172,11 @@ class PartRecording:
         with _lock:
             if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
                 self.reason = Fact("profile-samples-already")
-            elif _current:
-                self.reason = Fact.of("sampled-already", name=_current[0].name)
+            elif running := [one.name for one in _current if not one.is_paused]:
+                self.reason = Fact.of("sampled-already", name=running[0])
             else:
                 self._end_trace = _start_trace(str(self.folder / TRACE))
-                self.sampler = PartSampler(str(self.folder / STACKS))
+                self.sampler = PartSampler(str(self.folder / STACKS), self._cell)
                 _current.append(self)
                 self._begun = time.perf_counter()
                 self.sampler.begin()
@@ -147,6 +186,29 @@ class PartRecording:
     def is_here(self) -> bool:
         """Whether this is the process that began it, and no child that was forked meanwhile."""
         return os.getpid() == self._pid
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it goes on, and samples nothing just now."""
+        return self.sampler is not None and self.sampler.paused
+
+    def pause(self) -> None:
+        """Sample nothing until `resume`; of a GPU what came until here is all."""
+        with _lock:
+            if self.sampler is not None and self in _current:
+                self.sampler.paused = True
+                self._end_trace(self.is_here)
+                self._end_trace = lambda _: None
+
+    def resume(self) -> bool:
+        """Sample from here on; False where another part is being sampled, or this one has ended."""
+        with _lock:
+            if self.sampler is None or self not in _current:
+                return False
+            if any(not one.is_paused for one in _current if one is not self):
+                return False
+            self.sampler.paused = False
+            return True
 
     def end(self) -> None:
         """Sample no more. It takes a millisecond, since nothing is read; once more does nothing."""

@@ -7,7 +7,9 @@ import gc
 import gzip
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +24,7 @@ import profkit
 from profkit.fronts.in_process import start, stop
 from profkit.fronts.recording import STACKS, _current
 from profkit.profiling.api import Run
+from profkit.runtime.passes.host import samples
 from tests.conftest import ROOT
 from tests.spoken import spoken, spoken_lines
 
@@ -164,19 +167,96 @@ def test_a_second_one_samples_nothing_and_says_so(monkeypatch: pytest.MonkeyPatc
     assert "`profkit profile` samples this program" in spoken(stop(start("under")).document.notes[0])
 
 
-def test_a_decorated_function_is_profiled_until_pages_cost_more_than_calls(
+DECORATED = """
+import time, profkit
+from tests.fronts.test_in_process import compute
+
+@profkit.profile
+def often():
+    compute(0.002)
+
+@profkit.profile("in threes", every=3)
+def rarely():
+    compute(0.05)
+    often()
+
+for number in range(150):
+    often()
+    time.sleep(0.001)
+    if number % 30 == 0:
+        rarely()
+print("the end of the program", flush=True)
+"""
+
+
+@pytest.mark.timed
+def test_calls_of_a_decorated_function_add_up_to_one_page_at_the_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DECORATED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+    during, _, after = done.stdout.partition("the end of the program\n")
+    assert during.count("Where the time goes") == 1
+    assert during.startswith("in threes on cpu\n")
+    assert " in 3 calls, " in during
+    rest, often = sorted(after.split("often on cpu\n"), key=len)
+    assert "in 2 calls, " in rest or "in 2 calls, " in often  # those after the third
+    taken = re.search(r"Took +([\d.]+) (ms|s) in 150 calls, ", after)
+    assert taken is not None  # and not the five that rarely made
+    assert float(taken[1]) * (0.001 if taken[2] == "ms" else 1) >= 0.3
+    assert re.search(r"compute +test_in_process\.py:\d+", " ".join(after.split()))
+
+
+@pytest.mark.timed
+def test_what_runs_between_the_calls_of_a_decorated_function_is_no_part_of_its_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    @profkit.profile
-    def short() -> int:
-        return compute(0.001)
+    def between() -> None:
+        end = time.process_time() + 0.01
+        while time.process_time() < end:
+            pass
 
-    assert short() > 0
-    assert "later calls of" in capsys.readouterr().err
-    short()
-    assert capsys.readouterr().err == ""
+    @profkit.profile("calls", every=30)
+    def called() -> None:
+        compute(0.01)
 
-    @profkit.profile("waiting")
+    for _ in range(30):
+        between()
+        called()
+    page = capsys.readouterr().err
+    assert "calls on cpu" in page
+    assert "compute" in page
+    assert "between" not in page
+    assert not _current
+
+
+def test_between_the_calls_of_a_decorated_function_a_block_is_profiled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @profkit.profile("calls", every=2)
+    def called() -> None:
+        compute(0.05)
+
+    called()
+    with profkit.profile(show=False) as run:
+        compute(0.3)
+        called()  # a part of the block, and not counted
+    assert run.hot_spots[0].where.function == "compute"
+    called()
+    page = capsys.readouterr().err
+    assert " in 2 calls, " in page
+    assert not _current
+
+
+def test_a_decorated_coroutine_is_profiled_and_what_cannot_be_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @profkit.profile("waiting", every=1)
     async def waiting() -> None:
         await asyncio.sleep(0.1)
 
@@ -184,6 +264,8 @@ def test_a_decorated_function_is_profiled_until_pages_cost_more_than_calls(
     assert "waiting on cpu" in capsys.readouterr().err
     with pytest.raises(TypeError, match="put `with profkit"):
         profkit.profile(lambda: (yield))
+    with pytest.raises(ValueError, match="every=0 is no number of calls"):
+        profkit.profile(every=0)
 
 
 def test_a_forked_child_is_part_of_the_run_and_shows_no_page_of_its_own(
@@ -223,3 +305,33 @@ def test_where_torch_uses_a_gpu_its_kernels_are_in_the_run(
     assert run.document.trace is not None
     assert run.document.trace.kernels
     assert " on cuda" in capsys.readouterr().err
+
+
+@pytest.mark.timed
+def test_what_begins_while_a_sample_is_taken_is_not_taken_for_what_was_there_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To ask what a thread waits for gives the interpreter away: the main thread may go on within a sample."""
+    asked, over = threading.Event(), threading.Event()
+    waiting = threading.Thread(target=over.wait)
+    waiting.start()  # looked at before the main thread
+
+    def spin() -> None:
+        while not asked.is_set():
+            pass
+
+    def waits_for(native: int) -> str:
+        if native != threading.main_thread().native_id and not asked.is_set():
+            asked.set()
+            time.sleep(0.05)
+        return "sleep"
+
+    monkeypatch.setattr(samples, "waits_for", waits_for)
+    with profkit.profile(show=False) as run:
+        spin()
+        time.sleep(0.6)  # after it
+    over.set()
+    waiting.join()
+    longest = max(run.hot_spots, key=lambda one: one.share)
+    assert LINES[(longest.where.line or 0) - 1].endswith("# after it")
+    assert longest.share > 0.6

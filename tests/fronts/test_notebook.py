@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -33,6 +34,9 @@ CELLS = [
     "%%profkit\nx = = 2",
     "%%profkit\nawait work(1)",
     "%profkit",
+    "%profkit sum(i * i for i in range(3_000_000))",
+    "%%profkit\nkept = bytearray(80_000_000)\ntime.sleep(0.2)",
+    "import profkit\n@profkit.profile\ndef step():\n    work(500_000)\nfor _ in range(6): step()",
     "import profkit\nwith profkit.profile(show=False) as run:\n    work(3_000_000)\nrun.insights[0].where.file",
 ]
 SESSION = """
@@ -56,19 +60,33 @@ def test_in_ipython_a_cell_is_a_file_and_what_goes_wrong_is_said_in_a_line() -> 
         env={**os.environ, "IPYTHONDIR": os.environ["TMPDIR"]},
         timeout=120,
     )
-    loaded, defined, cell, line, raised, wrong, awaiting, empty, block = done.stdout.split("====\n")[1:]
+    loaded, defined, cell, line, raised, wrong, awaiting, empty, single, kept, steps, block = (
+        done.stdout.split("====\n")[1:]
+    )
     assert loaded == defined == "-> ok\n"
     assert "cell [3] on cpu" in cell
-    assert "top level cell [3]:3  sleeps" in cell
+    assert re.search(r"top level cell \[3\]:3 .*sleeps", cell)
     assert "work cell [2]:5" in cell
     assert "Out[3]: 5999999" in cell
-    assert "top level cell [4]:3  sleeps" in line
+    assert re.search(r"top level cell \[4\]:3 .*sleeps", line)
     assert "✗ Failed: ValueError: no" in raised
     assert "Cell In[5], line 3" in raised
     assert "profkit/fronts" not in raised
     assert wrong.startswith("UsageError: cell [6]:2: ")
     assert "UsageError: a cell that awaits" in awaiting
     assert "UsageError: %profkit STATEMENT" in empty
+    assert "computes: sum(i * i for i in range(3_000_000))" in " ".join(single.split())
+    for page in (cell, line, single, kept):
+        assert "run_line_magic" not in page
+        assert "run_cell_magic" not in page
+        assert "rmtree" not in page  # what the cell before has left
+    first, took = kept.splitlines()[:2]
+    assert first.startswith("cell [10] on cpu")
+    added = re.fullmatch(r"Took +[\d.]+ m?s; memory \+([\d.]+) MiB at its end, peak \d.*", took)
+    assert added is not None
+    assert 70 < float(added[1]) < 90
+    assert steps.count("step on cpu") == 1
+    assert " in 6 calls, " in steps
     assert "cell [2]" in block
     assert all(part.endswith("-> failed\n") for part in (raised, wrong, awaiting, empty))
 

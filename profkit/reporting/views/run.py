@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.analysis.summaries.kernels import KernelRow
-from profkit.core.formatting import format_utc_time, plural
+from profkit.core.formatting import format_quantity, format_utc_time, plural
 from profkit.core.types import Fact, RunDocument, Verdict
 from profkit.reporting.facts import brief_reason, fact_text
 from profkit.reporting.plain_text import reading_span
@@ -94,6 +94,9 @@ def view(
 
 
 def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
+    part = _part_text(document)
+    if part is not None:
+        yield "Took", part
     of_region = bool(document.timings) and document.timings[0].kind == "region"
     split = time_split_text(document.time_split, of_region=of_region)
     if split is not None:
@@ -102,7 +105,7 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
         readings = [r for s in document.summaries if s.concern == "time" for r in s.readings]
         median = next((r for r in readings if r.metric == "time.median" and r.value is not None), None)
         yield "Time", replace(reading_span(median, line, Style.STRONG), mark="") if median else strong(line)
-    if document.hot_spots and "memory" in texts:
+    if document.hot_spots and "memory" in texts and part is None:
         yield "Memory", texts["memory"].headline
     if "gpu" in texts:
         yield "GPU", strong(texts["gpu"].headline)
@@ -119,6 +122,22 @@ def _facts(document: RunDocument, texts: Texts) -> Iterator[tuple[str, Text]]:
         yield "Started", format_utc_time(document.started)
     if (commit := _commit(document)) is not None:
         yield "Commit", commit
+
+
+def _part_text(document: RunDocument) -> Text | None:
+    """`938 ms; memory +122 MiB at its end, peak 215 MiB`, of a part of a program; None of a whole one."""
+    known = {one.metric: one.value for one in document.readings}
+    added, calls = known.get("memory.rss_added"), document.facts.get("calls", "")
+    if added is None and not calls.isdigit():
+        return None
+    seconds = sum(one.seconds for one in document.passes if one.name == "stacks")
+    most = f"peak {format_quantity(known.get('memory.rss_peak'), 'B')}"
+    if added is None:
+        count = plural(int(calls), "call")
+        each = f", {format_quantity(seconds / int(calls), 's')} each" if int(calls) > 1 else ""
+        return joined(strong(format_quantity(seconds, "s")), f" in {count}{each}; memory {most}")
+    grown = f"{'+' if added >= 0 else '-'}{format_quantity(abs(added), 'B')} at its end"
+    return joined(strong(format_quantity(seconds, "s")), f"; memory {grown}, {most}")
 
 
 def _wide_facts(document: RunDocument) -> frozenset[str]:

@@ -255,7 +255,13 @@ def _counted(spot: Hotspot, names: Sequence[str]) -> float:
 
 # ---------------------------------------------------------------- memory
 
-_OF_PROCESS = ("memory.rss_peak", "memory.rss_growth", "memory.device_peak", "memory.device_recommended")
+_OF_PROCESS = (
+    "memory.rss_peak",
+    "memory.rss_added",
+    "memory.rss_growth",
+    "memory.device_peak",
+    "memory.device_recommended",
+)
 
 
 def memory_text(facts: ConcernFacts) -> SummaryText:

@@ -262,6 +262,9 @@ class StackSampler:
         most = ran = 0.0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         moved: list[int] = []
+        # Before the stacks: what a thread does from here on, since to look at others gives the lock away, is then seen
+        # as time that it ran, and where it was is looked up again.
+        clocks = {native: self._cpu_of(state) for native, state in self._threads.items()}
         for ident, frame in sys._current_frames().items():
             if ident == own:
                 continue
@@ -273,7 +276,7 @@ class StackSampler:
             if state is None:
                 state = self._new_thread(native, str(getattr(thread, "name", "")) or "unnamed")
             seen[native] = state
-            cpu = self._cpu_of(state)
+            cpu = clocks[native] if native in clocks else self._cpu_of(state)
             ran_now = state.clock is None or cpu != state.cpu
             if ran_now or state.node in (ROOT, OURS):
                 state.node = self._node_of(frame)
