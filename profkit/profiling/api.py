@@ -93,7 +93,7 @@ class Run:
         from profkit.reporting.views.run import view
         from profkit.reporting.views.run_about import read_extras
 
-        shown = page.render(view(self.document, extras=read_extras(self.path)))
+        shown = page.render(view(self.document, extras=read_extras(self.path)), inline=True)
         frame = f'<iframe srcdoc="{html.escape(shown)}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
         return {"text/plain": self._text(), "text/html": frame}
 

@@ -119,7 +119,16 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
             changed, _ = _ask_git(until, folder, *CHANGES)
             dirty = bool(changed) if changed is not None else None
             return Revision(head, dirty)
-    return Revision(reason=Fact.of("no-commit-here", said=said[:200] or "no answer"))
+    return Revision(reason=_no_commit(said))
+
+
+def _no_commit(said: str) -> Fact:
+    """Why there is no commit, by what git said, in English (LC_ALL=C)."""
+    if "not a git repository" in said:
+        return Fact("no-repository")
+    if "ambiguous argument 'HEAD'" in said:
+        return Fact("no-commit-yet")
+    return Fact.of("no-commit-here", said=said.removeprefix("fatal: ")[:200] or "no answer")
 
 
 def _script_folders(workload: Workload) -> list[Path]:

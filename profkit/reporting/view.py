@@ -174,6 +174,7 @@ class Item:
     text: Text
     below: tuple[Text, ...] = ()
     brief: tuple[Text, ...] | None = None
+    place: Text = ""  # where that is, which stands in `below`, too
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,12 +54,15 @@ from profkit.reporting.view import (
 )
 
 FOLDER = Path(__file__).parent
+ACTIONS = "actions"  # anchor of the section that says what to do
 FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong colours would flash
 
 
-def render(view: View) -> str:
-    """The view as HTML, as text for UTF-8."""
+def render(view: View, *, inline: bool = False) -> str:
+    """The view as HTML, as text for UTF-8. An `inline` page stands in another one, and begins with the answer."""
     blocks = PageBlocks()
+    if inline:
+        view = replace(view, facts=tuple(fact for fact in view.facts if fact[0] not in view.wide))
     head, body = blocks.head(view), together(map(blocks.block, view.blocks))
     sources = blocks.sources()
     style, script = (
@@ -73,6 +77,7 @@ def render(view: View) -> str:
         style=Html(style),
         first=Html(first),
         script=Html(script),
+        inline=inline,
         contents=blocks.sections,
         main=together((head, body, sources)),
         islands=[(name, Html(island(data))) for name, data in blocks.data.items()],
@@ -153,8 +158,22 @@ class PageBlocks:
             warning=self.text(view.warning),
             label=view.label,
             headline=list(map(self.text, view.headline)),
+            answer=self._answer(view.blocks),
             facts=self._facts(Facts(view.facts)) if view.facts else "",
         )
+
+    def _answer(self, blocks: Sequence[Block]) -> Html | str:
+        """What to do first, in a line that leads there: a phone would show it two screens below."""
+        sections = [one for one in blocks if isinstance(one, Section)]
+        to_do = next((one for one in sections if one.anchor == ACTIONS), None)
+        items = next((one for one in to_do.blocks if isinstance(one, Items)), None) if to_do else None
+        if to_do is None or items is None or not items.items:
+            return ""
+        first = items.items[0]
+        known = first if isinstance(first, Item) else Item(first)
+        place = (", ", self.text(known.place)) if known.place else ()
+        link_to = element("a", plain_text(to_do.title), href=f"#{ACTIONS}")
+        return element("p", link_to, ": ", self.text(known.text), *place, class_="answer")
 
     def block(self, block: Block) -> Html:
         """One block, with whatever stands in it."""

@@ -142,7 +142,7 @@ def _part_text(document: RunDocument) -> Text | None:
 
 def _wide_facts(document: RunDocument) -> frozenset[str]:
     """What a short screen leaves out beside hot spots; the split holds the time, where it is known."""
-    if not document.hot_spots:
+    if not document.hot_spots and _part_text(document) is None:
         return frozenset()
     return _WIDE if time_split_text(document.time_split) is not None else _WIDE - {"Time"}
 
@@ -153,7 +153,10 @@ def _commit(document: RunDocument) -> str | None:
     if revision is None:
         return None
     if revision.commit is None:
-        return f"not known: {fact_text(revision.reason)}" if revision.reason else None
+        if revision.reason is None:
+            return None
+        known = revision.reason.code in ("no-repository", "no-commit-yet")
+        return fact_text(revision.reason) if known else f"not known: {fact_text(revision.reason)}"
     return revision.commit[:12] + (", with changes that are not committed" if revision.dirty else "")
 
 

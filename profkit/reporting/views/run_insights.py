@@ -142,7 +142,7 @@ def _item(one: JoinedInsight, folder: str, *, first: bool) -> Item:
     if insight.gain is not None and insight.gain.bound and not insight.gain.tried:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
     text = joined(strong(insight.title), gain_text(one.gain))
-    return Item(text, tuple(below), None if first else brief)
+    return Item(text, tuple(below), None if first else brief, place or "")
 
 
 def _others_text(others: Sequence[Insight], folder: str) -> Text:

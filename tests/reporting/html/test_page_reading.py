@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profkit.core.types import RunDocument
+from profkit.core.types import Gain, Insight, Place, RunDocument
+from profkit.reporting.html import page
+from profkit.reporting.views.run import view as run_view
 from tests import documents
+from tests.browser import visit
 from tests.reporting.html.conftest import Show
 from tests.reporting.shown import run_page as render
 from tests.spoken import message
@@ -116,3 +120,45 @@ def _with(readings: tuple[Any, ...]) -> RunDocument:
     from profkit.core.types import Summary
 
     return replace(documents.document(), summaries=(Summary("cache", readings),), verdicts=())
+
+
+@pytest.mark.parametrize("size", [(390, 844), (504, 600)], ids=["a phone", "beside a notebook"])
+def test_on_a_narrow_screen_the_answer_is_above_the_fold(show: Show, size: tuple[int, int]) -> None:
+    width, height = size
+    place = Place(function="unique", file="/app/shop.py", line=6)
+    gain = Gain(0.62, "the run's time", "of this place")
+    insight = Insight(
+        "search", "found is gone through for each item", "it is a list", "Use a set.", place, gain
+    )
+    found = documents.document()
+    command = ("python", "shop.py", *(f"--option-{n}" for n in range(60)))
+    workload = replace(found.workload, command=command, folder="/app")
+    page = show(
+        replace(found, insights=(insight,), workload=workload), viewport={"width": width, "height": height}
+    ).page
+    answer = page.locator(".answer")
+    assert "found is gone through for each item" in answer.inner_text()
+    assert "shop.py:6" in answer.inner_text()
+    box = answer.bounding_box()
+    assert box["y"] + box["height"] < height / 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    answer.locator("a").click()
+    assert page.evaluate("location.hash") == "#actions"
+
+
+def test_a_page_inside_of_a_notebook_begins_with_the_answer(browser: Any, tmp_path: Path) -> None:
+    insight = Insight(
+        "search", "found is gone through", "it is a list", "Use a set.", Place(function="unique")
+    )
+    added = documents.reading("memory.rss_added", 3e6, "B")
+    document = replace(documents.document(), insights=(insight,), started="2026-11-29T19:00:00+00:00")
+    document = replace(document, readings=(*document.readings, added))
+    path = tmp_path / "inline.html"
+    path.write_text(page.render(run_view(document), inline=True), encoding="utf-8")
+    with visit(browser, path) as visited:
+        text = visited.page.locator("main").inner_text()
+        assert visited.page.locator("nav, .skip, #theme").count() == 0
+        assert "found is gone through" in text.partition("\n\n\n")[0]
+        header = visited.page.locator("header").inner_text()
+        assert "Machine" not in header
+        assert "Started" not in header

@@ -7,14 +7,16 @@
   const button = document.getElementById("theme");
   const current = () => root.dataset.theme || "system";
   const tell = () => { button.textContent = "Colours: " + current(); };
-  button.addEventListener("click", () => {
-    const next = themes[(themes.indexOf(current()) + 1) % themes.length];
-    if (next === "system") delete root.dataset.theme; else root.dataset.theme = next;
-    try { localStorage.setItem("profkit-theme", next); } catch (refused) { /* then for this visit only */ }
+  if (button !== null) {  // a page inside of a notebook has none
+    button.addEventListener("click", () => {
+      const next = themes[(themes.indexOf(current()) + 1) % themes.length];
+      if (next === "system") delete root.dataset.theme; else root.dataset.theme = next;
+      try { localStorage.setItem("profkit-theme", next); } catch (refused) { /* then for this visit only */ }
+      tell();
+    });
+    button.hidden = false;
     tell();
-  });
-  button.hidden = false;
-  tell();
+  }
 
   // ---- the source of a number, beside it: on hover, focus and tap
   const tip = document.getElementById("tip");
