@@ -29,6 +29,7 @@ _ROW = re.compile(
     r'^(process \d+:".*?);thread \((\d+)\)(?:: ([^;\n]*))?;([^\n]*) (\d+)$', re.DOTALL | re.MULTILINE
 )
 _FRAME = re.compile(r"(.+) \((.+?)(?::(\d+))?\)")
+INPUT, _SELECTS = "input", re.compile(r"selectors\.py(?::\d+)?\)$")
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 
 Kinds: TypeAlias = "Mapping[int, Counter[str]]"  # what a thread waited for, how often
@@ -58,6 +59,7 @@ def sampled_lines(
     rounds: Counter[tuple[int, int]] = Counter()
     for (pid, thread, _), count in there.items():
         rounds[pid, thread] += count
+    selecting = {key[:2] for key in there if _SELECTS.search(key[2])}
     if not rounds:
         raise UnreadableReport("no thread of the process ran Python")
     most = max(rounds.values())
@@ -76,7 +78,7 @@ def sampled_lines(
             wall, place = max(runnable, period * there[key]), (node, threads.index(key[1]))
             samples.append([*place, 0, round(wall * 1e6), round(scale * runnable * 1e6), there[key]])
             if wall > runnable:
-                kind = kinds[key[1]].most_common(1)[0][0] if key[1] in kinds else "waiting"
+                kind = _kind_of(key[2], kinds.get(key[1], Counter()), selects=key[:2] in selecting)
                 waits.append([*place, kind, round((wall - runnable) * 1e6)])
         line = {
             "schema": SCHEMA,
@@ -89,6 +91,19 @@ def sampled_lines(
             "waits": waits,
         }
         yield json.dumps({**line, "seconds": seconds, "cost": 0, "entries": 0, "end": True})
+
+
+def _kind_of(stack: str, kinds: Counter[str], *, selects: bool) -> str:
+    """What a thread waited for in a stack, of all that it was seen to wait for.
+
+    A thread that `selects` waits for any of several inputs there, as an event loop does, and in its other stacks for
+    what else it waited for: else a call that blocks the loop would be taken for the loop's own rest.
+    """
+    if selects and _SELECTS.search(stack) and kinds[INPUT]:
+        return INPUT
+    known = [kind for kind, _ in kinds.most_common()]
+    others = [kind for kind in known if kind != INPUT] if selects else known
+    return next(iter(others or known), "waiting")
 
 
 def _read(path: Path, names: dict[tuple[int, int], str]) -> _Samples:

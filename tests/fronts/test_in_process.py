@@ -63,6 +63,7 @@ def test_the_run_names_the_lines_and_what_they_do(tmp_path: Path) -> None:
     assert saved.insights == run.insights
     assert (saved.path / "artifacts" / "stacks.speedscope.json").is_file()
     assert "compute" in (saved.path / "report.html").read_text()
+    assert "not in the report" not in (saved.path / "report.md").read_text()  # nobody asked for it
     last = json.loads((run.path / STACKS).read_text().splitlines()[-1])
     assert last["cost"] < 0.05 * last["seconds"]
 

@@ -107,6 +107,8 @@ def test_a_running_program_with_its_children_is_a_run_like_any_other_also_after_
         path.read_text() for path in server.folder.glob("reports/*/**/*") if path.suffix in (".json", ".txt")
     )
     assert "hunter2" not in written
+    page = next(server.folder.glob("reports/*/report.md")).read_text()
+    assert "not in the report" not in page  # what an attach cannot have
     assert server.answers()
 
 
@@ -290,3 +292,21 @@ def test_samples_become_processes_with_times_and_waits(tmp_path: Path) -> None:
     assert lines["b.py", 3].waits == {"sleep": pytest.approx(0.6)}
     assert (lines["b.py", 9].main_wall, lines["b.py", 9].main_cpu) == pytest.approx((0.4, 0.2))
     assert (lines["a.py", 8].other_wall, lines["a.py", 8].other_cpu) == pytest.approx((1.0, 1.0))
+
+
+def test_what_blocks_an_event_loop_is_told_from_the_rest_of_the_loop(tmp_path: Path) -> None:
+    """What a thread waits for is asked beside the stacks: most of it may be the loop's own wait for input."""
+    row = 'process 7:"python";thread (7): MainThread;<module> (a.py:9);{} {}\n'
+    everything, running = tmp_path / "all", tmp_path / "running"
+    stacks = ("load (a.py:3)", 40), ("select (/usr/lib/python3.11/selectors.py:468)", 60)
+    everything.write_text("".join(row.format(*stack) for stack in stacks))
+    running.write_text("")
+    text = "\n".join(
+        sampled_lines(everything, running, 1.0, 7, {7: 0.0}, {7: Counter(input=6, sleep=4, network=1)})
+    )
+    (tmp_path / "stacks").write_text(text)
+    sampled = read_stacks(tmp_path / "stacks").sampled
+    assert sampled is not None
+    lines = {(line.file, line.line): line.waits for line in sampled.lines}
+    assert lines["a.py", 3] == {"sleep": pytest.approx(0.4)}
+    assert lines["a.py", 9] == {"input": pytest.approx(0.6)}

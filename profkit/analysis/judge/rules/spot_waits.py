@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.function_names import called_name, function_name, place_name
+from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
 from profkit.analysis.judge.rules.counted import last_name, profile_of
 from profkit.analysis.judge.rules.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
@@ -68,18 +68,45 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
     )
 
 
-def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A call that waits inside a coroutine: until it returns, no other task runs."""
+def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A call that waits inside a coroutine, or in what one calls: until it returns, no other task runs."""
     code = spot.code
-    if code is None or not code.find("coroutine") or spot.kind not in _BLOCKING:
+    if code is None or spot.kind not in _BLOCKING:
+        return None
+    coroutine = "" if code.find("coroutine") else _coroutine_above(document, spot)
+    if coroutine == "" and not code.find("coroutine"):
         return None
     name = next((one.name for one in code.find("call")), "the call")
+    called = f"called from {coroutine}, a coroutine" if coroutine else ""
     return say(
         spot,
         "blocked-event-loop",
         f"{name} blocks the event loop: no other task runs meanwhile",
-        calls_text(spot),
+        "; ".join(filter(None, (calls_text(spot), called))),
     )
+
+
+def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
+    """The coroutine that most of a place's time in the main thread is spent under; empty where there is none.
+
+    Empty as well where no other coroutine was seen: then nobody waits for the loop.
+    """
+    sampled = next((one for one in document.sampled if not one.native), None)
+    if sampled is None:
+        return ""
+    coroutines = {
+        (one.file, one.function)
+        for one in (*sampled.lines, *sampled.outer)
+        if one.code is not None and one.code.find("coroutine")
+    }
+    at = (spot.where.file, spot.where.function, spot.where.line)
+    here = [one for one in sampled.lines if (one.file, one.function, one.line) == at]
+    above = [each for one in here for each in one.within if (each.file, each.function) in coroutines]
+    most = max(above, key=lambda each: each.value, default=None)
+    if most is None or most.value < HELD * sum(one.main_wall for one in here):
+        return ""
+    others = coroutines - {(each.file, each.function) for each in above}
+    return name_in_file(most.function, most.file) if others else ""
 
 
 def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:

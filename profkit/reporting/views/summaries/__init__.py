@@ -108,9 +108,13 @@ def summary_texts(document: RunDocument) -> tuple[SummaryText, ...]:
 
 
 def _is_shown(document: RunDocument, backend: Backend, text: SummaryText) -> bool:
-    """Of a report what it says nothing of is left out, of a run on a GPU what nobody looked for."""
+    """Of a report, and of a part of a program, what it says nothing of is left out; on a GPU what nobody looked for."""
     if text.concern == "unknown" or not text.is_empty:
         return True
     if document.plan is None and not document.passes:
         return text.concern in backend.report_concerns
+    if (
+        document.plan is None
+    ):  # a process that was attached to, or a part of one: only what it records was asked for
+        return any(one.reason is None or one.reason.code != "not-in-report" for one in text.readings)
     return bool(text.readings) or not backend.per_kernel

@@ -289,6 +289,44 @@ def test_what_holds_an_event_loop_is_said_where_something_else_was_ready(
         assert "called from login" in found.evidence
 
 
+WAITING = """
+import asyncio, time
+def load():
+    time.sleep(0.04)
+async def prices():
+    for _ in range(12):
+        %s
+        await asyncio.sleep(0.01)
+async def ping():
+    for _ in range(150):
+        sum(range(60_000))
+        await asyncio.sleep(0.001)
+async def main():
+    %s
+asyncio.run(main())
+"""
+BOTH = "await asyncio.gather(prices(), ping(), ping())"
+
+
+@pytest.mark.parametrize(
+    ("line", "runs", "said"),
+    [
+        ("load()", BOTH, True),
+        ("await asyncio.to_thread(load)", BOTH, False),
+        ("load()", "await prices()", False),  # nobody waits
+    ],
+)
+def test_what_waits_in_a_function_that_a_coroutine_calls_blocks_the_loop_of_others(
+    tmp_path: Path, line: str, runs: str, said: bool
+) -> None:
+    found = findings(tmp_path, WAITING % (line, runs)).get("blocked-event-loop")
+    assert (found is not None) == said, found
+    if found is not None:
+        assert found.where.line == 4
+        assert "the event loop" in found.title
+        assert "called from prices" in found.evidence
+
+
 # ---------------------------------------------------------------- warnings of the program itself
 
 PRINTED = """3 orders
