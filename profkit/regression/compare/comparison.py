@@ -34,7 +34,7 @@ from profkit.regression.compare.outcome import (
     worst_first,
 )
 
-FORCE = Fact("force")
+FORCE, OTHER_WORK = Fact("force"), Fact("force-other-work")
 
 
 def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptions = DEFAULTS) -> Comparison:
@@ -53,7 +53,10 @@ def compare(baseline: RunDocument, candidate: RunDocument, options: CompareOptio
     ]
     if (refused or unfit) and not options.force:
         why = Fact.of("refused", runs=", ".join(unfit))
-        return Comparison(*sides, "refused", why, differences=differences, fix=FORCE)
+        other_work = not unfit and {one.name for one in refused} == {"workload.arguments"}
+        return Comparison(
+            *sides, "refused", why, differences=differences, fix=OTHER_WORK if other_work else FORCE
+        )
     matched = match_kernels(baseline, candidate)
     kernels: tuple[CodeChange, ...] = ()
     functions: tuple[CodeChange, ...] = ()

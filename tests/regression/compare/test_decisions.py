@@ -157,6 +157,17 @@ def refused(a: RunDocument, b: RunDocument) -> str:
     return spoken(found)
 
 
+def test_of_two_inputs_it_is_said_how_both_can_be_timed() -> None:
+    work = replace(run().workload, command=("python", "bench.py", "--size", "8"))
+    other = replace(work, command=("python", "bench.py", "--size", "9"))
+    both = compare(replace(run(), workload=work), replace(run(), workload=other))
+    assert both.outcome == "refused"
+    assert "--a COMMAND --b COMMAND times both in turn" in spoken(both.fix)
+    machine = replace(documents.machine(), cpu="Another CPU", virtual=None)
+    elsewhere = compare(run(), replace(run(), machine=machine))
+    assert spoken(elsewhere.fix) == "--force compares them anyway"
+
+
 def test_another_machine_is_refused_by_name_and_compared_by_force() -> None:
     other = replace(run(0.1, seed=2), machine=replace(documents.machine(), cpu="Another CPU", virtual=None))
     assert "Another CPU" in refused(run(), other)
