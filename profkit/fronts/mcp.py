@@ -23,7 +23,6 @@ import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import ValidationError  # what the package mcp checks arguments by
 
 from profkit import __version__
 from profkit.core import process
@@ -281,6 +280,8 @@ class Server(MCPServer):
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool. Raises ToolError for one that is not there, and for arguments that it cannot take."""
+        from pydantic import ValidationError  # by which the package mcp checks arguments
+
         tools = {one.name: one.input_schema for one in await self.list_tools()}
         if name not in tools:
             raise _error(f"there is no tool {name!r}", f"one of {', '.join(tools)}")
