@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,10 @@ from judging import judge_of, judge_operation
 from profkit.core.errors import MachineError
 from profkit.core.files.safe_folder import user_cache
 from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
+from tests.evaluation_documents import a_test
+from tests.spoken import spoken
 
 CHECKED_CALLS = 2  # that a judge leaves in the arena of a test that is not timed
 LANDLOCK = 0 if sys.platform != "linux" else ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
@@ -137,3 +143,24 @@ def stands_still(process: psutil.Process) -> bool:
     while process.status() != psutil.STATUS_STOPPED and monotonic() < deadline:
         sleep(0.01)
     return process.status() == psutil.STATUS_STOPPED
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {},
+            ["no test of the suite smoke calls the kernels of hardswish; --suite opinfo has more operations"],
+        ),
+        ({"suite": "opinfo"}, ["no test of the suite opinfo calls the kernels of hardswish"]),
+        ({"operations": ("relu",)}, []),  # nobody asked for the other one
+        ({"source": SourceRequest("aten")}, []),
+    ],
+)
+def test_kernels_of_ones_own_that_no_test_calls_are_named(
+    tmp_path: Path, settings: dict[str, Any], said: list[str]
+) -> None:
+    judge = Judge(str(tmp_path))
+    judge._settings = replace(JudgeSettings(source=SourceRequest("file", ("k.py",))), **settings)
+    kernels = KernelSource(dict.fromkeys(("relu.default", "relu.out", "hardswish.default"), "k.py"))
+    assert [spoken(one) for one in judge._without_test(kernels, [a_test("relu.default")])] == said

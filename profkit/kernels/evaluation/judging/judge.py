@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -63,6 +63,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
+MOST_NAMED = 12  # operations whose kernels no test calls
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 
 
@@ -130,7 +131,7 @@ class Judge:
         about: dict[str, Json] = {
             "tests": codec.to_plain_data(tests),
             "without_kernel": list(without),
-            "notes": codec.to_plain_data(source.remarks()),
+            "notes": codec.to_plain_data((*source.remarks(), *self._without_test(source, tests))),
         }
         if chosen.describe:
             names = dict.fromkeys(test.operation for test in tests)
@@ -138,6 +139,20 @@ class Judge:
         if not chosen.correctness_only:
             about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
+
+    def _without_test(self, source: KernelSource, tests: Sequence[EvaluationTest]) -> Iterator[Fact]:
+        """That kernels of a user's own were taken by no test, where all were asked for."""
+        chosen = self._settings
+        if chosen.operations or chosen.source.kind not in ("file", "directory"):
+            return
+        tested = {test.operation.partition(".")[0] for test in tests}
+        # By name alone: a kernel of relu is one of relu.out as well, which few suites call.
+        left = sorted({name.partition(".")[0] for name in source.operations()} - tested)
+        if left:
+            more = "" if chosen.suite == "opinfo" else "; --suite opinfo has more operations"
+            names = ", ".join(left[:MOST_NAMED])
+            rest = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+            yield Fact.of("kernels-without-test", suite=chosen.suite, names=names + rest, more=more)
 
     def use(
         self,
