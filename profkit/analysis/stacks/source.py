@@ -214,6 +214,8 @@ class _Source:
             yield from (Construct("applied", name) for name in self._applied(function.name))
         if in_loop:
             yield from self._of_one(line, around)
+        elif isinstance(function, ast.FunctionDef):
+            yield from self._of_one_given(line, function)
         if function is not None and (again := _pure_calls(function, self)) is not None:
             yield Construct(
                 "pure-recursion" if again else "pure", function.name, str(again or function.lineno)
@@ -369,18 +371,32 @@ class _Source:
         loops = [node for node in around if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))]
         known = _of_this_item(loops[-1], line)
         for node in self._statement(line) if known else ():
-            if (
-                isinstance(node, ast.Call)
-                and len(node.args) == 1
-                and not node.keywords
-                and _makes_one(node.args[0])
-            ):
+            if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+                continue
+            given = node.args[0]
+            one_item = _makes_one(given)
+            if not one_item and not isinstance(given, ast.Name):
+                continue
+            loads = {one.id for one in ast.walk(given) if isinstance(one, ast.Name)}
+            # what is an attribute may change with each item
+            held = "self" in loads
+            bound = _bound_names(loops[-1]) - known
+            if loads & known and not loads & bound and not held and (name := self.name_of(node.func)):
+                yield Construct("of-one" if one_item else "of-item", name)
+
+    def _of_one_given(self, line: int, function: ast.FunctionDef) -> Iterator[Construct]:
+        """What the line of a function calls with a batch that is made of one of its arguments."""
+        given = {one.arg for one in function.args.args} - {"self"}
+        for node in self._statement(line):
+            if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
                 loads = {one.id for one in ast.walk(node.args[0]) if isinstance(one, ast.Name)}
-                # what is an attribute may change with each item
-                held = any(isinstance(one, ast.Name) and one.id == "self" for one in ast.walk(node.args[0]))
-                bound = _bound_names(loops[-1]) - known
-                if loads & known and not loads & bound and not held and (name := self.name_of(node.func)):
-                    yield Construct("of-one", name)
+                if (
+                    _makes_one(node.args[0])
+                    and loads
+                    and loads <= given
+                    and (name := self.name_of(node.func))
+                ):
+                    yield Construct("of-one", name, function.name)
 
     def _spin(self, loop: ast.While) -> Iterator[Construct]:
         """A loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""

@@ -64,7 +64,10 @@ ConstructKind = Literal[
     "import",  # `how` "unused": nothing else in the file names what it binds; "in f g": only these functions do
     "coroutine",  # the line is in an `async def`
     "applied",  # the function is given to `name.apply(function, axis=1)`
-    "of-one",  # `name` is called with a batch of one item of the loop, and needs no result of another item
+    # `name` is called with a batch of one item of the loop, and needs no result of another item; or, `how` being the
+    # function around it, with one that is made of its argument
+    "of-one",
+    "of-item",  # the same of an item itself
     "flushes",  # `name(..., flush=True)`
 ]
 

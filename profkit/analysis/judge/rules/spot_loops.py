@@ -232,7 +232,10 @@ def prediction_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
     under = spot.under
     if spot.code is None or under is None or (under.calls or 0) < MANY:
         return None
-    called = {last_name(one.name) for one in spot.code.find("of-one")}
+    # Where the batch is made in a function, a loop has to call that with its items.
+    items = spot.caller_code.find("of-item") if spot.caller_code is not None else ()
+    calling = {last_name(one.name) for one in items}
+    called = {last_name(one.name) for one in spot.code.find("of-one") if not one.how or one.how in calling}
     if not called or (under.seconds_per_call or 0.0) > SHORT:
         return None
     if under.name not in _PREDICTS & called and (under.public, under.library) != ("Module", "torch"):

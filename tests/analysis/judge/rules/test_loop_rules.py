@@ -241,6 +241,32 @@ def test_a_model_that_is_called_for_one_item_at_a_time_is_said_where_no_item_nee
     assert (prediction_for_each(documents.empty(), spot) is not None) == said
 
 
+ROUTER = """class Router:
+    def department_of(self, text):
+        return self.model.predict([text])
+    def route(self, texts):
+        last = texts[0]
+        for text in texts:
+            %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("found.append(self.department_of(text))", True),
+        ("last = self.department_of(last)", False),  # of the item before
+        ("found.append(self.department_of(texts))", False),  # of all
+    ],
+)
+def test_a_batch_of_one_that_a_function_makes_is_said_where_a_loop_calls_it_with_its_items(
+    call: str, said: bool
+) -> None:
+    text = ROUTER % call
+    spot = spot_at(text, 3, under=SCIKIT, caller_code=line_code(text, 7))
+    assert (prediction_for_each(documents.empty(), spot) is not None) == said
+
+
 def test_a_search_that_ends_at_the_first_hit_needs_one_item_after_the_other() -> None:
     text = "def report(rows):\n    for row in rows:\n        if model.predict([row]):\n            break\n"
     assert line_code(text, 3) is not None
