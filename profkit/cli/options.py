@@ -382,7 +382,27 @@ def print_document(
             print_view(shown, output, details=details)
             return
     own = None if output is OutputFormat.markdown else folder
-    print_view(view(document, own, verdicts=source is not None), output, details=details and not cases)
+    text = render_view(
+        view(document, own, verdicts=source is not None), output, details=details and not cases
+    )
+    print_result(text + _first_finding(document, text, output))
+
+
+def _first_finding(document: RunDocument, text: str, output: OutputFormat) -> str:
+    """Return the first finding in a line, for the end of a text that is longer than the terminal; else nothing.
+
+    What one sees when a command ends is the last screen, and the finding stands pages above it.
+    """
+    from shutil import get_terminal_size
+
+    if output is not OutputFormat.terminal or not document.insights or not sys.stdout.isatty():
+        return ""
+    if text.count("\n") < get_terminal_size().lines:
+        return ""
+    from profkit.reporting.views.run_insights import answer_text, shown_findings
+
+    found = shown_findings(document)
+    return f"\nWhat to do first: {answer_text(found[0].insight, document.workload.folder)}\n" if found else ""
 
 
 def _judged_kernels(document: RunDocument, source: Path | None, *, digest: bool) -> View | None:
