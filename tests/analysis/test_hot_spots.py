@@ -360,6 +360,19 @@ def test_a_compiled_line_is_what_it_calls(callee: str, rule: str) -> None:
     assert first(native(one)).rule == rule
 
 
+@pytest.mark.parametrize(
+    ("function", "rule"),
+    [("std::has_facet<std::ctype<char> >", "streams-made"), ("std::ostream::_M_insert<long>", "hot-spot")],
+)
+def test_streams_are_advised_against_where_they_are_made_and_not_where_one_is_written_to(
+    function: str, rule: str
+) -> None:
+    called = CodeLine("std::__ostream_insert<char, std::char_traits<char> >", "libstdc++.so.6", None, 0.9)
+    one = line(3, 1.0, own=0.05, code=None, callees=(called,))
+    spots = (Hotspot("main", 0.9), Hotspot(function, 0.1))
+    assert first(native(one, profiles=(Profile("", "s", 1.0, spots, "functions"),))).rule == rule
+
+
 def test_a_copy_that_may_be_the_data_itself_is_not_advised_against() -> None:
     """Three GB are copied in 0.3 s: a program that moves what it holds once takes less."""
     one = line(3, 0.1, own=0.01, code=None, callees=(CodeLine("__memmove_avx", "libc.so.6", None, 0.09),))

@@ -14,7 +14,7 @@ from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import Gain, HotSpot, Insight, RunDocument
+from profkit.core.types import Gain, HotSpot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
 LEAST_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
@@ -53,6 +53,51 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
         "Memory is allocated or freed here in small pieces",
         f"a good part of its time is in {function_name(called[0].function)}",
     )
+
+
+# What a stream of C++ does, and what is done where one is made: its locale is looked up, with a cast for each facet.
+_STREAMS = re.compile(
+    r"std::(__cxx11::)?(basic_(i|o|io)?(stringstream|stringbuf|stream|ios)\b|basic_streambuf|[io]?stream::|locale|has_facet"
+    r"|use_facet|num_(put|get)|ios_base|__ostream_insert|ctype|__use_cache).*|__dynamic_cast|__cxxabiv1::.*do_dyncast"
+)
+_MADE = re.compile(
+    r"std::(has_facet.*|locale::(~?locale|operator=)|ios_base::(~?ios_base|_M_init)|basic_ios<.*::init)"
+)
+STREAMING, MAKING = 0.2, 0.01  # of a line's, and of all samples
+
+
+def streams_made(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """Streams of C++ that are made again and again, to format a few numbers."""
+    functions = profile_of(document, "functions")
+    if functions is None or spot.kind != "native" or functions.total <= 0:
+        return None
+    made = sum(one.own for one in functions.hotspots if _MADE.fullmatch(one.function)) / functions.total
+    if made < MAKING:  # one stream that much is written to looks up its locale once
+        return None
+    here = (spot.where.file, spot.where.function)
+    sampled = [one for each in document.sampled if each.native for one in each.lines]
+    lines = {one.line for one in sampled if (one.file, one.function) == here and _streams(one)}
+    places = [
+        one
+        for one in document.hot_spots
+        if (one.where.file, one.where.function) == here and one.where.line in lines
+    ]
+    if not places or spot is not max(places, key=lambda one: one.share):
+        return None
+    return say(
+        spot,
+        "streams-made",
+        "Format without a stream that is made each time",
+        f"most of this is in the streams of C++, and {percent_text(100 * made)} of all samples in what makes one (its "
+        "locale)",
+        sum(one.share for one in places),
+        change=words("streams-made", "host"),
+    )
+
+
+def _streams(line: LineSamples) -> bool:
+    inside = sum(one.value for one in line.callees if _STREAMS.fullmatch(one.function))
+    return inside >= STREAMING * line.main_cpu
 
 
 def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -244,6 +289,7 @@ PATTERNS: tuple[Find, ...] = (
     small_transfers,
     allocation,
     tree_compare,
+    streams_made,
     known_callee,
 )
 
