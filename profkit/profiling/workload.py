@@ -68,10 +68,11 @@ def default_name(command: Sequence[str]) -> str:
     if words[0] == "-c":
         return "python-c"
     path = Path(words[0])
-    return path.stem if path.suffix in _SCRIPTS else path.name
+    return path.stem if path.suffix in (*_SCRIPTS, *_OTHER_SCRIPTS) else path.name
 
 
 _SCRIPTS = (".py", ".pyz", ".ipynb", ".sh")
+_OTHER_SCRIPTS = (".jl", ".R", ".js", ".mjs", ".ts", ".jar", ".pl", ".rb")
 
 
 # Not of a path: a clone is called profkit, too.

@@ -24,7 +24,9 @@ _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNOR
 _VALUE_OPTIONS = frozenset("WX")
 _NOTHING_TO_RUN = frozenset("hV?")
 # Programs that start the rest of their command line. What stands before the Python in it is kept as it is.
-_ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})
+_ENVIRONMENTS = frozenset(
+    {"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba", "pixi"}
+)
 _ASK_SECONDS = 20.0  # for an answer of an interpreter
 _LAUNCHERS = _ENVIRONMENTS | {"env", "nice", "ionice", "taskset", "numactl", "setarch", "stdbuf", "timeout"}
 _LAUNCHERS |= {"time", "chrt", "setsid", "nohup", "xvfb-run"}
@@ -116,6 +118,11 @@ _RUN_AS_MODULE = frozenset(
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&", "(", ")"})  # between the commands of a shell
 _SCRIPTS = (".py", ".pyz", ".ipynb", ".sh", ".bash")
+# Of other languages, and what runs them.
+_OTHER_INTERPRETERS = frozenset(
+    {"ipython", "ipython3", "julia", "Rscript", "node", "deno", "bun", "java", "perl", "ruby"}
+)
+_OTHER_SCRIPTS = (*_SCRIPTS, ".jl", ".R", ".js", ".mjs", ".ts", ".jar", ".pl", ".rb")
 
 
 def program_words(command: Sequence[str]) -> tuple[str, ...]:
@@ -127,11 +134,16 @@ def program_words(command: Sequence[str]) -> tuple[str, ...]:
     words = tuple(command)
     name = os.path.basename(words[0]) if words else ""
     if name in _LAUNCHERS:
-        rest = next((words[at:] for at in range(1, len(words)) if _starts_program(words[at])), ())
-        return program_words(rest) if rest else words
+        module = words[words.index("-m") :] if "-m" in words[:-1] else ()
+        rest = _from_program(words[1:])
+        return program_words(rest) if rest else module or words
     if name in _SHELLS and (code := _shell_code(words)):
         return next((program_words(part) for part in code if _names_python(part)), words)
-    if name in _SHELLS or name in _RUNS_A_SCRIPT:
+    if name in _OTHER_INTERPRETERS:
+        return _from_script(words[1:], _OTHER_SCRIPTS) or words
+    if name in _RUNS_A_SCRIPT:
+        return _from_script(words[1:]) or _from_program(words[1:]) or words
+    if name in _SHELLS:
         return _from_script(words[1:]) or words
     if not words or not _is_interpreter(words[0]):
         return words
@@ -173,9 +185,14 @@ def _shell_code(words: tuple[str, ...]) -> list[list[str]]:
     return [one for one in commands if one]
 
 
-def _from_script(words: Sequence[str]) -> tuple[str, ...]:
+def _from_script(words: Sequence[str], endings: tuple[str, ...] = _SCRIPTS) -> tuple[str, ...]:
     """Return the words from the first one that is the name of a script; empty where none is."""
-    return next((tuple(words[at:]) for at, word in enumerate(words) if word.endswith(_SCRIPTS)), ())
+    return next((tuple(words[at:]) for at, word in enumerate(words) if word.endswith(endings)), ())
+
+
+def _from_program(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words from the first one that is there as a program; empty where none is."""
+    return next((tuple(words[at:]) for at, word in enumerate(words) if _starts_program(word)), ())
 
 
 def _starts_program(word: str) -> bool:
