@@ -21,10 +21,19 @@ def _lazy(name: str) -> Callable[..., Any]:
 
 
 def _format(
-    name: str, title: str, looks_like: str | bytes | None, read: str, folder: str | None = None, **more: Any
+    name: str,
+    title: str,
+    looks_like: str | bytes | None,
+    read: str,
+    folder: str | None = None,
+    tool: str | None = None,
+    **more: Any,
 ) -> Format:
-    """A format that is told by how it begins, by a function, or by a function of a folder; of the tool in `read`."""
-    tool = read.partition(".")[0]
+    """A format that is told by how it begins, by a function, or by a function of a folder.
+
+    Where no `tool` is given, it is that of the module in `read`.
+    """
+    tool = tool or read.partition(".")[0]
     looks: Callable[[bytes], bool] | None = _lazy(looks_like) if isinstance(looks_like, str) else None
     if isinstance(looks_like, bytes):
         looks = partial(_begins_with, looks_like)
@@ -79,6 +88,7 @@ JAX_PROFILER = Profiler(
             "jax.profiler Chrome trace",
             "chrome.jax_profiler.looks_like_jax_trace",
             "chrome.jax_profiler.read_jax_trace",
+            tool="jax_profiler",
         ),
     ),
 )
