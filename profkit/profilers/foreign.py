@@ -75,6 +75,66 @@ _KNOWN = (
         "profkit profile -- COMMAND   (its artifacts/ have stacks in this form)",
     ),
     _Foreign(
+        re.compile(rb"\Agmon\x01\x00\x00\x00|\AFlat profile:\n\nEach sample counts as "),
+        "a profile of gprof",
+        "profkit profile -- COMMAND   (its samples need no -pg)",
+    ),
+    _Foreign(
+        re.compile(rb"\A *Percent *\|[ \t]*Source code & Disassembly of "),
+        "the text of perf annotate, which has no stacks",
+        "perf script -i perf.data > script.txt && profkit summarize script.txt",
+    ),
+    _Foreign(
+        re.compile(rb"\Adesc: [^\n]*\ncmd: [^\n]*\ntime_unit: "),
+        "a profile of the heap by valgrind's massif",
+        "ms_print {name}   (profkit profile -- COMMAND has the peak of memory)",
+    ),
+    _Foreign(
+        re.compile(rb"\A-{40,}\nCommand: [^\n]*\nMassif arguments: "),
+        "the text of ms_print",
+        "profkit profile -- COMMAND   (has the peak of memory)",
+    ),
+    _Foreign(
+        re.compile(rb"\A\tCommand being timed: "),
+        "what GNU time printed of a process: no profile",
+        "profkit profile -- COMMAND",
+    ),
+    _Foreign(
+        re.compile(rb'\A\s{0,80}\{\s{0,80}"alloc_samples"\s{0,8}:'),
+        "a profile of scalene",
+        "scalene view --cli {name}   (profkit profile -- python SCRIPT: its rows are lines, too)",
+    ),
+    _Foreign(
+        re.compile(rb'\A\s{0,80}\{\s{0,80}"traceEvents".{0,60000}?"cat": ?"(?:FEE|fee)"', re.DOTALL),
+        "a trace of viztracer, which has each call of a program and no device",
+        "vizviewer {name}   (profkit profile -- python SCRIPT)",
+    ),
+    _Foreign(
+        re.compile(rb'\A\s{0,80}\{.{0,4000}?"preprocessedProfileVersion"\s{0,8}:', re.DOTALL),
+        "a profile of the Firefox Profiler, as samply writes it",
+        "samply load {name}   (profkit profile -- COMMAND)",
+    ),
+    _Foreign(
+        re.compile(rb'\A\s{0,80}\{\s{0,80}"context"\s{0,8}:\s{0,8}\{.{0,4000}?"num_cpus"', re.DOTALL),
+        "results of Google Benchmark: times, and no profile",
+        "profkit compare --a 'COMMAND' --b 'COMMAND'",
+    ),
+    _Foreign(
+        re.compile(rb"\Agoos: \w+\ngoarch: \w+\n"),
+        "results of go test -bench: times, and no profile",
+        "profkit compare --a 'COMMAND' --b 'COMMAND'",
+    ),
+    _Foreign(
+        re.compile(rb"\A(?:[A-Z][\w ]*: [^\n]*\n){1,5}Showing nodes accounting for "),
+        "the text of pprof",
+        "profkit profile -- COMMAND   (perf sees programs of Go, too)",
+    ),
+    _Foreign(
+        re.compile(rb'\A"?Name"?,"?Calls"?,"?TotalDurationNs"?,'),
+        "rocprof's times of kernels",
+        "profkit summarize TRACE.json   (a trace of torch.profiler, which has AMD's kernels, too)",
+    ),
+    _Foreign(
         re.compile(rb"\Amemray\x00"),
         "a recording of memray",
         "memray stats {name}",

@@ -96,6 +96,32 @@ KNOWN = {
     ("cProfile", "-o run.prof"): "         197 function calls (192 primitive calls) in 0.002 seconds\n",
     ("collapsed stacks", "artifacts/"): "main;load;read 12\nmain;work 30\nmain;work;sort 4\n",
     ("UTF-16", "utf8"): '"ID","Process ID"\n'.encode("utf-16"),
+    ("gprof", "no -pg"): "Flat profile:\n\nEach sample counts as 0.01 seconds.\n  %   cumulative   self  \n",
+    ("profile of gprof", "-pg"): b"gmon\x01\x00\x00\x00" + bytes(20),
+    (
+        "perf annotate",
+        "perf script",
+    ): " Percent |\tSource code & Disassembly of w2 for cpu-clock:ppp (538 samples)\n",
+    ("massif", "ms_print"): "desc: --massif-out-file=m\ncmd: ./w2\ntime_unit: i\n#-----------\nsnapshot=0\n",
+    ("ms_print", "peak of memory"): f"{'-' * 80}\nCommand:            ./w2\nMassif arguments:   --x\n",
+    ("GNU time", "profkit profile"): '\tCommand being timed: "./w2"\n\tUser time (seconds): 0.13\n',
+    ("scalene", "scalene view"): '{\n    "alloc_samples": 0,\n    "args": [\n        "loop.py"\n    ]}',
+    (
+        "viztracer",
+        "vizviewer",
+    ): '{"traceEvents": [{"ph": "M", "pid": 1, "name": "process_name"}, {"pid": 1, "tid": 1, '
+    '"ts": 8.3, "ph": "X", "cat": "fee", "dur": 4.047, "name": "time.time"}]}',
+    ("Firefox Profiler", "samply"): '{"meta":{"version":27,"preprocessedProfileVersion":49},"threads":[]}',
+    (
+        "Google Benchmark",
+        "compare --a",
+    ): '{\n  "context": {\n    "date": "x",\n    "num_cpus": 2}, "benchmarks": []}',
+    ("go test", "compare --a"): "goos: linux\ngoarch: amd64\npkg: x\nBenchmarkA-8 1000 1234 ns/op\n",
+    ("pprof", "Go"): "File: app\nType: cpu\nShowing nodes accounting for 1.2s, 100% of 1.2s total\n",
+    (
+        "rocprof",
+        "torch.profiler",
+    ): '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"k",1,2,2,100\n',
     ("line_profiler", "profkit profile"): b"\x80\x04\x95cline_profiler._line_profiler\nLineStats\n",
 }
 
@@ -137,9 +163,11 @@ def test_a_log_is_an_error_of_a_tool_only_by_that_tools_own_lines(
         b" " * 70_000,
         b"<!-- x -->" * 7_000,
         b'{"machine_info":' * 5_000,
+        b'{"traceEvents"' * 4_600,
+        b"{" + b'"meta":{' * 8_000,
         b"requires line_profiler >= 4 and https://www.speedscope.app/file-format-schema.json\n",
     ],
-    ids=("lines", "blanks", "comments", "names", "text about tools"),
+    ids=("lines", "blanks", "comments", "names", "events", "braces", "text about tools"),
 )
 def test_what_only_looks_like_another_tools_file_is_not_named_and_takes_no_time(
     content: bytes, tmp_path: Path
