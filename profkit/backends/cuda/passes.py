@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -277,7 +278,7 @@ def _read_export(folder: Path, name: str) -> Report:
         raise UnreadableReport("nsys left no report")
     raise UnreadableReport(
         f"nsys recorded {name}.nsys-rep, but could not export it to SQLite",
-        f"see {name}.after0.log; where nsys works: nsys export --type=sqlite {name}.nsys-rep",
+        f"see {shlex.quote(name)}.after0.log; where nsys works: nsys export --type=sqlite {shlex.quote(name)}.nsys-rep",
     )
 
 
