@@ -71,7 +71,7 @@ CASES = {
         "x = [t for t in texts if re.match('a%d+$' % n, t)]",
         "x = [t for t in texts if t.startswith('a%d' % n)]",
     ),
-    "pprint is for people": (
+    "Do not format with pprint here": (
         "data = {str(n): [n] * 5 for n in range(50)}",
         "x = pprint.pformat(data)",
         "x = repr(data)",
