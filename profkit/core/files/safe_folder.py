@@ -404,7 +404,7 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-_TRIES, _PAUSE = 10, 0.1  # seconds
+_TRIES, _PAUSE = 50, 0.1  # seconds: a tool that was ended on a busy machine may write for some of them
 
 
 class TemporaryFolder(tempfile.TemporaryDirectory[str]):
@@ -414,7 +414,7 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
         super().__init__(prefix=f"profkit-{purpose}-", ignore_cleanup_errors=True)
 
     def cleanup(self) -> None:
-        """Remove it. Once more for up to a second where something is left: a process that was ended may still write."""
+        """Remove it. Again for up to five seconds where something is left: a process that was ended may still write."""
         super().cleanup()
         for _ in range(_TRIES):
             if not os.path.lexists(self.name):
