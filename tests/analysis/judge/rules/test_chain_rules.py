@@ -560,11 +560,11 @@ TAKES = """
 import queue, threading
 done = queue.Queue()
 def work():
-    for n in range(250):
+    for n in range(1000):
         sum(k * k for k in range(12_000))
         done.put(n)
 def collect():
-    left = 250
+    left = 1000
     while left:
         try:
             number = done.get_nowait()
@@ -578,13 +578,13 @@ threads = [threading.Thread(target=one) for one in (work, collect)]
 FULL = """
 import queue, threading
 done = queue.Queue()
-for n in range(400_000):
+for n in range(1_600_000):
     done.put(n)
 def work():
-    for n in range(150):
+    for n in range(600):
         sum(k * k for k in range(12_000))
 def collect():
-    left = 400_000
+    left = 1_600_000
     while left:
         try:
             number = done.get_nowait()
