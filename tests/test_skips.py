@@ -86,11 +86,11 @@ def test_a_package_has_one_reason_with_what_brings_it(reason: str, said: str) ->
     assert reason_of(reason) == said
 
 
-def test_check_ends_with_the_sums_of_its_steps(suite: Path) -> None:
-    """check.sh itself, with a set-up that makes nothing and this Python."""
+def check(suite: Path) -> subprocess.CompletedProcess[str]:
+    """Run check.sh itself on a small suite, with a set-up that makes nothing and this Python."""
     (suite / "tests").mkdir()
-    for name in SUITE:
-        shutil.move(suite / name, suite / "tests" / name)
+    for file in suite.glob("*.py"):
+        shutil.move(file, suite / "tests" / file.name)
     shutil.copy(ROOT / "check.sh", suite)
     (suite / "setup.sh").write_text("#!/bin/sh\n")
     (suite / "setup.sh").chmod(0o755)
@@ -99,11 +99,45 @@ def test_check_ends_with_the_sums_of_its_steps(suite: Path) -> None:
     (suite / "tests" / "conftest.py").write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n" + SUITE["conftest.py"]
     )
-    done = subprocess.run([suite / "check.sh"], cwd=suite, capture_output=True, text=True, check=False)
+    return subprocess.run([suite / "check.sh"], cwd=suite, capture_output=True, text=True, check=False)
+
+
+def test_check_ends_with_the_sums_of_its_steps(suite: Path) -> None:
+    done = check(suite)
     assert done.stdout.splitlines()[-4:-2] == [
         "6 tests skipped: no_such_package is not installed",
         "1 test skipped: needs a GPU",
     ], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("passes", [True, False], ids=["passes then", "fails again"])
+def test_check_runs_a_failed_test_once_more_alone_and_names_it(
+    suite: Path, tmp_path: Path, passes: bool
+) -> None:
+    (suite / "test_fails.py").write_text(
+        "from pathlib import Path\n"
+        f"seen = Path({str(tmp_path / 'seen')!r})\n"
+        "def test_first_run_only():\n"
+        "    if not seen.exists():\n"
+        "        seen.touch()\n"
+        "        assert False\n"
+        "def test_always():\n"
+        f"    assert {passes}\n"
+    )
+    done = check(suite)
+    only_alone = "passed only with nothing beside it:\ntests/test_fails.py::test_first_run_only\n"
+    assert (only_alone in done.stdout) == passes
+    failed = done.stdout.partition("\nfailed: ")[2].split()
+    assert ("tests" in failed) != passes, done.stdout + done.stderr
+
+
+def test_many_failures_are_not_run_again(suite: Path) -> None:
+    (suite / "test_fails.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_fails(n):\n    assert False\n"
+    )
+    done = check(suite)
+    assert "once more" not in done.stdout
+    assert "tests" in done.stdout.partition("\nfailed: ")[2].split()
 
 
 def test_a_browser_whose_driver_does_not_start_is_a_reason_and_no_error(
