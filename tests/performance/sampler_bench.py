@@ -133,13 +133,63 @@ def task(n):
 with ThreadPoolExecutor(3) as pool:
     list(pool.map(task, range(200)))
 """
-PROGRAMS = {"pandas": PANDAS, "nested": NESTED, "asyncio": ASYNCIO, "pool": POOL}
+DJANGO = """
+import django
+from django.conf import settings
+databases = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+options = {"BACKEND": "django.template.backends.django.DjangoTemplates"}
+field = "django.db.models.AutoField"
+settings.configure(DATABASES=databases, INSTALLED_APPS=[], TEMPLATES=[options], DEFAULT_AUTO_FIELD=field)
+django.setup()
+from django.db import connection, models
+from django.template import Context, Engine
+class Book(models.Model):
+    title, price = models.CharField(max_length=40), models.IntegerField()
+    class Meta: app_label = "shop"
+with connection.schema_editor() as editor:
+    editor.create_model(Book)
+page = Engine().from_string("{% for b in books %}<li>{{ b.title|upper }} {{ b.price }}</li>{% endfor %}")
+def total(books):
+    return sum(b.price * (b.price % 7) for b in books for _ in range(12))
+for n in range(60):
+    new = [Book(title=f"book {k}", price=k) for k in range(120)]
+    t = now(); Book.objects.bulk_create(new); add("insert", now() - t)
+    t = now(); books = list(Book.objects.filter(price__lt=90).order_by("title")[:400]); add("select", now() - t)
+    t = now(); page.render(Context({"books": books})); add("render", now() - t)
+    t = now(); [Book.objects.get(pk=k + 1) for k in range(40)]; add("get", now() - t)
+    t = now(); Book.objects.filter(price=n).update(price=n + 1); add("update", now() - t)
+    t = now(); total(books); add("total", now() - t)
+"""
+# The interpreter's lock is given away after each 0.1 ms, for a call that takes nothing.
+HANDOVER = """
+import select
+poll = select.epoll()
+def count():
+    for n in range(3_000): pass
+def search():
+    for n in range(2_000): n in (1, 2)
+for n in range(12_000):
+    t = now(); count(); add("count", now() - t)
+    t = now(); search(); add("search", now() - t)
+    t = now(); poll.poll(0); add("poll", now() - t)
+"""
+PROGRAMS = {
+    "pandas": PANDAS,
+    "nested": NESTED,
+    "asyncio": ASYNCIO,
+    "pool": POOL,
+    "django": DJANGO,
+    "handover": HANDOVER,
+}
 _PART = re.compile(r"^\s*t = now\(\); .*?; (?:add\(\"([\w -]+)\"|([abcd]) = )")
 _MARKED = re.compile(r"# part: ([\w-]+)$")
 _OF_POOL = {"a": "loads", "b": "zlib", "c": "sum", "d": "sorted"}
 _LAST = {
     "order": "sorted",
     "swap": "sub",
+    "total": "total",
+    "count": "count",
+    "search": "search",
 }  # functions of the program whose time is that of the part which calls them
 
 

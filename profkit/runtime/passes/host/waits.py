@@ -86,6 +86,15 @@ def name_thread() -> None:
         pass
 
 
+def wake_in_time() -> None:
+    """Have Linux end this thread's waits when they are over, and not up to 50 µs later."""
+    try:
+        with open(f"/proc/{get_native_id()}/timerslack_ns", "wb", 0) as file:
+            file.write(b"1")
+    except OSError:
+        pass
+
+
 def thread_clock(native: int) -> int | None:
     """The clock of a thread's processor time, by Linux's numbering.
 

@@ -136,8 +136,8 @@ LOOKED_AT = """
 import asyncio
 async def main():
     end = asyncio.Event()
-    left = {asyncio.create_task(end.wait()) for n in range(500)}
-    for round in range(120):
+    left = {asyncio.create_task(end.wait()) for n in range(800)}
+    for round in range(400):
         done, left = await asyncio.wait(left, timeout=0)
     end.set()
 asyncio.run(main())
