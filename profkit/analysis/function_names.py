@@ -53,6 +53,47 @@ def library_name(name: str, owner: str = "") -> str:
     return public_module(owner)
 
 
+_SUFFIX = re.compile(r"@.*|\.(constprop|isra|part|cold|localalias)\b.*")
+_AS = re.compile(r"^<(?:&(?:mut )?|dyn )*(.+?) as .+>(?=::)")
+_OF = re.compile(r"^<([\w:]+)(?:<.*>)?>(?=::)")
+_ANSWER = re.compile(r"^(?!.*\boperator ).* ")  # what a function template returns
+_HIDDEN = re.compile(r"_.*|\[.*|.*[{}$].*|impl.*|std|core|alloc|call(_once|_mut)?|do_call")
+
+
+def plain_symbol(symbol: str) -> str:
+    """Return a symbol of C++ or Rust without arguments of templates, parameters and the version of a library.
+
+    >>> plain_symbol("void std::__detail::_Executor<char const*, true>::_M_dfs(std::_Match_mode, long)")
+    'std::__detail::_Executor::_M_dfs'
+    >>> plain_symbol("<alloc::vec::Vec<T,A> as core::clone::Clone>::clone")
+    'alloc::vec::Vec::clone'
+    >>> plain_symbol("pow@@GLIBC_2.29"), plain_symbol("std::istream::operator>>(double&)")
+    ('pow', 'std::istream::operator>>')
+    >>> plain_symbol("<hashbrown::raw::RawTable<T>>::find"), plain_symbol("[unknown]")
+    ('hashbrown::raw::RawTable::find', '[unknown]')
+    """
+    plain = _OF.sub(r"\1", _AS.sub(r"\1", _SUFFIX.sub("", symbol.removeprefix("__GI_"))))
+    last = ""
+    while plain != last:  # the innermost first; `operator<<` and `operator->` keep theirs
+        plain, last = re.sub(r"(?<!operator)(?<!operator<)(::)?<[^<>]*(?<!-)>", "", plain), plain
+    return _ANSWER.sub("", re.sub(r"(?<!operator)\(.*|(?<=\w)\[[^\]]+\]$", "", plain))
+
+
+def called_in_library(symbol: str) -> str:
+    """Return a function of a library of C++ or Rust as its users know it; empty where it is private to the library.
+
+    >>> called_in_library("std::__cxx11::basic_regex<char, X<char> >::basic_regex(char const*, int)")
+    'basic_regex'
+    >>> called_in_library("std::collections::hash::map::HashMap<K,V,S,A>::entry")
+    'HashMap::entry'
+    """
+    names = plain_symbol(symbol).split("::")
+    if _HIDDEN.fullmatch(names[-1]):
+        return ""
+    known = [one for one in names[:-1] if not _HIDDEN.fullmatch(one)]
+    return "::".join((*(one for one in known[-1:] if one != names[-1]), names[-1]))
+
+
 def public_module(module: str) -> str:
     """Return a module up to its first step that is private: `jax` of `jax._src.lax`."""
     steps = module.split(".")

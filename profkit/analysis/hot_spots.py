@@ -584,13 +584,15 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
         share = (1 - waiting) * sum(row.seconds for row in group) / sampled.cpu
         if share >= LEAST and len(spots) < MOST_SPOTS:
             spot = _spot(document, group, share, share * wall)
-            first = group[0].line
-            under = (
-                Beneath(first.callees[0].function, first.callees[0].file)
-                if first.own < MOSTLY * first.main_cpu
-                else None
-            )
-            spots.append(replace(spot, kind="native", under=under))
+            spots.append(replace(spot, kind="native", under=_native_beneath(group[0].line)))
     if waiting >= LEAST:
         spots.append(HotSpot(waiting, waiting * wall, "waiting"))
     return spots, wall
+
+
+def _native_beneath(line: LineSamples) -> Beneath | None:
+    """What a line of machine code calls: where its samples are, shown by what the line itself calls of a library."""
+    public = next((one.function for one in line.inside if one.value >= SURE * line.main_cpu), None)
+    if line.own < MOSTLY * line.main_cpu:
+        return Beneath(line.callees[0].function, line.callees[0].file, public=public)
+    return Beneath(public) if public is not None else None

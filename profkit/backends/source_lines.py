@@ -12,17 +12,18 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.python_code import is_users_code
-from profkit.analysis.stacks.source import MOST_BYTES, body_line, line_code, parsed
+from profkit.analysis.stacks.source import LONGEST_TEXT, MOST_BYTES, body_line, line_code, parsed
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
-from profkit.core.types import CodeLine, LineCode, LineSamples, Report, SampledTime, Workload
-from profkit.profilers.perf.source_lines import Address, CodePlace
+from profkit.core.types import CodeLine, LineCode, LineSamples, Place, Report, SampledTime, Workload
+from profkit.profilers.perf.source_lines import Address, CodeAt
 
 MOST_SOURCES = 30  # lines of most time whose source is looked at
 
@@ -157,6 +158,16 @@ _SYSTEM = re.compile(
 )
 
 
+# What a compiler makes for a type (a copy, a comparison) is named at the type: it belongs to the line that uses it.
+_GENERATED = re.compile(r"\s*((template\s*<.*>\s*)?(struct|class|union)\b)")
+
+
+_RUST_ITEM = re.compile(
+    r"\s*(?:pub(?:\(\w+\))?\s+)?(?:const |unsafe |async )*(#\[derive|struct|enum|impl|fn)\b"
+)
+MOST_FIELDS = 100  # lines of a type's definition
+
+
 def program_file(workload: Workload) -> Path | None:
     """The file of a program that is machine code; None of any other."""
     name = workload.command[0] if workload.command else ""
@@ -164,8 +175,8 @@ def program_file(workload: Workload) -> Path | None:
     return path if path.is_file() and read_start(path, 4) == b"\x7fELF" else None
 
 
-def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodePlace]:
-    """Function, file and line of symbols with offsets, as far as binutils and the program's own tables tell."""
+def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, CodeAt]:
+    """The code at symbols with offsets, as far as binutils and the program's own tables tell."""
     addr2line = shutil.which("addr2line")
     wanted = {symbol for symbol, _ in keys if symbol != UNKNOWN}
     if addr2line is None or not wanted:
@@ -179,11 +190,8 @@ def source_places(program: Path, keys: Sequence[Address]) -> Mapping[Address, Co
         text = _output([addr2line, "-a", "-i", "-f", "-C", "-e", str(program), *addresses])
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
-    found = {}
-    for key, block in zip(known, re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:], strict=False):
-        if (place := _outer_place(block)) is not None:
-            found[key] = place
-    return found
+    blocks = re.split(r"^0x[0-9a-f]+\n", text, flags=re.MULTILINE)[1:]
+    return {key: _code_of(block) for key, block in zip(known, blocks, strict=False)}
 
 
 def address_of(program: Path, place: str) -> int | None:
@@ -236,15 +244,60 @@ def _at(symbols: Sequence[_Extent], offset: int) -> int:
     return next((start for start, size in symbols if offset < size), symbols[0][0]) + offset
 
 
-def _outer_place(block: str) -> CodePlace | None:
-    """The innermost of the inlined functions at an address that is no part of a library: whose source is here."""
+def _code_of(block: str) -> CodeAt:
+    """The innermost of the inlined functions at an address that is no part of a library, whose source is here."""
     rows = block.splitlines()
-    found = []
-    for function, place in zip(rows[::2], rows[1::2], strict=False):
+    found: list[tuple[int, Place]] = []
+    for level, (function, place) in enumerate(zip(rows[::2], rows[1::2], strict=False)):
         file, _, line = place.partition(" ")[0].rpartition(":")
-        if not _SYSTEM.search(file) and line.isdigit() and int(line):
-            found.append((function, file, int(line)))
-    return next((one for one in found if Path(one[1]).is_file()), found[0] if found else None)
+        known = not _SYSTEM.search(file) and line.isdigit() and int(line) > 0
+        if known and _is_written(file, int(line)):
+            found.append((level, Place(function=function, file=file, line=int(line))))
+    here = next((one for one in found if Path(one[1].file or "").is_file()), found[0] if found else None)
+    inlined = rows[::2][: here[0]] if here is not None else rows[::2]
+    return CodeAt(here[1] if here is not None else None, tuple(name for name in inlined if name != "??"))
+
+
+def _is_written(file: str, line: int) -> bool:
+    """Whether somebody wrote what is at a line: not where the file is here and does not have it.
+
+    binutils gives a template of a header the file that uses it now and then, with the line of the header.
+    """
+    text = _line_of(file, line)
+    if not text.strip():
+        return not Path(file).is_file()
+    if file.endswith(".rs"):  # what `derive` makes is at the fields
+        above = (_line_of(file, number) for number in range(line, max(0, line - MOST_FIELDS), -1))
+        head = next((found for one in above if (found := _RUST_ITEM.match(one))), None)
+        return head is None or head[1] in ("impl", "fn")
+    return not _GENERATED.match(text)
+
+
+def with_text(sampled: SampledTime | None) -> SampledTime | None:
+    """The lines of a compiled program with the text of their source, where it can be read."""
+    if sampled is None:
+        return None
+    lines = [
+        replace(line, code=LineCode(text)) if text else line
+        for number, line in enumerate(sampled.lines)
+        for text in (
+            _line_of(line.file, line.line).strip()[:LONGEST_TEXT]
+            if number < MOST_SOURCES and line.file and line.line
+            else "",
+        )
+    ]
+    return replace(sampled, lines=tuple(lines))
+
+
+@lru_cache(maxsize=64)
+def _lines_of(file: str) -> tuple[str, ...]:
+    return tuple(_text_of(Path(file)).splitlines())
+
+
+def _line_of(file: str, number: int) -> str:
+    """A line of source; empty where it is not here."""
+    lines = _lines_of(file)
+    return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 def _output(argv: Sequence[str], given: str = "") -> str:

@@ -29,7 +29,7 @@ def test_a_function_of_cpp_is_found_by_the_name_that_perf_prints_without_paramet
     source.write_text(OVERLOADED)
     subprocess.run(["g++", "-g", "-O1", "-o", program, source], check=True)
     found = source_places(program, [("work", 0), ("twice<int>", 0), ("main", 0), ("absent", 0)])
-    lines = {key[0]: (place[1], place[2]) for key, place in found.items()}
+    lines = {key[0]: (code.place.file, code.place.line) for key, code in found.items() if code.place}
     assert lines == {
         name: (str(source), line) for name, line in {"work": 5, "twice<int>": 3, "main": 8}.items()
     }

@@ -18,7 +18,7 @@ from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
 from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave_stacks, plain_runs
-from profkit.backends.source_lines import program_file, source_places
+from profkit.backends.source_lines import program_file, source_places, with_text
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
 from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
@@ -154,7 +154,7 @@ class SampledTrace(Pass):
         program = program_file(workload)
         if workload.python is not None or program is None:
             return None
-        return native_lines(text, program, source_places)
+        return with_text(native_lines(text, program, source_places))
 
 
 class RecordedStacks(StacksPass):

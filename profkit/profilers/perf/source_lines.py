@@ -10,17 +10,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from profkit.analysis.function_names import called_in_library, plain_symbol
 from profkit.analysis.stacks.merge import KERNEL
 from profkit.core.files.regular import open_regular
-from profkit.core.types import CodeLine, LineSamples, SampledTime
+from profkit.core.types import CodeLine, LineSamples, Place, SampledTime
 from profkit.profilers.files import reading
 from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
 
 MOST_ADDRESSES = 1000  # of most time
-MOST_FRAMES = 8  # of the program in one stack
+MOST_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
+MOST_BELOW = 40  # functions of libraries below a line
 LEAST = 0.002  # of the samples
+_Name = TypeVar("_Name")
 _WITH_OFFSET = re.compile(rb"^\s*[0-9a-f]+ (.+?)\+(0x[0-9a-f]+) \((.+)\)$")
 _HASH = re.compile(r"::h[0-9a-f]{16}$")  # what Rust's compiler appends
 
@@ -32,14 +35,25 @@ class _Place:
     weight: float = 0.0
     own: float = 0.0
     callees: dict[tuple[str, str | None], float] = field(default_factory=dict)
+    below: dict[str, float] = field(default_factory=dict)
+    called: dict[str, float] = field(default_factory=dict)
     threads: set[bytes] = field(default_factory=set)
     processes: set[bytes] = field(default_factory=set)
     addresses: dict[Address, float] = field(default_factory=dict)
 
 
 Address: TypeAlias = "tuple[str, int]"  # symbol and offset
-CodePlace: TypeAlias = "tuple[str, str | None, int | None]"  # function, file and line
-Resolve: TypeAlias = "Callable[[Path, Sequence[Address]], Mapping[Address, CodePlace]]"
+
+
+@dataclass(frozen=True)
+class CodeAt:
+    """What the debug information tells of an address: the line of the program, and what a library inlined into it."""
+
+    place: Place | None  # None where all of it is a library's
+    inlined: tuple[str, ...] = ()  # functions of libraries, innermost first
+
+
+Resolve: TypeAlias = "Callable[[Path, Sequence[Address]], Mapping[Address, CodeAt]]"
 _Leaf: TypeAlias = "tuple[str, str | None]"  # function and library
 
 
@@ -48,6 +62,7 @@ class _Chain:
     """Frames of the program in one stack, innermost first, and what they call outside of it."""
 
     leaf: _Leaf | None
+    called: tuple[str, ...]  # functions outside of the program's file, innermost first
     keys: tuple[Address, ...]
     thread: bytes
     process: bytes
@@ -77,30 +92,68 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
     for chain, weight in chains.items():
         for key in chain.keys:
             weights[key] = weights.get(key, 0.0) + weight
-    places = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
-    rows: dict[tuple[str, str | None, int | None], _Place] = {}
+    codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
+    rows: dict[Place, _Place] = {}
     for chain, weight in chains.items():
-        at = next((n for n, key in enumerate(chain.keys) if key in places), 0)
-        leaf = chain.leaf or ((chain.keys[0][0], None) if at else None)
-        row = rows.setdefault(places.get(chain.keys[at], (chain.keys[at][0], None, None)), _Place())
-        row.weight += weight
+        at = _level_of(chain.keys, codes)
         symbol, offset = chain.keys[at]
-        # perf unwinds a caller to the byte before the instruction to which it comes back.
-        reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
-        row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
+        code = codes.get(chain.keys[at])
+        row = rows.setdefault((code.place if code is not None else None) or Place(symbol), _Place())
+        row.weight += weight
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
+        leaf = chain.leaf or ((chain.keys[0][0], None) if at else None)
         if leaf is None:
             row.own += weight
         else:
             row.callees[leaf] = row.callees.get(leaf, 0.0) + weight
-    rows |= {(name, None, None): _Place(weight, weight) for name, weight in others.items()}
-    samples = [_line_samples(*where, row) for where, row in rows.items() if row.weight >= LEAST * total]
+        _add_below(row, _below(chain, at, codes), weight)
+        # perf unwinds a caller to the byte before the instruction to which it comes back.
+        reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
+        row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
+    rows |= {Place(name): _Place(weight, weight) for name, weight in others.items()}
+    samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= LEAST * total]
     samples.sort(key=lambda one: -one.main_cpu)
     first = max(rows.values(), key=lambda row: row.weight).addresses
     symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
     hottest = f"{symbol}+{offset:#x}" if symbol else None
     return SampledTime(total, total, rest, rest, native=True, hottest=hottest, lines=tuple(samples))
+
+
+# Functions of the libraries of C++ and Rust, whose code is compiled into the program.
+_LIBRARY = re.compile(r"<?&?(std|__gnu_cxx|core|alloc|hashbrown)::")
+
+
+def _level_of(keys: Sequence[Address], codes: Mapping[Address, CodeAt]) -> int:
+    """The innermost frame that has a line of the program; where none is known, that is not named as a library's."""
+    for n, key in enumerate(keys):
+        code = codes.get(key)
+        if code is not None and code.place is not None:
+            return n
+    return next((n for n, (symbol, _) in enumerate(keys) if not _LIBRARY.match(symbol)), 0)
+
+
+def _below(chain: _Chain, at: int, codes: Mapping[Address, CodeAt]) -> list[str]:
+    """The functions of libraries below a frame of the program, innermost first."""
+    names = list(chain.called)
+    for n, key in enumerate(chain.keys[: at + 1]):
+        code = codes.get(key)
+        if n < at:
+            names += code.inlined if code is not None and code.inlined else (key[0],)
+        elif code is not None and code.place is not None:
+            names += code.inlined
+    return names
+
+
+def _add_below(row: _Place, names: Sequence[str], weight: float) -> None:
+    """Add what a sample is in: each function once, and what the program's own line calls."""
+    for name in {plain_symbol(one) for one in names} - {""}:
+        row.below[name] = row.below.get(name, 0.0) + weight
+    for name in reversed(names):
+        if public := called_in_library(name):
+            row.called[public] = row.called.get(public, 0.0) + weight
+        if public or "::" not in name:
+            return  # a function of C that is private calls no public one
 
 
 def _program_of(frames: list[bytes]) -> str | None:
@@ -114,6 +167,7 @@ def _program_of(frames: list[bytes]) -> str | None:
 
 def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes) -> _Chain:
     leaf: _Leaf | None = None
+    called: list[str] = []
     keys: list[Address] = []
     for line in frames:
         match = _WITH_OFFSET.match(line)
@@ -121,26 +175,35 @@ def _chain_of(frames: list[bytes], program: bytes, thread: bytes, process: bytes
             keys.append((match[1].decode("utf-8", "replace"), int(match[2], 16)))
             if len(keys) == MOST_FRAMES:
                 break
-        elif not keys and (leaf is None or leaf[1] == KERNEL) and (parsed := parse_frame(line)) is not None:
+        elif not keys and (parsed := parse_frame(line)) is not None:
+            if parsed.library != KERNEL:
+                called.append(parsed.function)
             # the kernel's functions say little to an author
-            leaf = (parsed.function, parsed.library)
-    return _Chain(leaf, tuple(keys), thread, process)
+            if leaf is None or leaf[1] == KERNEL:
+                leaf = (parsed.function, parsed.library)
+    return _Chain(leaf, tuple(called[-MOST_FRAMES:]), tuple(keys), thread, process)
 
 
-def _line_samples(function: str, file: str | None, line: int | None, row: _Place) -> LineSamples:
-    callees = sorted(row.callees.items(), key=lambda item: -item[1])
-    named = tuple(CodeLine(called, library, None, weight) for (called, library), weight in callees[:3])
+def _line_samples(where: Place, row: _Place) -> LineSamples:
     return LineSamples(
-        _HASH.sub("", function),
-        file,
-        line,
+        _HASH.sub("", where.function or ""),
+        where.file,
+        where.line,
         row.weight,
         row.weight,
         own=row.own,
-        callees=named,
+        callees=tuple(
+            CodeLine(name, library, None, weight) for (name, library), weight in _most(row.callees, 3)
+        ),
+        below=tuple(CodeLine(name, None, None, weight) for name, weight in _most(row.below, MOST_BELOW)),
+        inside=tuple(CodeLine(name, None, None, weight) for name, weight in _most(row.called, 1)),
         threads=max(0, len(row.threads) - 1),
         processes=max(0, len(row.processes) - 1),
     )
+
+
+def _most(weights: Mapping[_Name, float], count: int) -> list[tuple[_Name, float]]:
+    return sorted(weights.items(), key=lambda item: -item[1])[:count]
 
 
 def _samples(path: Path) -> Iterator[tuple[bytes, bytes, float, list[bytes]]]:

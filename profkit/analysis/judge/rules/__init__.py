@@ -19,6 +19,7 @@ from profkit.analysis.judge.rules import (
     gpu_units,
     host_memory,
     host_native,
+    native_functions,
     spot_chains,
     spot_functions,
     spot_loops,
@@ -175,6 +176,7 @@ PATTERNS = (
     *spots.PATTERNS,
     *spot_functions.PATTERNS,
     *spot_waits.TRANSFERS,
+    *native_functions.PATTERNS,
     *host_native.PATTERNS,
 )
 # What may be wrong with a line whose time is spent in functions of the program that it calls.

@@ -10,6 +10,7 @@ from profkit.analysis.function_names import function_name
 from profkit.analysis.judge.rule import insight_at
 from profkit.analysis.judge.rules.counted import profile_of
 from profkit.analysis.judge.rules.host_memory import COLUMNS, hottest_place, is_little_simulated
+from profkit.analysis.judge.rules.native_functions import LEAST_SECONDS, costly_row
 from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
@@ -45,13 +46,19 @@ def allocation(document: RunDocument, spot: HotSpot) -> Insight | None:
     if spot.kind != "native" or line is None:
         return None
     called = [one for one in line.callees if _ALLOCATES.fullmatch(one.function)]
-    if sum(one.value for one in called) < ALLOCATING * line.main_cpu:
-        return None
+    part = sum(one.value for one in called) / line.main_cpu
+    here = (spot.where.file, spot.where.function)
+    known = (costly_row(one) for one in document.hot_spots if (one.where.file, one.where.function) == here)
+    if part < ALLOCATING or any(known):
+        return None  # little, or what allocates is known
+    public = spot.under.public if spot.under is not None else None
     return say(
         spot,
         "allocation",
         "Memory is allocated or freed here in small pieces",
-        f"a good part of its time is in {function_name(called[0].function)}",
+        f"{percent_text(100 * part)} of this is in {function_name(called[0].function)} and the like"
+        + (f", below {public}" if public and public != function_name(called[0].function) else ""),
+        spot.share * part,
     )
 
 
@@ -103,20 +110,25 @@ def _streams(line: LineSamples) -> bool:
 def tree_compare(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A tree whose keys are compared one after the other on the way down."""
     functions = next((one for one in document.profiles if one.kind == "functions" and one.total > 0), None)
-    if functions is None or spot.kind != "native":
+    if spot.kind != "native":
         return None
-    trees = [one for one in functions.hotspots if _TREE.fullmatch(one.function)]
-    comparing = [one for one in functions.hotspots if _COMPARES.fullmatch(one.function) or one in trees]
-    share = sum(one.own for one in comparing) / functions.total
-    if not trees or share < COMPARED:
+    below = max((one.value for one in spot.below if _TREE.fullmatch(one.function)), default=0.0)
+    sampled = functions.hotspots if functions is not None else ()
+    trees = [one for one in sampled if _TREE.fullmatch(one.function)]
+    comparing = [one for one in sampled if _COMPARES.fullmatch(one.function) or one in trees]
+    share = sum(one.own for one in comparing) / functions.total if trees and functions is not None else 0.0
+    if max(share, below * spot.share) < COMPARED or spot.seconds < LEAST_SECONDS:
         return None
-    first = max(comparing, key=lambda one: one.own)
-    return say(
-        spot,
-        "tree-compare",
-        "Keys are looked up in a tree, and compared at each step down",
-        f"{100 * share:.0f} % of the samples are in the tree and in {function_name(first.function)[:60]}",
-    )
+    if share >= COMPARED:
+        first = max(comparing, key=lambda one: one.own)
+        evidence = (
+            f"{100 * share:.0f} % of the samples are in the tree and in {function_name(first.function)[:60]}"
+        )
+    else:
+        public = spot.under.public if spot.under is not None else None
+        evidence = f"{percent_text(100 * below)} of this is in {public or 'the tree'}"
+    title = "Keys are looked up in a tree, and compared at each step down"
+    return say(spot, "tree-compare", title, evidence, spot.share * max(below, min(1.0, share / spot.share)))
 
 
 # What is called below a line, and what that says of the line.

@@ -1,0 +1,108 @@
+"""Functions of the libraries of C, C++ and Rust that cost much more than what they are used for.
+
+They are a table; here is how a row of it is proved.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from profkit.analysis.judge.rules.spots import Find, say
+from profkit.core.formatting import percent_text
+from profkit.core.tables import load_yaml
+from profkit.core.types import CodeLine, HotSpot, Insight, RunDocument
+
+TABLE = Path(__file__).with_name("costly_native.yaml")
+LEAST_OF_RUN, LEAST_SECONDS = (
+    0.05,
+    0.1,
+)  # with less, few samples tell it, and nobody would notice that it is gone
+
+
+@dataclass(frozen=True)
+class NativeFunctions:
+    """A row of costly_native.yaml, which says what each field is."""
+
+    id: str
+    functions: str
+    title: str
+    change: str
+    text: str = ""
+    without: str = ""
+    unless: str = ""
+    least: float = 0.3
+
+    def most_in(self, below: tuple[CodeLine, ...]) -> CodeLine | None:
+        """Return the function of the row that has most of a place's time; None where that is less than `least`."""
+        most = _most(self.functions, below)
+        return most if most is not None and most.value >= self.least else None
+
+    def fits(self, spot: HotSpot, source: str) -> bool:
+        """Whether the place's source line has what the row asks for, and nothing else takes the time."""
+        other = _most(self.unless, spot.below) if self.unless else None
+        return (
+            (not self.text or re.search(self.text, source) is not None)
+            and (not self.without or re.search(self.without, source) is None)
+            and (other is None or other.value < self.least)
+        )
+
+
+def _most(pattern: str, below: tuple[CodeLine, ...]) -> CodeLine | None:
+    return max(
+        (one for one in below if re.fullmatch(pattern, one.function)), key=lambda one: one.value, default=None
+    )
+
+
+@lru_cache(maxsize=1)
+def native_functions() -> tuple[NativeFunctions, ...]:
+    """Return the rows of the table, in its order."""
+    return tuple(NativeFunctions(**row) for row in load_yaml(TABLE))
+
+
+def costly_native(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """The row of the table whose functions take most of a place's time, told once for all places of it."""
+    found = costly_row(spot)
+    if found is None:
+        return None
+    row, most = found
+    alike = [
+        (one, of[1]) for one in document.hot_spots if (of := costly_row(one)) is not None and of[0] is row
+    ]
+    taken = sum(one.share * in_row.value for one, in_row in alike)
+    seconds = sum(one.seconds * in_row.value for one, in_row in alike)
+    if (
+        taken < LEAST_OF_RUN
+        or seconds < LEAST_SECONDS
+        or spot is not max((one for one, _ in alike), key=lambda one: one.share)
+    ):
+        return None
+    also = (
+        f", and at {len(alike) - 1} more lines"
+        if len(alike) > 2
+        else ", and at one more line" * (len(alike) - 1)
+    )
+    return say(
+        spot,
+        "costly-native",
+        row.title,
+        f"{percent_text(100 * most.value)} of this is in {most.function} below it{also}",
+        taken,
+        change=row.change,
+    )
+
+
+def costly_row(spot: HotSpot) -> tuple[NativeFunctions, CodeLine] | None:
+    """Return the row whose functions have most of a place's time, with the first of them."""
+    if spot.kind != "native" or spot.where.file is None:
+        return None
+    source = spot.code.text if spot.code is not None else ""
+    proofs = ((row, row.most_in(spot.below)) for row in native_functions() if row.fits(spot, source))
+    return max(
+        ((row, most) for row, most in proofs if most is not None), key=lambda one: one[1].value, default=None
+    )
+
+
+PATTERNS: tuple[Find, ...] = (costly_native,)
