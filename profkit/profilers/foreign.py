@@ -135,6 +135,13 @@ _KNOWN = (
         "profkit summarize TRACE.json   (a trace of torch.profiler, which has AMD's kernels, too)",
     ),
     _Foreign(
+        re.compile(
+            rb'\A\s{0,80}\[\s{0,80}\{.{0,4000}?"pid"\s{0,8}:\s{0,8}"(?:CPU|CUDA) functions"', re.DOTALL
+        ),
+        "a trace of the old torch.autograd.profiler, which does not tell kernels from operators",
+        "with torch.profiler.profile() as p: ...; p.export_chrome_trace('trace.json')",
+    ),
+    _Foreign(
         re.compile(rb"\Amemray\x00"),
         "a recording of memray",
         "memray stats {name}",

@@ -27,8 +27,26 @@ _ENGINE = "autograd::engine::"
 _STEP = re.compile(r"ProfilerStep#\d+$")
 # Kineto's categories, since torch 1.12.
 _KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
-_CALL = frozenset({"cuda_runtime", "cuda_driver"})
+_CALL = frozenset({"cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime"})
 _TIMED = _CALL | {_KERNEL, _COPY, _FILL, _RANGE}
+_ON_DEVICE = frozenset({_KERNEL, _COPY, _FILL})
+# What these were called by torch 1.8 to 1.11, and by devices that name them after themselves.
+_SAME = {
+    "Kernel": _KERNEL,
+    "Memcpy": _COPY,
+    "Memset": _FILL,
+    "Runtime": "cuda_runtime",
+    "Operator": OPERATOR,
+    "mtia_ccp_events": _KERNEL,
+}
+AMD = "an AMD GPU (HIP)"
+# Whose device it is, by the categories of its events and the names of its calls and of itself.
+_MAKERS = {"xpu": "an Intel GPU (XPU)", "mtia": "MTIA, an accelerator of Meta's"}
+_TASK, _ASCEND = "Task Type", "an Ascend NPU"  # its events have no category
+_NAMED_AFTER = {
+    re.compile(r"\b(?:AMD|Radeon|gfx\d)"): AMD,
+    re.compile(r"\bIntel\b"): _MAKERS["xpu"],
+}
 _MEMORY: dict[str, MemoryKind] = {"Pageable": "pageable", "Pinned": "pinned"}
 
 
@@ -42,15 +60,20 @@ class TorchEvents:
     operators: int = 0  # of the CPU
     operations: list[Range] = field(default_factory=list)  # the same, by what they may have launched
     on_cpu: TorchOperators = field(default_factory=TorchOperators)
-    amd: bool = False  # its calls have CUDA's categories, and names of HIP
+    device: str | None = None  # whose it is, where it is none of NVIDIA's
     odd: int = 0
+    lost: int = 0  # of those, what a device did
+    unread: int = 0  # what a device did in a form of its own
 
     def take(self, event: object) -> None:
         """Take note of an event, whatever it is."""
         if not isinstance(event, dict) or event.get("ph") not in ("X", "i"):
             return
         category = event.get("cat")
-        kind = category if isinstance(category, str) else ""
+        kind = self._kind(event, category) if isinstance(category, str) else ""
+        if not kind and isinstance(args := event.get("args"), dict) and _TASK in args:
+            self.device, self.unread = _ASCEND, self.unread + 1
+            return
         if event["ph"] == "i":
             at = to_nanoseconds(event.get("ts")) if kind == INSTANT else None
             if at is not None:
@@ -71,20 +94,32 @@ class TorchEvents:
             lost = start == 0 and length == 0 and kind not in _CALL
             if start is None or length is None or length < 0 or lost:
                 self.odd += 1
+                self.lost += kind in _ON_DEVICE
                 return
             args = event.get("args")
             self._sort_in(kind, event, start, start + length, args if isinstance(args, dict) else {})
+
+    def _kind(self, event: Mapping[str, Any], category: str) -> str:
+        """The category as torch has called it since 1.12; steps of older ones are operators."""
+        maker, _, _ = category.partition("_")
+        if maker in _MAKERS:
+            self.device = _MAKERS[maker]
+        kind = _SAME.get(category, category)
+        if kind == OPERATOR != category and _STEP.match(str(event.get("name"))[:LONGEST_NAME]):
+            return _RANGE
+        return kind
 
     def _sort_in(
         self, kind: str, event: Mapping[str, Any], start: int, end: int, args: Mapping[str, Any]
     ) -> None:
         name = str(event.get("name"))[:LONGEST_NAME]
         key, device = whole_number(args.get("correlation"), -1), whole_number(args.get("device"), 0)
-        stream = whole_number(args.get("stream"), -1)
+        stream = whole_number(args.get("stream", args.get("sycl queue")), -1)
         if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
-            self.amd |= name.startswith("hip")
+            if name.startswith("hip"):  # its calls have CUDA's categories
+                self.device = AMD
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
         elif kind == _KERNEL:
             kernel = _launch_configuration(name, args)
@@ -198,6 +233,7 @@ class _Reader:
     def __init__(self) -> None:
         self._events = TorchEvents()
         self._trace = ChromeTrace(self._events.take)
+        self._overruns = 0
 
     def read(self, path: Path) -> None:
         self._trace.read(path, "torch.profiler")
@@ -216,6 +252,7 @@ class _Reader:
                 profiles=(operators,) if operators is not None else (),
                 warnings=tuple(self._warnings()),
             )
+        self._overruns = collected.clip_overruns()
         trace, notes = build_trace(
             Recording(
                 "torch_profiler",
@@ -240,7 +277,7 @@ class _Reader:
         """Whether no device had a part in it: no call of one, no copy, no kernel."""
         events, collected = self._events, self._events.collected
         return events.operators > 0 and not (
-            collected.kernels or collected.devices or any(map(len, collected.calls()))
+            events.lost or collected.kernels or collected.devices or any(map(len, collected.calls()))
         )
 
     def _warnings(self) -> Iterator[Fact]:
@@ -249,17 +286,37 @@ class _Reader:
             yield Fact("trace-cut-short")
         if events.on_cpu.cut:
             yield Fact.of("operators-cut", count=MOST_EVENTS)
-        if self._trace.seen and not events.collected.kernels:
+        if self._trace.repairs:
+            yield Fact("trace-repaired")
+        if self._trace.more_behind:
+            yield Fact("more-behind-the-trace")
+        if events.lost and not events.collected.kernels:
+            yield Fact.of("no-kernel-has-a-time", count=events.lost)
+        elif events.unread and not events.collected.kernels:
+            yield Fact.of("device-not-read", device=str(events.device), count=events.unread)
+        elif self._trace.seen and not events.collected.kernels:
             only = self._only_cpu()
             yield Fact.of(
                 "trace-of-the-cpu" if only else "trace-of-no-kernel", count=events.operators, fix=CPU_FIX
             )
-        elif events.amd:
-            yield Fact("trace-of-amd")
+        elif (device := self._device()) is not None:
+            yield Fact.of("trace-of-another-device", device=device)
+        if self._overruns:
+            yield Fact.of("kernels-overrun", count=self._overruns)
         if events.odd:
             yield Fact.of("timeless-events", count=events.odd)
 
+    def _device(self) -> str | None:
+        """Whose device it is, where it is none of NVIDIA's: its events say so, or its name."""
+        described = self._trace.top.get("deviceProperties")
+        devices = [one for one in described if isinstance(one, dict)] if isinstance(described, list) else []
+        names = " ".join(str(one.get("name"))[:256] for one in devices[:64])
+        by_name = (device for pattern, device in _NAMED_AFTER.items() if pattern.search(names))
+        return self._events.device or next(by_name, None)
+
     def _facts(self) -> Iterator[tuple[str, str]]:
+        if (device := self._device()) is not None and not self._only_cpu():
+            yield "device", device
         driver = self._trace.top.get("cuda_driver_version")
         if isinstance(driver, int) and driver > 0:
             yield "CUDA", f"{driver // 1000}.{driver % 1000 // 10}"
@@ -282,7 +339,7 @@ class _Reader:
                 str(device.get("name", "GPU"))[:256],
                 device["id"],
                 f"{major}.{minor}"
-                if isinstance(major, int) and isinstance(minor, int) and not self._events.amd
+                if isinstance(major, int) and isinstance(minor, int) and self._device() is None
                 else None,  # AMD's gfx90a says 9.0, and is no Hopper
                 multiprocessors=_positive_count(device.get("numSms")),
                 memory_bytes=_positive_count(device.get("totalGlobalMem")),

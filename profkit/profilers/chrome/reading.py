@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
+import shlex
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import IO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.profilers.files import JsonStream, TruncatedJson, check_unpacked, reading
+from profkit.profilers.chrome.json_stream import JsonStream, TruncatedJson
+from profkit.profilers.files import check_unpacked, reading
 
 _GZIP = b"\x1f\x8b"
 # The direction of a copy, by what stands in its name.
@@ -34,24 +37,34 @@ def unpacked_head(head: bytes) -> bytes:
 
 
 class ChromeTrace:
-    """Hands each event to `take`. `top` are the other values of the document, `seen` the number of events."""
+    """Hands each event to `take`. `top` are the other values of the document, `seen` the number of events.
+
+    `repairs`: how often it was no JSON as it stood there.
+    """
 
     def __init__(self, take: Callable[[object], None]) -> None:
         self._take = take
         self.top: dict[str, object] = {}
         self.cut_short = False
         self.seen = 0
+        self.repairs = 0
+        self.more_behind = False  # text behind the end of the document, which was not read
 
     def read(self, path: Path, tool: str) -> None:
         """Read the file, as far as it goes. Raises UnreadableReport where it holds no event of `tool`."""
+        named = shlex.quote(str(path))
         with reading(path, named=False), open_regular(path) as raw:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
-            stream = JsonStream(_GzipReader(raw) if packed else raw)  # type: ignore[arg-type]
+            text = f"gzip -dc {named} | python -m json.tool" if packed else f"python -m json.tool {named}"
+            which = f"{text} > /dev/null   (names the line)"
+            stream = JsonStream(_GzipReader(raw) if packed else raw, which)  # type: ignore[arg-type]
             try:
                 self._read(stream)
+                self.more_behind = not stream.at_end()
             except TruncatedJson:
                 self.cut_short = True
+            self.repairs = stream.repairs
             if not self.seen:
                 raise UnreadableReport(
                     "it ends before the first event" if self.cut_short else f"no trace of {tool}: no events"
@@ -73,12 +86,22 @@ class ChromeTrace:
             self._take(event)
 
 
+_LONGEST = 4 * 10**15  # microseconds: what is more is in no century, or not finite
+_DECIMAL = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,16})(?:\.(?P<fraction>\d{1,32}))?", re.ASCII)
+
+
 def to_nanoseconds(microseconds: object) -> int | None:
     """A time of the trace, in whole ns: of microseconds since 1970 as one float the fractions would be lost."""
+    if isinstance(microseconds, str) and (written := _DECIMAL.fullmatch(microseconds.strip())) is not None:
+        # Ascend's profiler writes times as texts
+        nanoseconds = int(written["whole"]) * 1000 + round(float(f"0.{written['fraction'] or 0}") * 1000)
+        if nanoseconds >= _LONGEST * 1000:
+            return None
+        return -nanoseconds if written["sign"] else nanoseconds
     if isinstance(microseconds, bool) or not isinstance(microseconds, int | float):
         return None
-    if not abs(microseconds) < 1e15 * 4:
-        return None  # not finite, or in no century
+    if not abs(microseconds) < _LONGEST:
+        return None
     whole = int(microseconds)
     return whole * 1000 + round((microseconds - whole) * 1000)
 

@@ -82,7 +82,7 @@ def view(
     label, reason = _verdict(document.verdicts)
     texts = {text.concern: text for text in summary_texts(document)}
     return View(
-        (strong(document.name), f" on {document.backend}{state}"),
+        (strong(document.name), f" on {document.facts.get('device', document.backend)}{state}"),
         tuple(filter(None, _blocks(document, texts, folder, extras, verdicts=verdicts))),
         label,
         (reason,) if reason else (),
