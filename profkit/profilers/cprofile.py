@@ -25,6 +25,10 @@ class NotPlainData(ValueError):
     """The bytes are no marshal data, or hold more than numbers, text, tuples and dicts."""
 
 
+class HoldsCode(NotPlainData):
+    """A function's code is in the data: another version of Python could not even tell how long it is."""
+
+
 def read_marshal(data: bytes) -> object:
     """The one value that `data` holds: int, float, str, tuple and dict, all that a pstats file has.
 
@@ -46,6 +50,7 @@ class _Reader:
         self._data = data
         self.at = 0
         self._refs: list[object] = []
+        self._interned: list[object] = []
 
     def value(self, depth: int) -> object:
         value = self._next(depth)
@@ -98,23 +103,43 @@ class _Reader:
                 return self._unpack("<i", 4)
             case "g":
                 return self._unpack("<d", 8)
+            case "I":
+                return self._unpack("<q", 8)
             case "r":
-                index = self._unpack("<I", 4)
-                assert isinstance(index, int)
-                if index >= len(self._refs) or self._refs[index] is _Missing:
-                    raise NotPlainData("a reference leads nowhere")
-                return self._refs[index]
+                return self._reference(self._refs)
             case "z" | "Z":
                 return self._take(self._byte()).decode("latin-1")
             case "a" | "A":
                 return self._take(self._length()).decode("latin-1")
-            case "u" | "t":
+            case "u" | "s":  # of Python 2 a text is what bytes are today
                 return self._take(self._length()).decode("utf-8", "replace")
+            case "t":
+                self._interned.append(self._take(self._length()).decode("utf-8", "replace"))
+                return self._interned[-1]
+            case "R":  # of Python 2, whose references are to interned texts alone
+                return self._reference(self._interned)
+            case "f":  # before Python 2.5, and where an old version of the format is asked for
+                return self._written_number()
+            case "c":
+                raise HoldsCode("it holds code")
             case "0":
                 return _Missing
             case "l":
                 return self._long()
         raise NotPlainData(f"it holds a value of type {chr(kind)!r}")
+
+    def _reference(self, known: Sequence[object]) -> object:
+        index = self._unpack("<I", 4)
+        assert isinstance(index, int)
+        if index >= len(known) or known[index] is _Missing:
+            raise NotPlainData("a reference leads nowhere")
+        return known[index]
+
+    def _written_number(self) -> float:
+        try:
+            return float(self._take(self._byte()))
+        except ValueError:
+            raise NotPlainData("a number is none") from None
 
     def _long(self) -> int:
         """Digits of 15 bits, the sign in their count. Numbers of a profile fit into 64 bits."""
@@ -161,7 +186,7 @@ STANDARD_LIBRARY = "standard library"
 
 # A dict (with or without the mark of a later reference) whose first key is a tuple of three: (file, line, function).
 _SIGN = re.compile(
-    rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4]"
+    rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4\x73]"
 )
 _PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 _EXEC = "<built-in method builtins.exec>"  # it runs the program, and modules that are imported
@@ -328,12 +353,21 @@ def _read_functions(path: Path) -> list[_Function]:
         raise UnreadableReport(f"{path} is empty")
     try:
         entries = read_marshal(data)
+    except HoldsCode:
+        raise UnreadableReport(
+            f"{path} is of Python's own profile, which writes code into it: that is not read",
+            "python -m cProfile -o run.prof SCRIPT   (its twin, which is also faster)",
+        ) from None
     except NotPlainData as error:
         raise UnreadableReport(f"{path} is no cProfile file, or is cut short: {error}") from error
     if not isinstance(entries, dict):
         raise UnreadableReport(f"{path} is no cProfile file: it holds no table of functions")
     if not entries:
         raise UnreadableReport(f"{path} holds no function: the profiler was never on")
+    if all(isinstance(value, tuple) and value[:2] == (-1, -1) for value in entries.values()):
+        raise UnreadableReport(
+            f"{path} is of pyinstrument, which counts no calls", "profkit profile -- python SCRIPT"
+        )
     functions = [_parse_function(key, value) for key, value in entries.items()]
     if None in functions:
         raise UnreadableReport(f"{path} is no cProfile file: an entry is no function with its times")

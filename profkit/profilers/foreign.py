@@ -142,6 +142,130 @@ _KNOWN = (
         "with torch.profiler.profile() as p: ...; p.export_chrome_trace('trace.json')",
     ),
     _Foreign(
+        re.compile(rb"\A# austin: \d|\A(?:P\d+;T[^;\n]*;[^\n]* \d+\n){1,2}"),
+        "samples of austin",
+        "profkit profile -- python SCRIPT   (or austin2speedscope {name} out.json, for speedscope.app)",
+    ),
+    _Foreign(
+        re.compile(
+            rb'\A\s{0,80}\{\s{0,80}"session"\s{0,8}:|\A\s{0,80}\{"start_time": ?[\d.]+, ?"duration": ?[\d.]+, ?"'
+        ),
+        "a session of pyinstrument",
+        "profkit profile -- python SCRIPT   (or pyinstrument -r speedscope, for speedscope.app)",
+    ),
+    _Foreign(
+        re.compile(rb"\A\s{0,200}_     \._   __/__ {0,8}"),
+        "the text of pyinstrument",
+        "profkit profile -- python SCRIPT   (or pyinstrument -r speedscope, for speedscope.app)",
+    ),
+    _Foreign(
+        re.compile(rb"\A\s{0,80}Timer unit: [\d.e+-]+ s\n"),
+        "the text of line_profiler",
+        "profkit profile -- python SCRIPT   (its rows are lines, too)",
+    ),
+    _Foreign(
+        re.compile(rb"\A(?:CMDLINE [^\n]*\n(?:MEM|FUNC|CHLD) )|\AFilename: [^\n]*\n\nLine # +Mem usage "),
+        "memory by time or line, as memory_profiler writes it",
+        "profkit profile -- python SCRIPT   (says which lines allocate)",
+    ),
+    _Foreign(
+        re.compile(rb"\AProcess \d+: [^\n]*\nPython v\d"),
+        "stacks of one moment, as py-spy dump prints them",
+        "profkit profile --pid PID",
+    ),
+    _Foreign(
+        re.compile(rb"\Aimport time: self \[us\]"),
+        "the times of imports, as python -X importtime prints them",
+        "profkit profile -- python SCRIPT   (says which imports take long)",
+    ),
+    _Foreign(
+        re.compile(rb"\A-{5,}(?: +-{5,}){2,} *\n +Name +Self CPU %"),
+        "the table of torch.profiler, which has no times of single calls",
+        "p.export_chrome_trace('trace.json')   (p: the profiler), then profkit summarize trace.json",
+    ),
+    _Foreign(
+        re.compile(rb"\A\x80[\x02-\x05].{0,400}?(?:device_traces|segments)", re.DOTALL),
+        "a snapshot of torch's memory",
+        "open it at pytorch.org/memory_viz   (profkit profile -- COMMAND has the peak)",
+    ),
+    _Foreign(
+        re.compile(rb'\A\s{0,80}\{\s{0,80}"nodes"\s{0,8}:\s{0,8}\[.{0,400}?"callFrame"', re.DOTALL),
+        "a .cpuprofile of V8 (Chrome, Node.js)",
+        "profkit profile -- node --perf-basic-prof SCRIPT   (or open it in Chrome's developer tools)",
+    ),
+    _Foreign(
+        re.compile(
+            rb'\A\s{0,80}(?:\{\s{0,80}"traceEvents"\s{0,8}:\s{0,8})?\[.{0,60000}?"name"\s{0,8}:\s{0,8}"Browser"',
+            re.DOTALL,
+        ),
+        "a trace of Chrome, the browser",
+        "open it at ui.perfetto.dev",
+    ),
+    _Foreign(
+        re.compile(rb"(?m)\A(?:==\d+== [^\n]*\n){0,40}\"Type\",\"Time\(%\)\",\"Time\""),
+        "what nvprof printed",
+        "nsys profile -o trace COMMAND && nsys export --type sqlite trace.nsys-rep && profkit summarize trace.sqlite",
+    ),
+    _Foreign(
+        re.compile(rb'\A"?Kind"?,"?Agent_Id"?,"?Queue_Id"?,'),
+        "rocprofv3's list of kernels",
+        "profkit summarize TRACE.json   (a trace of torch.profiler, which has AMD's kernels, too)",
+    ),
+    _Foreign(
+        re.compile(rb"\APerformance counter statistics[,:]"),
+        "what Android's simpleperf stat printed",
+        "perf stat -x';' -- COMMAND   (of perf itself)",
+    ),
+    _Foreign(
+        re.compile(rb"(?m)\A(?:[^\n]*\n){0,4}Was the 'perf record' command properly terminated\?"),
+        "a warning of perf: it was killed before it had written its recording whole",
+        "perf record -o perf.data COMMAND   (once more; it ends by one Ctrl-C)",
+    ),
+    _Foreign(
+        re.compile(rb'\A\s{0,80}\{\s{0,80}"commit_hash"\s{0,8}:'),
+        "results of asv: times, and no profile",
+        "profkit gate --init   (compares benchmarks of two commits)",
+    ),
+    _Foreign(
+        re.compile(
+            rb'\A\s{0,80}\{\s{0,80}"benchmarks"\s{0,8}:\s{0,8}\[\s{0,80}\{\s{0,80}"(?:metadata|runs)"'
+        ),
+        "results of pyperf: times, and no profile",
+        "profkit compare --a 'COMMAND' --b 'COMMAND'",
+    ),
+    _Foreign(
+        re.compile(
+            rb"\A(?:<\?xml[^\n]{0,200}\?>\s{0,80})?(?:<!DOCTYPE svg[^>]{0,400}>\s{0,80})?<svg[^>]{0,2000}>"
+        ),
+        "a picture (SVG), as flame graphs are: the samples that it was made of are not in it",
+        "profkit profile -- COMMAND   (its page has a flame graph)",
+    ),
+    _Foreign(
+        re.compile(rb"\AFLR\x00"),
+        "a recording of Java's Flight Recorder",
+        "profkit profile -- java -XX:+PreserveFramePointer MAIN   (or jfr print {name})",
+    ),
+    _Foreign(
+        re.compile(rb"\A% time +seconds +usecs/call +calls +errors syscall\n"),
+        "the counts of system calls by strace -c",
+        "profkit profile -- COMMAND",
+    ),
+    _Foreign(
+        re.compile(rb"\A\n?real\s{1,8}\d{1,6}m[\d.,]{1,12}s\n"),
+        "what the shell's time printed of a process: no profile",
+        "profkit profile -- COMMAND",
+    ),
+    _Foreign(
+        re.compile(rb"\AAnalysis of sampling [^\n]* every \d+ milliseconds?\n"),
+        "stacks by sample, a tool of macOS",
+        "profkit profile -- COMMAND   (on that Mac)",
+    ),
+    _Foreign(
+        re.compile(rb"\A\n.{0,60000}?/(?:host:(?:CPU|metadata)|device:(?:GPU|TPU):\d)", re.DOTALL),
+        "an .xplane.pb of jax.profiler or TensorFlow",
+        "profkit summarize *.trace.json.gz   (beside it, where jax.profiler wrote it)",
+    ),
+    _Foreign(
         re.compile(rb"\Amemray\x00"),
         "a recording of memray",
         "memray stats {name}",

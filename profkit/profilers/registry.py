@@ -263,6 +263,16 @@ def recognise_format(path: Path) -> Format:
     )
 
 
+def is_known(path: Path) -> bool:
+    """Whether a file is a report, or one of another tool that can be named."""
+    try:
+        head = read_head(path)
+    except UnreadableReport:
+        return False
+    looks = (form.looks_like for form in all_formats() if form.looks_like is not None)
+    return any(look(head) for look in looks) or explain_foreign(path, head) is not None
+
+
 def folder_format(path: Path) -> Format | None:
     """The format of the folder at `path`: a document, or exports of one recording; None where it is no report."""
     try:

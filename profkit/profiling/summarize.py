@@ -24,7 +24,7 @@ from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import Fact, Report, RunDocument, Summary, Workload
 from profkit.profilers.files import reading
 from profkit.profilers.profiler import Conversion, Format
-from profkit.profilers.registry import PROFILERS, explain_fault, recognise_format
+from profkit.profilers.registry import PROFILERS, explain_fault, is_known, recognise_format
 
 CONVERSION_SECONDS = 600.0
 _OWN = ("error: ", "fix: ")  # how lines of our own errors begin
@@ -93,7 +93,8 @@ def _load(path: Path) -> RunDocument:
 def _read_document(path: Path) -> RunDocument:
     if may_hold_kernels(path):
         refuse_generation(path)
-    if path.name == FILE_NAME or is_run(path):
+    # by its content: anybody's trace may be called run.json, and a damaged run is told as one
+    if is_run(path) or (path.name == FILE_NAME and not is_known(path)):
         return read_run(path)
     if may_hold_kernels(path) and (evaluation := _read_evaluation(path)) is not None:
         return evaluation

@@ -164,11 +164,27 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
+# Tables of others that write SQLite, too: whose they are, and the way on.
+_OTHERS = {
+    "rocpd_": (
+        "rocprofv3",
+        "profkit summarize TRACE.json   (a trace of torch.profiler, which has AMD's kernels, too)",
+    ),
+    "CUPTI_ACTIVITY_KIND_": (
+        "nvprof",
+        "nsys profile -o trace COMMAND && nsys export --type sqlite trace.nsys-rep && profkit summarize trace.sqlite",
+    ),
+}
+
+
 def check_export(path: Path, database: Database) -> None:
     """Raise UnreadableReport where the file is SQLite, and no export of nsys."""
     tables = database.tables
     if not tables.intersection(_OURS):
         names = ", ".join(sorted(tables)[:4]) or "none"
+        for table, (whose, fix) in _OTHERS.items():
+            if table in names:
+                raise UnreadableReport(f"{path} is a database of {whose}, and no export of nsys", fix)
         raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {names[:200]})")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
+import shlex
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,7 +64,8 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     doubt = next(iter(warnings), None)
     if "Ir" not in (events := _event_names(dumps)):
         raise UnreadableReport(
-            f"{path} counts {', '.join(events)[:80]} and no instructions: it is not valgrind's"
+            f"{path} counts {', '.join(events)[:80]} and no instructions: it is not valgrind's",
+            f"kcachegrind {shlex.quote(str(path))}   (of pyprof2calltree: profkit summarize the pstats file)",
         )
     report = _report_of(dumps, warnings, doubt)
     lines = read_line_costs((path, *more), _costliest(dumps), events)
