@@ -227,6 +227,18 @@ CSV_FORMAT = "perf-stat-csv"
 # `-x` takes any text; these are the ones people use. Told by which of them makes most lines rows, so a comma
 # inside of a raw event does not matter.
 _SEPARATORS = ("|", ";", "\t", ",", ":")
+# Any other text may be a separator, of which a single sign behind the value is tried. A log has lines of that form,
+# too (`0.25 s epoch 3 99.50`), so that one of them has to be of an event that perf itself counts without being asked.
+_SIGN_BEHIND_VALUE = re.compile(r"\s*(?:<not \w+>|\d+(?:[.,]\d+)?)([^\w.,<>-])")
+# Those of people with something around them: quotes that no shell took off, blanks.
+_WITH_MORE = tuple(
+    f"{before}{sign}{behind}"
+    for sign in _SEPARATORS
+    for before, behind in ("''", '""', (" ", ""), (" ", " "))
+)
+_COUNTED_BY_DEFAULT = re.compile(
+    r"(?:task-clock|cpu-clock|context-switches|cpu-migrations|page-faults|cycles|instructions|branches|branch-misses)\b"
+)
 
 
 # `1234,56,msec,task-clock,306721,100,00,0,99,CPUs utilized`: columns and decimals parted by the same sign
@@ -266,12 +278,18 @@ def read_stat_csv(path: Path) -> Report:
 def _separator(first: Iterable[str]) -> str | None:
     """The separator under which most lines are rows; None where there is none."""
     candidates = [text for text in first if text and not text.startswith("#")]
+    signs = {found[1] for found in map(_SIGN_BEHIND_VALUE.match, candidates) if found is not None}
+    signs |= {sign for sign in _WITH_MORE if any(sign in text for text in candidates)}
+    separators = (*_SEPARATORS, *sorted(signs.difference(_SEPARATORS)))
     rows = {
-        separator: sum(RowParser(separator).parse(text) is not None for text in candidates)
-        for separator in _SEPARATORS
+        separator: [row for row in map(RowParser(separator).parse, candidates) if row is not None]
+        for separator in separators
     }
-    best = max(_SEPARATORS, key=lambda separator: rows[separator])
-    return best if rows[best] else None
+    best = max(separators, key=lambda separator: len(rows[separator]))
+    known = best.strip("'\" ") in _SEPARATORS or any(
+        _COUNTED_BY_DEFAULT.match(row.event) for row in rows[best]
+    )
+    return best if rows[best] and known else None
 
 
 TEXT_FORMAT = "perf-stat-text"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,10 +46,7 @@ def read_stat_json(path: Path) -> Report:
         if text.startswith("#"):
             reader.comment(text)
         elif text:
-            try:
-                entry = json.loads(text)
-            except (ValueError, RecursionError):
-                entry = None
+            entry = _object(text)
             row = _row(entry, style) if isinstance(entry, dict) else None
             if row is not None:
                 reader.sums.add(row)
@@ -56,6 +55,18 @@ def read_stat_json(path: Path) -> Report:
             elif not isinstance(entry, dict) or _EVENT in entry:  # a metric of the row above has no event
                 reader.foreign += 1
     return reader.report()
+
+
+# Outside of quotes a comma with a digit on both sides is a decimal one: behind a value's comma stands a key.
+_DECIMAL_COMMA = re.compile(r'(?<=\d),(?=\d{1,20}\s{0,8}(?:,\s{0,8}"|\}))')
+
+
+def _object(text: str) -> Any:
+    """The object in a line, also where perf wrote its numbers with the decimal comma of a locale; None for no JSON."""
+    for attempt in (text, _DECIMAL_COMMA.sub(".", text)):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(attempt)
+    return None
 
 
 def _row(entry: Mapping[str, Any], style: NumberStyle) -> StatRow | None:
@@ -67,6 +78,8 @@ def _row(entry: Mapping[str, Any], style: NumberStyle) -> StatRow | None:
     if digits not in STATES:
         style.see(digits)
         value = style.value(digits)
+        if value is not None and "variance" in entry and not entry.get("unit"):
+            value = float(round(value))  # the mean of several runs, which the CSV rounds
     runtime, percent = entry.get("event-runtime"), entry.get("pcnt-running")
     if value == 0 and runtime == 0:
         value, state = None, "not-counted"  # a count of 0 of an event that never ran
