@@ -340,17 +340,37 @@ def _module_folders(cwd: Path, root: Path) -> list[Path]:
 
 
 def known_name(root: Path, name: str) -> str:
-    """Return `name`, or the branch of that name at origin: a clone has its own branch of what it checked out alone."""
-    at_origin = f"origin/{name}"
-    if resolve_commit(root, name) is None and resolve_commit(root, f"refs/remotes/{at_origin}") is not None:
-        return at_origin
-    return name
+    """Return `name`, or the branch of that name at a remote: a clone has its own branch of what it checked out alone.
+
+    That is origin's, or that of the one other remote which has such a branch.
+    """
+    if resolve_commit(root, name) is not None:
+        return name
+    there = _at_remotes(root, name)
+    return there[0] if there and (len(there) == 1 or there[0].startswith("origin/")) else name
+
+
+def _at_remotes(root: Path, name: str) -> list[str]:
+    """The branches of that name at remotes, origin's first, as one would type them."""
+    remotes = sorted(
+        (git_line(root, "remote") or "").split(), key=lambda remote: (remote != "origin", remote)
+    )
+    return [
+        f"{remote}/{name}"
+        for remote in remotes
+        if resolve_commit(root, f"refs/remotes/{remote}/{name}") is not None
+    ]
 
 
 def named_commit(root: Path, name: str) -> str:
     """The hash of what a user called `name`. Raises NoCheckout where there is no such commit."""
     commit = resolve_commit(root, known_name(root, name))
     if commit is None:
+        there = _at_remotes(root, name)
+        if there:
+            raise NoCheckout(
+                f"there is no branch {name!r} in {root}, but {' and '.join(there)}", f"--base {there[0]}"
+            )
         shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
         clone = ", which is a shallow clone" if shallow else ""
         fix = DEEPER if shallow else f"git -C {root} log --oneline; git fetch"

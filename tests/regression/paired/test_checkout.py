@@ -12,6 +12,7 @@ from profkit.regression.paired.checkout import (
     NoCheckout,
     checked_out,
     commit_of,
+    known_name,
     named_commit,
     no_repository,
     repository_of,
@@ -101,6 +102,26 @@ def test_a_branch_that_only_origin_has_is_taken_from_there_and_named_so(tmp_path
         assert version.name == f"origin/{main} ({(first or '')[:12]})"
     with pytest.raises(NoCheckout, match="there is no commit 'other'"):
         named_commit(clone, "other")
+
+
+def test_a_branch_of_another_remote_is_taken_where_one_alone_has_it(tmp_path: Path) -> None:
+    """As in a fork, whose own branches are elsewhere: remotes are called upstream as often as origin."""
+    place = repository(tmp_path / "repo")
+    first, main = commit_of(place), git(place, "branch", "--show-current").strip()
+    git(place, "checkout", "-q", "-b", "feature")
+    git(tmp_path, "clone", "-q", "--origin", "upstream", "--branch", "feature", str(place), "clone")
+    clone = tmp_path / "clone"
+    assert named_commit(clone, main) == first
+    assert known_name(clone, main) == f"upstream/{main}"
+    git(clone, "remote", "add", "fork", str(place))
+    git(clone, "fetch", "-q", "fork")
+    with pytest.raises(
+        NoCheckout, match=f"no branch '{main}' in .*, but fork/{main} and upstream/{main}"
+    ) as caught:
+        named_commit(clone, main)
+    assert caught.value.fix == f"--base fork/{main}"
+    git(clone, "remote", "rename", "upstream", "origin")
+    assert known_name(clone, main) == f"origin/{main}"
 
 
 def test_a_repository_of_another_user_is_told_with_the_line_that_trusts_it(
