@@ -10,8 +10,11 @@ import contextlib
 import importlib
 import inspect
 import itertools
+import re
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +23,7 @@ from typing import Any
 
 import profkit
 
+_ASV_NAME = re.compile(r"time_.|Time[A-Z_].")
 ROUNDS = 10  # as asv repeats what is prepared before each call
 
 
@@ -87,22 +91,93 @@ def _pedantic(self: Any, target: Any, args: Any = (), kwargs: Any = None, **more
     return result
 
 
-def run_asv(file: Path) -> int:
-    """Time each `time_*` of a file of an asv suite, with each of its parameters; how many there were.
+@dataclass
+class AsvSuite:
+    """What was timed of the files of a suite: how many benchmarks, and what each that raised said."""
 
-    As asv: `setup` raising NotImplementedError leaves one out; with `number = 1` it runs before each call.
-    """
-    module, count = _load(file.resolve()), 0
-    for name, value in list(vars(module).items()):
-        if inspect.isclass(value) and value.__module__ == module.__name__:
-            count += sum(
-                _time_all(f"{name}.{inner}", value, inner)
-                for inner in dir(value)
-                if inner.startswith("time_")
-            )
-        elif name.startswith("time_"):
-            count += _time_all(name, value, "__call__")
-    return count
+    timed: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def run(self, file: Path) -> None:
+        """Time each benchmark of a file, with each of its parameters, by asv's rules of what is one.
+
+        Abstract classes and what is marked `skip_benchmark` are none. `setup` raising NotImplementedError leaves one
+        out; with `number = 1` it runs before each call. One that raises anything else is one failure.
+        """
+        module = _load(file.resolve())
+        for name, value in list(vars(module).items()):
+            if (
+                inspect.isclass(value)
+                and value.__module__ == module.__name__
+                and not inspect.isabstract(value)
+            ):
+                for inner, function in inspect.getmembers(value, inspect.isroutine):
+                    if _is_benchmark(inner, function):
+                        self._time_all(f"{name}.{inner}", function, module, value)
+            elif inspect.isfunction(value) and _is_benchmark(name, value):
+                self._time_all(name, value, module)
+
+    def _time_all(self, name: str, function: Any, module: ModuleType, kind: type | None = None) -> None:
+        """Time one benchmark with each of its parameters; each has an object of its class to itself."""
+        params = list(_first((function, kind, module), "params", []))
+        axes = params if params and isinstance(params[0], list | tuple) else [params] if params else []
+        skipped = [tuple(values) for values in getattr(function, "skip_params", ())]
+        cached: tuple[Any, ...] | None = None
+        for values in itertools.product(*axes):
+            title = f"{name}({', '.join(map(repr, values))})" if values else name
+            if values in skipped:
+                continue
+            try:
+                holder = kind() if kind is not None else None
+                if cached is None:
+                    made = _first((function, holder, module), "setup_cache", lambda: None)()
+                    cached = (made,) if made is not None else ()
+                self._time_one(title, function, holder, module, (*cached, *values))
+            except NotImplementedError:
+                continue
+            except Exception as error:
+                traceback.print_exc()
+                self.failed.append(f"{title}: {type(error).__name__}: {error}")
+
+    def _time_one(
+        self, title: str, function: Any, holder: object | None, module: ModuleType, words: tuple[Any, ...]
+    ) -> None:
+        """Time one benchmark with one set of parameters, between what prepares it and what clears up behind it."""
+        sources = [source for source in (module, holder, function) if source is not None]
+        setups, teardowns = ([hook for source in order if callable(hook := getattr(source, name, None))]
+                             for name, order in (("setup", sources), ("teardown", sources[::-1])))  # fmt: skip
+
+        def prepare() -> None:
+            for hook in setups:
+                hook(*words)
+
+        prepare()
+        own = function if holder is None else getattr(holder, title.partition("(")[0].rpartition(".")[2])
+        call = partial(own, *words)
+        if _first((function, holder, module), "number", 0) == 1:
+            _pedantic(_asv_fixture(title), call, setup=prepare, rounds=ROUNDS)
+        else:
+            profkit.benchmark(call, name=title)
+        for hook in teardowns:
+            hook(*words)
+        self.timed += 1
+
+    def ending(self) -> str | None:
+        """Why the process ends with 1; None where all is well."""
+        if self.failed:
+            every = len(self.failed) + self.timed
+            return f"{len(self.failed)} of {every} benchmarks failed: {'; '.join(self.failed)[:500]}"
+        usage = "no time_* in these files; python -m profkit.fronts.suites benchmarks/FILE.py"
+        return None if self.timed else usage
+
+
+def _is_benchmark(name: str, function: Any) -> bool:
+    return _ASV_NAME.match(name) is not None and not getattr(function, "skip_benchmark", False)
+
+
+def _first(sources: Iterable[object | None], name: str, default: Any) -> Any:
+    """The attribute of the first of the function, its class and its module that has it."""
+    return next((getattr(source, name) for source in sources if hasattr(source, name)), default)
 
 
 def _load(file: Path) -> ModuleType:
@@ -114,27 +189,8 @@ def _load(file: Path) -> ModuleType:
     return importlib.import_module(".".join(file.relative_to(top).with_suffix("").parts))
 
 
-def _time_all(name: str, kind: Any, inner: str) -> int:
-    params = list(getattr(kind, "params", []))
-    axes = params if params and isinstance(params[0], list | tuple) else [params] if params else []
-    count = 0
-    for values in itertools.product(*axes):
-        holder = kind() if inspect.isclass(kind) else kind
-        words = (holder.setup_cache(), *values) if hasattr(holder, "setup_cache") else values
-        setup = getattr(holder, "setup", lambda *_: None)
-        title = f"{name}({', '.join(map(repr, values))})" if values else name
-        with contextlib.suppress(NotImplementedError):
-            setup(*words)
-            call = partial(getattr(holder, inner), *words)
-            if getattr(holder, "number", 0) == 1:
-                _pedantic(_asv_fixture(title), call, setup=partial(setup, *words), rounds=ROUNDS)
-            else:
-                profkit.benchmark(call, name=title)
-            getattr(holder, "teardown", lambda *_: None)(*words)
-            count += 1
-    return count
-
-
 if __name__ == "__main__":
-    if sum(run_asv(Path(word)) for word in sys.argv[1:]) == 0:
-        sys.exit("no time_* in these files; python -m profkit.fronts.suites benchmarks/FILE.py")
+    suite = AsvSuite()
+    for word in sys.argv[1:]:
+        suite.run(Path(word))
+    sys.exit(suite.ending())

@@ -287,6 +287,38 @@ def test_an_asv_suite_is_timed_as_asv_calls_it(tmp_path: Path) -> None:
     assert "no time_*" in run(tmp_path, *line).stderr
 
 
+def test_what_asv_takes_for_no_benchmark_is_none_and_one_that_raises_is_one_failure(tmp_path: Path) -> None:
+    """Abstract classes, marks that skip, a cache of nothing, `setup` of the module, names in capitals."""
+    (tmp_path / "b.py").write_text(
+        "from abc import ABC, abstractmethod\nmade = []\n"
+        "def setup(*_): made.append('module')\n"
+        "class Base(ABC):\n    @property\n    @abstractmethod\n    def obj(self): ...\n"
+        "    def time_do(self): assert self.obj and 'module' in made\n"
+        "class Real(Base):\n    obj = 10\n"
+        "class Cached:\n    params = [1, 2]\n    calls = []\n"
+        "    def setup_cache(self):\n        assert not self.calls.append(1)\n"
+        "    def time_one(self, n): assert len(self.calls) == 2\n"
+        "    @classmethod\n    def time_of_class(cls, n): assert cls is Cached\n"
+        "class Suite:\n    def TimeCamel(self): pass\n    def Timeless(self): raise SystemExit(3)\n"
+        "    def time_no(self): raise SystemExit(3)\n    time_no.skip_benchmark = True\n"
+        "def time_some(n): assert n == 1\ntime_some.params, time_some.skip_params = [1, 2], [(2,)]\n"
+        "def time_broken(): raise ValueError('no data')\n"
+        "def time_skips(): raise NotImplementedError\n"
+        "def time_after(): pass\n"
+        "time_number = 3\n"
+    )
+    directive = json.dumps({"pass_name": "timing", "record": str(tmp_path / "run"), "budget": 0.02})
+    done = run(tmp_path, sys.executable, "-m", "profkit.fronts.suites", "b.py", PROFKIT_DIRECTIVE=directive)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == "1 of 9 benchmarks failed: time_broken: ValueError: no data"
+    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("run.*.json")]
+    assert [each["name"] for each in record["benchmarks"]] == [
+        "Real.time_do", "Cached.time_of_class(1)", "Cached.time_of_class(2)", "Cached.time_one(1)",
+        "Cached.time_one(2)", "Suite.TimeCamel", "time_some(1)", "time_after",
+    ]  # fmt: skip
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("pytest_benchmark") is None, reason="pytest-benchmark is not installed"
 )
