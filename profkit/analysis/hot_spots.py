@@ -194,8 +194,9 @@ def _rows(sampled: SampledTime) -> list[_Row]:
     """Each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
     rows = [_Row(line) for line in sampled.lines]
     waits = {id(row): _waits_of(row.line) for row in rows}
+    leads = {id(row): (*LEADS_TO_OTHERS, "sleep") if _polls(row.line) else LEADS_TO_OTHERS for row in rows}
     led = {
-        key: sum(seconds for kind, seconds in kinds.items() if kind in LEADS_TO_OTHERS)
+        key: sum(seconds for kind, seconds in kinds.items() if kind in leads[key])
         for key, kinds in waits.items()
     }
     work = {id(row): _working(row.line) for row in rows}
@@ -218,12 +219,18 @@ def _rows(sampled: SampledTime) -> list[_Row]:
         computing = max(0.0, line.main_wall - sum(kinds.values()))
         row.add(_computing(line), computing)
         for kind, seconds in kinds.items():
-            row.add(_WAITS.get(kind, "waiting"), seconds * (left if kind in LEADS_TO_OTHERS else 1.0))
+            row.add(_WAITS.get(kind, "waiting"), seconds * (left if kind in leads[id(row)] else 1.0))
         if working > 0:
             row.add(_computing(line), work[id(row)] * given_work / working)
     for row, kind, seconds in other_waits:
         row.add(_WAITS.get(kind, "waiting"), seconds * given_waits / waiting)
     return [row for row in rows if row.kinds]
+
+
+def _polls(line: LineSamples) -> bool:
+    """Whether the main thread sleeps there in a loop: until others are done, where others of the program work."""
+    code = line.code
+    return code is not None and bool(code.find("sleep") and code.find("while") and not code.find("coroutine"))
 
 
 def _working(line: LineSamples) -> float:

@@ -67,7 +67,7 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     Raises UsageError where there is no such process, MachineError where it may not be looked at or a tool fails.
     """
     asked = _find(options)
-    root = launched_python(asked) or asked
+    root = launched_python(asked) or working_child(asked)
     watch = _Watch(root)
     workload, hidden = _describe(root, options)
     attached = attach(root.pid, options.seconds)
@@ -110,6 +110,24 @@ def launched_python(process: psutil.Process) -> psutil.Process | None:
     raise UsageError(
         f"process {process.pid} is {process.name()} and waits for {len(below)} Python programs", listed
     )
+
+
+def working_child(process: psutil.Process) -> psutil.Process:
+    """Return the process that works where others only wait for it, of machine code: `sh -c` and `make` start one.
+
+    The process itself where it works too, has several children that work, or may not be asked.
+    """
+    import psutil
+
+    with contextlib.suppress(psutil.Error, OSError):
+        while not is_python(process.pid):
+            used = {child: sum(child.cpu_times()[:2]) for child in process.children()}
+            working = [child for child, seconds in used.items() if seconds > 0]
+            own = sum(process.cpu_times()[:2])
+            if len(working) != 1 or own > LAUNCHER * used[working[0]]:
+                break
+            process = working[0]
+    return process
 
 
 MOST_LISTED = 5

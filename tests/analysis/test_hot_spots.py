@@ -168,6 +168,27 @@ def test_waiting_for_workers_is_the_time_of_what_they_do() -> None:
     assert spots[0].share == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(
+    ("constructs", "worked", "expected"),
+    [
+        (("sleep", "while"), 2.0, {8: 1.0}),
+        (("sleep", "while"), 0.25, {3: 0.75, 8: 0.25}),  # the others had not that much to do
+        (("sleep",), 2.0, {3: 1.0}),  # a pause of its own, for which nobody is responsible
+        (("sleep", "while", "coroutine"), 2.0, {3: 1.0}),
+    ],
+)
+def test_sleeping_until_workers_are_done_is_the_time_of_what_they_do(
+    constructs: tuple[str, ...], worked: float, expected: dict[int, float]
+) -> None:
+    """`while any(p.is_alive() for p in workers): time.sleep(0.05)`, and the master of a server's workers."""
+    marks = [Construct(name, "time.sleep" if name == "sleep" else "") for name in constructs]
+    sleeping = line(3, 1.0, *marks, main_cpu=0.0, own=0.0, waits={"sleep": 1.0})
+    work = line(8, 0.0, other_wall=worked, other_cpu=worked, own=worked, processes=2)
+    document = run(sleeping, work)
+    shares = {spot.where.line: spot.share for spot in document.hot_spots if spot.where.line}
+    assert shares == pytest.approx(expected)
+
+
 def test_waiting_for_one_that_sleeps_is_sleeping_there() -> None:
     waiting = line(3, 1.0, main_cpu=0.0, own=0.0, waits={"lock": 1.0})
     sleeping = line(8, 0.0, other_wall=1.0, own=0.0, other_waits={"sleep": 1.0}, threads=1)

@@ -112,6 +112,77 @@ def test_a_running_program_with_its_children_is_a_run_like_any_other_also_after_
     assert server.answers()
 
 
+WORK = "def work():\n    for _ in range(20):\n        sum(n * n for n in range(20000))\n"
+
+
+@contextlib.contextmanager
+def running(folder: Path, *command: str) -> Iterator[int]:
+    """The process of a command, which has run for a second; all that it started ends behind the block."""
+    process = subprocess.Popen(command, cwd=folder, start_new_session=True, stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(1)
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@needs_py_spy
+@pytest.mark.parametrize(
+    "line", ["python app.py; true", "timeout 60 python app.py; true", "sh -c 'python app.py; true'; true"]
+)
+def test_the_program_that_a_shell_waits_for_is_looked_at(tmp_path: Path, line: str) -> None:
+    (tmp_path / "app.py").write_text(f"{WORK}while True:\n    work()\n")
+    with running(tmp_path, "sh", "-c", line.replace("python", sys.executable)) as shell:
+        done = profkit("profile", "--pid", str(shell), "--seconds", "1", cwd=tmp_path)
+    assert done.code == 0, done.err
+    document = document_in(tmp_path)
+    assert document.hot_spots[0].where.function == "work"
+    assert document.workload.name == "app"
+    assert f"Process {shell} is sh and waits for its child" in " ".join(spoken_lines(document.notes))
+
+
+@needs_py_spy
+def test_a_shell_with_several_programs_is_told_with_the_line_for_each(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(f"{WORK}while True:\n    work()\n")
+    with running(tmp_path, "sh", "-c", f"{sys.executable} app.py & {sys.executable} app.py; true") as shell:
+        done = profkit("profile", "--pid", str(shell), "--seconds", "1", cwd=tmp_path)
+    assert done.code == 2
+    assert f"process {shell} is sh and waits for 2 Python programs" in done.err
+    assert done.err.count("profkit profile --pid ") == 2
+
+
+@needs_py_spy
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_master_that_sleeps_has_the_time_of_its_workers(tmp_path: Path, method: str) -> None:
+    """As gunicorn's, and uvicorn's with --reload."""
+    (tmp_path / "app.py").write_text(
+        f"import multiprocessing, time\n{WORK}def serve():\n    while True:\n        work()\n"
+        "if __name__ == '__main__':\n"
+        f"    context = multiprocessing.get_context('{method}')\n"
+        "    for _ in range(2):\n        context.Process(target=serve, daemon=True).start()\n"
+        "    while True:\n        time.sleep(0.5)\n"
+    )
+    with running(tmp_path, sys.executable, "app.py") as master:
+        done = profkit("profile", "--pid", str(master), "--seconds", "2", cwd=tmp_path)
+    assert done.code == 0, done.err
+    document = document_in(tmp_path)
+    spot = document.hot_spots[0]
+    assert (spot.where.function, spot.processes) == ("work", 2)
+    assert spot.share > 0.5
+    assert "polling" not in {insight.rule for insight in document.insights}
+
+
+@pytest.mark.perf
+def test_a_program_of_machine_code_below_a_shell_is_looked_at(tmp_path: Path) -> None:
+    with running(tmp_path, "sh", "-c", "yes > /dev/null; true") as shell:
+        done = profkit("profile", "--pid", str(shell), "--seconds", "1", cwd=tmp_path)
+    assert done.code == 0, done.err
+    document = document_in(tmp_path)
+    assert Path(document.workload.command[0]).name in ("yes", "coreutils")
+    assert f"Process {shell} is sh and waits for its child" in " ".join(spoken_lines(document.notes))
+
+
 @needs_py_spy
 def test_a_killed_profkit_leaves_the_program_as_it_was(server: Running) -> None:
     looking = server.profkit("--seconds", "30")
