@@ -369,7 +369,8 @@ def named_commit(root: Path, name: str) -> str:
         there = _at_remotes(root, name)
         if there:
             raise NoCheckout(
-                f"there is no branch {name!r} in {root}, but {' and '.join(there)}", f"--base {there[0]}"
+                f"there is no branch {name!r} in {root}, but {' and '.join(there)}",
+                f"--base {shlex.quote(there[0])}",
             )
         shallow = git_line(root, "rev-parse", "--is-shallow-repository") == "true"
         clone = ", which is a shallow clone" if shallow else ""
