@@ -111,7 +111,18 @@ def find_interpreter(command: Sequence[str]) -> str | None:
 # Programs, and modules after -m, that run the script named after their own options.
 _RUNS_A_SCRIPT = frozenset(
     {"torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "srun", "horovodrun", "kernprof", "coverage"}
-)
+) | {
+    "jsrun",
+    "aprun",
+    "ibrun",
+    "flux",
+    "singularity",
+    "apptainer",
+    "systemd-run",
+    "prlimit",
+    "composer",
+    "streamlit",
+}
 _RUN_AS_MODULE = frozenset(
     {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "cProfile", "profile"}
 ) | {"trace", "pdb", "coverage", "kernprof", "memory_profiler", "memray", "scalene", "viztracer", "debugpy"}
@@ -142,7 +153,10 @@ def program_words(command: Sequence[str]) -> tuple[str, ...]:
     if name in _OTHER_INTERPRETERS:
         return _from_script(words[1:], _OTHER_SCRIPTS) or words
     if name in _RUNS_A_SCRIPT:
-        return _from_script(words[1:]) or _from_program(words[1:]) or words
+        script = _from_script(words[1:])
+        if "-m" in words[: len(words) - max(1, len(script))]:  # `torchrun -m pkg.train conf.py`
+            return words[words.index("-m") :]
+        return script or _from_program(words[1:]) or words
     if name in _SHELLS:
         return _from_script(words[1:]) or words
     if not words or not _is_interpreter(words[0]):
