@@ -32,7 +32,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.trials.stage import TRYING, Trying, try_changes, wanted
-from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.profiling.workload import describe_workload, seems_marked, unread_input
 from profkit.reporting import markdown
 from profkit.reporting.facts import fact_text
 from profkit.reporting.report_files import write_page
@@ -84,8 +84,9 @@ def profile_workload(
     choice = choose_backend(options.backend, workload)
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
-    if choice.reason is not None:
-        progress.note(fact_text(choice.reason))
+    told = tuple(filter(None, (choice.reason, unread_input())))
+    for fact in told:
+        progress.note(fact_text(fact))
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
@@ -96,7 +97,6 @@ def profile_workload(
             folder = context.folder
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
-            told = () if choice.reason is None else (choice.reason,)
             collector.update(notes=(*collector.document.notes, *told))
         try:
             if hurry.is_set():
