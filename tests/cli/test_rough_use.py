@@ -204,6 +204,39 @@ def test_a_program_that_runs_once_only_fails_with_the_line_that_removes_what_it_
     assert "rm -rf '\"'\"'my results'\"'\"'; " in said.err
 
 
+def test_a_program_that_stops_tracemalloc_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "stops.py").write_text(
+        "import tracemalloc\ntracemalloc.start()\nx = [0] * 9\ntracemalloc.stop()\n"
+    )
+    words = ("profile", "--passes", "timing,tracemalloc", "--quiet", "--", sys.executable, "stops.py")
+    assert profkit(*words, cwd=tmp_path).code == 0
+    passes = {one["name"]: one for one in runs(tmp_path / "reports")[0]["passes"]}
+    assert passes["tracemalloc"]["state"] == "failed"
+    assert "the workload stopped tracemalloc" in str(passes["tracemalloc"]["reason"])
+
+
+@pytest.mark.parametrize("call", ["python train", "./train"])
+def test_a_script_without_a_suffix_has_its_places_and_its_name(tmp_path: Path, call: str) -> None:
+    """As Debian asks of what lies in bin/."""
+    (tmp_path / "train").write_text(
+        f"#!{sys.executable}\ndef work():\n    sum(n * n for n in range(3_000_000))\n\nwork()\n"
+    )
+    (tmp_path / "train").chmod(0o755)
+    words = (
+        "profile",
+        "--passes",
+        "timing,stacks",
+        "--quiet",
+        "--",
+        *call.replace("python", sys.executable).split(),
+    )
+    assert profkit(*words, cwd=tmp_path).code == 0
+    (document,) = runs(tmp_path / "reports")
+    spot = document["hot_spots"][0]
+    assert (document["name"], spot["where"]["function"], spot["where"]["line"]) == ("train", "work", 3)
+    assert spot["share"] > 0.5
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_a_program_that_becomes_another_user_is_told_so_where_its_passes_are_lost(tmp_path: Path) -> None:
     source = "import os\nsum(i % 7 for i in range(10**6))\nos.setgid(65534); os.setuid(65534)\n"
