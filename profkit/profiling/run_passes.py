@@ -383,9 +383,11 @@ def _failed_again(fault: WorkloadError, step: Step, times: int) -> WorkloadError
     ran = "once" if times == 1 else f"{times} times"
     message = f"the workload ran {ran} and failed then; profkit runs it several times. {fault.message}"
     fix = fault.fix
-    if fix is None and left is not None:
-        again = f"rm -rf {shlex.quote(left[1])}; {shlex.join(step.argv)}"
-        fix = f"profkit profile -- sh -c {shlex.quote(again)}"
+    if fix is None:
+        before = f"rm -rf {shlex.quote(left[1])}" if left is not None else "PREPARE"
+        again = shlex.quote(f"{before}; {shlex.join(step.argv)}")
+        meant = "" if left is not None else "   (PREPARE: what lets it run once more)"
+        fix = f"profkit profile -- sh -c {again}{meant}"
     return WorkloadError(message, fix)
 
 

@@ -204,6 +204,26 @@ def test_a_program_that_runs_once_only_fails_with_the_line_that_removes_what_it_
     assert "rm -rf '\"'\"'my results'\"'\"'; " in said.err
 
 
+@pytest.mark.parametrize(
+    ("statement", "runs_well"),
+    [
+        ("import sqlite3; sqlite3.connect('my.db').execute('CREATE TABLE runs (x)')", "once"),
+        ("os.rename('input', 'done')", "once"),
+        ("os.path.exists('x.lock') and sys.exit('another instance is running'); open('x.lock', 'w')", "once"),
+        ("open('n', 'a').write('.'); assert os.path.getsize('n') < 3", "2 times"),
+    ],
+)
+def test_a_program_that_cannot_run_again_is_told_so_with_the_line_that_prepares_it(
+    tmp_path: Path, statement: str, runs_well: str
+) -> None:
+    (tmp_path / "input").touch()
+    (tmp_path / "once.py").write_text(f"import os, sys, time\ntime.sleep(0.2)\n{statement}\n")
+    said = profkit("profile", "--depth", "quick", "--", sys.executable, "once.py", cwd=tmp_path)
+    assert said.code == 4
+    assert f"the workload ran {runs_well} and failed then" in said.err
+    assert f"fix: profkit profile -- sh -c 'PREPARE; {sys.executable} once.py'   (PREPARE: " in said.err
+
+
 def test_a_program_that_stops_tracemalloc_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "stops.py").write_text(
         "import tracemalloc\ntracemalloc.start()\nx = [0] * 9\ntracemalloc.stop()\n"
