@@ -14,7 +14,7 @@ _OWN_LINES = {
     "ncu": re.compile(r"^==(?:ERROR|WARNING|PROF)==.*", re.MULTILINE),
     "valgrind": re.compile(r"^(?:==\d+==|valgrind:).*", re.MULTILINE),
 }
-_COLLAPSED = rb"(?:[^\n;]+;)+[^\n;]* \d+\n"  # frames of a stack and how often it was seen
+_COLLAPSED = rb"(?:[^\n;]+;)+[^\n;]* \d+\r?\n"  # frames of a stack and how often it was seen
 
 
 @dataclass(frozen=True)
@@ -269,6 +269,19 @@ _KNOWN = (
         re.compile(rb"\Amemray\x00"),
         "a recording of memray",
         "memray stats {name}",
+    ),
+    _Foreign(
+        re.compile(
+            rb'\A\s{0,80}(?:\{.{0,4000}?"traceEvents"\s{0,8}:\s{0,8})?\[\s{0,80}\{.{0,400}?"ph"\s{0,8}:\s{0,8}"[A-Za-z]"',
+            re.DOTALL,
+        ),
+        "a trace in Chrome's format, but none of torch.profiler or jax.profiler",
+        "open it at ui.perfetto.dev",
+    ),
+    _Foreign(
+        re.compile(rb"\A\x1f\x8b\x08"),
+        "packed by gzip, and no trace of torch.profiler or jax.profiler",
+        "gunzip -k {name}   (then the file that comes out of it)",
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import marshal
 import pickle
@@ -47,6 +48,9 @@ NAMED = {
     "shell's time": "\nreal\t0m1.234s\nuser\t0m1.200s\nsys\t0m0.030s\n",
     "tool of macOS": "Analysis of sampling python (pid 11) every 1 millisecond\nProcess:  python [11]\n",
     "xplane.pb": b"\n\x10\x12\n/host:CPU\x1a\x00" + bytes(20),
+    "trace in Chrome's format": '[{"pid":0,"tid":0,"ph":"B","name":"alpha","ts":0},{"pid":0,"ph":"E","ts":9}]',
+    "packed by gzip": gzip.compress(b"java 19983 cycles:\n"),
+    "collapsed stacks": "main;load;read 12\r\nmain;work 30\r\n",
     "autograd": '[{"name": "add", "ph": "X", "ts": 1.5, "dur": 4, "tid": 1, "pid": "CPU functions", "args": {}}]',
 }
 

@@ -87,6 +87,12 @@ _HEADER = re.compile(
     rb"(?P<rest>(?(event).*|(?:\s*$|\s{1,64}[0-9a-f]{1,16}\s.*)))",
     re.DOTALL,
 )
+# Without the column of times, as perf before 4.0 and `-F` print it: its stack has to follow, and so nothing else.
+_TIMELESS = re.compile(
+    rb"\s{0,64}(?P<comm>\S.{0,63}?)\s{1,64}(?P<pid>-?\d{1,10})(?:/\s{0,10}(?P<tid>-?\d{1,10}))?\s{1,64}"
+    rb"(?:\[(?P<cpu>\d{1,6})\]\s{1,64})?(?P<time>)(?:(?P<period>\d{1,20})\s{1,64})?"
+    rb"(?P<event>[A-Za-z]\S{0,511}):\s{0,64}(?P<rest>)$"
+)
 _ADDRESS = re.compile(rb"\s*([0-9a-f]{1,16})(?:\s+|$)")
 _OFFSET = re.compile(rb"\+0x[0-9a-f]+$")
 _ONE_LINE = re.compile(rb"\s{1,64}[0-9a-f]{1,16} \S")
@@ -96,7 +102,7 @@ def parse_header(line: bytes) -> re.Match[bytes] | None:
     """A sample's first line, with the groups comm, pid, tid, cpu, time, period, event, rest; or None."""
     if line.startswith((b"\t", b"#")):
         return None
-    return _HEADER.match(line)
+    return _HEADER.match(line) or (_TIMELESS.match(line) if line.rstrip().endswith(b":") else None)
 
 
 def parse_frame(line: bytes) -> Frame | None:
@@ -317,7 +323,9 @@ def looks_like_script(head: bytes) -> bool:
         match = parse_header(line)
         # A tab before a frame is gone once a text went through an editor or a mail.
         framed = following.startswith(b"\t") or _FRAME.match(following) is not None
-        if match is not None and (match["event"] or framed):
+        if match is not None and not match["time"]:
+            framed = parse_frame(following) is not None and following.rstrip().endswith(b")")
+        if match is not None and (framed or (match["time"] and match["event"])):
             return True
     return False
 
@@ -340,7 +348,8 @@ def read_script(path: Path) -> Report:
     with reading(path, named=False), open_regular(path) as file:
         for match, ids in reader.samples(file):
             comm, period, event = match.group("comm", "period", "event")
-            window.add(match["time"], (match["tid"] or match["pid"], match["cpu"]))
+            if match["time"]:
+                window.add(match["time"], (match["tid"] or match["pid"], match["cpu"]))
             if comm == OWN_THREAD:
                 own += 1
                 continue
@@ -385,6 +394,8 @@ class SampledWindow:
 
     def check(self, profiles: Iterable[Profile], path: Path) -> None:
         """Raise UnreadableReport where the samples of a clock add up to far more than so many threads can run."""
+        if not self.threads:
+            return  # the times were left away
         room = max(self.last - self.first, LEAST_WINDOW) * len(self.threads)
         spent = max((profile.total for profile in profiles if profile.unit == "s"), default=0.0)
         if spent > MOST_OVER * room:

@@ -16,6 +16,7 @@ from profkit.analysis.stacks.merge import KERNEL, NO_STACK, PYTHON
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Profile, Report
 from profkit.profilers.perf.script import ScriptStream, looks_like_script, read_script
+from profkit.profilers.registry import recognise_format
 from tests.spoken import spoken_lines
 
 DATA = Path(__file__).parent.parent.parent / "data" / "perf"
@@ -213,6 +214,38 @@ FRAMES = [
 def test_frames_of_every_shape(line: str, frame: Frame):
     (sample,) = samples(f"app 1 1.000000: 1 cycles: \n\t    {line}\n\n")
     assert sample.stack == (frame,)
+
+
+TIMELESS = (
+    b"java 19983 cycles:\nffffffff8103d0ca native_write_msr_safe ([kernel.kallsyms])\n"
+    b"ffffffff81024282 x86_pmu_enable ([kernel.kallsyms])\n\n",
+    b"# perf version : 3.13.11\nfoobar [worker]  7 cpu-clock: \n\t  67e2f0 my_func (/usr/bin/app)\n\n",
+    b"app 7/8 [001]     250000 cycles:u: \n\t  67e2f0 my_func (/usr/bin/app)\n\n",
+)
+
+
+@pytest.mark.parametrize("sample", TIMELESS)
+def test_samples_without_times_are_read(sample: bytes, tmp_path: Path):
+    """As perf before 4.0 prints them, and perf script -F without `time`."""
+    path = tmp_path / "script.txt"
+    path.write_bytes(sample * 3)
+    assert recognise_format(path).name == "perf-script"
+    report = read_script(path)
+    assert report.facts["samples"] == "3"
+    own = next(profile for profile in report.profiles if profile.kind == "functions").hotspots[0]
+    assert own.function in ("native_write_msr_safe", "my_func")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"all 123 target:\n\tgcc -c x.c\n",
+        b"lines 1 total:\n\tabcdef0 (x)y\n",
+        b"epoch 3 loss:\n  0.25 (best)\n",
+    ],
+)
+def test_a_line_that_ends_with_a_colon_is_no_sample_without_its_stack(text: bytes):
+    assert not looks_like_script(text * 9)
 
 
 def test_source_lines_under_frames_are_passed_over(tmp_path: Path):
