@@ -16,6 +16,7 @@ from typing import TextIO, TypeAlias
 
 from profkit.backends.artifacts import run_files
 from profkit.core.errors import writing
+from profkit.core.files.names import FileNames
 from profkit.core.process import ipython_shell
 from profkit.core.run_folder import FILE_NAME, create_run_folder, elsewhere
 from profkit.core.types import Fact, HotSpot, Insight, Reading, RunDocument, Scope
@@ -76,7 +77,7 @@ class Run:
 
         folder = create_run_folder(Path(base), self.document.name, self.document.backend, datetime.now())
         with writing(folder, elsewhere(Path(base))):
-            left = _copy_artifacts(self.path, folder)
+            left = _copy_artifacts(self.path, folder, run_files(self.document.backend))
         note = (Fact.of("not-copied", count=left),) if left else ()
         write_reports(replace(self.document, notes=(*self.document.notes, *note)), folder)
         return folder
@@ -149,10 +150,9 @@ class Run:
         return f"<Run {line}; rows(), verdicts(), .document>"
 
 
-def _copy_artifacts(run: Path, folder: Path) -> int:
-    """Copy what a pass leaves from one run's folder to another; how many files and links stayed behind."""
-    wanted, left = run_files(), 0
-    top = run / "artifacts"
+def _copy_artifacts(run: Path, folder: Path, wanted: FileNames) -> int:
+    """Copy what is wanted from one run's folder to another; return how many files and links stayed behind."""
+    left, top = 0, run / "artifacts"
     if top.is_symlink():
         return 1
     for place, folders, files in os.walk(top):
