@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic as now
 from types import CodeType
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from profkit.analysis.stacks.lines import LineTally
     from profkit.analysis.stacks.python_code import PythonSample
     from profkit.core.types import Frame, RunState
     from profkit.fronts.recording import PartSampler
@@ -78,6 +80,21 @@ class EachTestIsARegion:
             yield
 
 
+@dataclass
+class MeasuredTest:
+    """How long one test took: with its fixtures, and without them."""
+
+    name: str  # pytest's own, with the file
+    location: tuple[str, int | None, str]  # file below the root, line, and name within the file
+    seconds: float = 0.0
+    called: float = 0.0
+
+    def function(self, root: Path) -> tuple[str, str]:
+        """Return the file and the name of its function, as samples have them: `TestShop.test_sum`."""
+        file, _, name = self.location
+        return str(root / file), name.partition("[")[0]
+
+
 class SampledSuite:
     """The samples of one process, and in the first one what they say."""
 
@@ -86,9 +103,7 @@ class SampledSuite:
         from profkit.fronts.recording import STACKS
 
         self._root = root
-        self._seconds: dict[str, float] = {}  # of each test, with its fixtures
-        self._calls: dict[str, float] = {}  # without them
-        self._functions: dict[str, tuple[str, str]] = {}  # its file and its name
+        self._tests: dict[str, MeasuredTest] = {}  # by the name that pytest gives each
         if FILE in os.environ:  # a worker
             self._sampler = _worker_sampler(os.environ[FILE])
             self._sampler.begin()
@@ -98,13 +113,14 @@ class SampledSuite:
         os.environ[FILE] = str(self._file)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note how long a test and its fixtures took."""
-        file, _, name = report.location
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
-        self._calls[report.nodeid] = (
-            report.duration if report.when == "call" else self._calls.get(report.nodeid, 0)
-        )
-        self._functions[report.nodeid] = str(self._root / file), name.partition("[")[0].rpartition(".")[2]
+        """Note how long a test and its fixtures took; this is called in each test, and keeps what it is given."""
+        if getattr(report, "context", None) is not None:
+            return  # a subtest: its time is in its test's own, and there may be thousands
+        test = self._tests.get(report.nodeid)
+        if test is None:
+            test = self._tests[report.nodeid] = MeasuredTest(report.nodeid, report.location)
+        test.seconds += report.duration
+        test.called = report.duration if report.when == "call" else test.called
 
     def abandon(self) -> None:
         """Sample no more, and say nothing: the option was not meant for this."""
@@ -123,12 +139,16 @@ class SampledSuite:
             return
         self._recording.end()  # before what reads it is loaded
         del os.environ[FILE]
-        if not self._seconds:
+        if not self._tests:
             return
+        from profkit.fronts.in_process import uncollected
+
         terminalreporter.write_sep("=", "profkit")
         try:
             state: RunState = "interrupted" if exitstatus == pytest.ExitCode.INTERRUPTED else "complete"
-            terminalreporter.write(self._page(state, workers=config.pluginmanager.hasplugin("dsession")))
+            with uncollected():
+                page = self._page(state, workers=config.pluginmanager.hasplugin("dsession"))
+            terminalreporter.write(page)
         except Exception as fault:  # the tests' own result stands
             terminalreporter.write_line(f"no result: {getattr(fault, 'message', None) or repr(fault)}")
 
@@ -153,13 +173,15 @@ class SampledSuite:
         from profkit.profilers.stacks import read_samples
 
         parts: dict[str, float] = {}
-        slow = sorted(self._seconds.items(), key=lambda item: -item[1])[:SLOWEST]
-        tallies = {self._functions[test]: LineTally() for test, _ in slow}
+        slow = sorted(self._tests.values(), key=lambda test: -test.seconds)[:SLOWEST]
+        wanted = {_last_name(test.function(self._root)) for test in slow}
+        tallies: dict[tuple[str, str], LineTally] = {}  # by file and function
         for sample in read_samples(self._file):
             part = part_of(sample)
             parts[part] = parts.get(part, 0.0) + sample.wall
-            for key in tallies.keys() & {_place(frame) for frame in sample.frames if frame is not None}:
-                tallies[key].add(sample, "main", "")
+            for key in {_place(frame) for frame in sample.frames if frame is not None}:
+                if _last_name(key) in wanted:
+                    tallies.setdefault(key, LineTally()).add(sample, "main", "")
         parts.pop(WAITS, None)
         whole = sum(parts.values()) or 1.0
         shares = [
@@ -168,13 +190,15 @@ class SampledSuite:
         ]
         yield f"{format_quantity(whole, 's')} of pytest's processes: {', '.join(shares)}"
         yield "Slowest tests, with their fixtures"
-        for test, seconds in slow:
-            yield f"  {format_quantity(seconds, 's'):>7}  {test}"
-            fixtures = seconds - self._calls[test]
-            if fixtures > seconds / 2:
+        for test in slow:
+            yield f"  {format_quantity(test.seconds, 's'):>7}  {test.name}"
+            fixtures = test.seconds - test.called
+            if fixtures > test.seconds / 2:
                 yield f"{'':11}{format_quantity(fixtures, 's')} of it in its fixtures"
                 continue
-            tally = tallies[self._functions[test]]
+            tally = _tally_of(test.function(self._root), tallies)
+            if tally is None:
+                continue
             for line in tally.sampled({}, 0.0, 0).lines[:1]:
                 text = linecache.getline(line.file or "", line.line or 0).strip()
                 place = f"{os.path.relpath(line.file or '', self._root)}:{line.line}"
@@ -199,7 +223,7 @@ def part_of(sample: PythonSample) -> str:
     """What of a run the stack of a main thread belongs to."""
     known = [
         _PARTS[name][1]
-        for file, name in map(_place, filter(None, sample.frames))
+        for file, name in map(_last_name, map(_place, filter(None, sample.frames)))
         if name in _PARTS and file.endswith(_PARTS[name][0])
     ]
     if None in sample.frames and OWN not in known:
@@ -207,5 +231,21 @@ def part_of(sample: PythonSample) -> str:
     return OWN if OWN in known or not known else known[0]
 
 
+def _tally_of(function: tuple[str, str], tallies: dict[tuple[str, str], LineTally]) -> LineTally | None:
+    """Return the samples of a test's function; None where there are none, or where it is not known which are its own.
+
+    Before Python 3.11 a sample names no class, and a test that a class inherits has the name of another one.
+    """
+    if function in tallies:
+        return tallies[function]
+    alike = [known for known in tallies if _last_name(known) == _last_name(function)]
+    return tallies[alike[0]] if len(alike) == 1 else None
+
+
 def _place(frame: Frame) -> tuple[str, str]:
-    return (frame.file or "").replace(os.sep, "/"), frame.function.rpartition(".")[2]
+    return (frame.file or "").replace(os.sep, "/"), frame.function
+
+
+def _last_name(place: tuple[str, str]) -> tuple[str, str]:
+    """Return a file and the name of a function of it, without that of its class."""
+    return place[0], place[1].rpartition(".")[2]

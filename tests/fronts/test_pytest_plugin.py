@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import subprocess
 import sys
@@ -11,12 +12,14 @@ from types import ModuleType
 
 import pytest
 
+from profkit.analysis.stacks.lines import LineTally
 from profkit.analysis.stacks.python_code import PythonSample
 from profkit.core.run_folder import read_run
 from profkit.core.types import Frame
 from profkit.fronts import pytest_plugin, pytest_suite
+from profkit.fronts.in_process import uncollected
 from profkit.fronts.pytest_plugin import DEEP
-from profkit.fronts.pytest_suite import FILE, part_of
+from profkit.fronts.pytest_suite import FILE, _tally_of, part_of
 from tests.cli_runner import PROFKIT
 from tests.conftest import ROOT
 
@@ -329,3 +332,99 @@ def test_a_test_that_fails_or_is_not_there_is_not_profiled(
     assert profile_test(name) == code
     assert len(called) == 1
     assert not list(suite.glob("reports/*"))
+
+
+ALIKE = {
+    "test_alike.py": """
+import time
+import unittest
+
+
+class FirstTests(unittest.TestCase):
+    def test_same(self):
+        time.sleep(0.5)  # the first
+
+
+class SecondTests(unittest.TestCase):
+    def test_same(self):
+        time.sleep(0.4)  # the second
+
+
+def test_parts(subtests):
+    for part in range(4):
+        with subtests.test(part=part):
+            time.sleep(0.2)
+"""
+}
+LOADERS = """
+import sys
+
+
+def pytest_unconfigure():
+    rewritten = {
+        name
+        for name, module in sys.modules.items()
+        if name.startswith("profkit.") and "Rewriting" in type(module.__spec__.loader).__name__
+    }
+    assert "profkit.fronts.read_recording" in sys.modules
+    print("rewritten:", *sorted(rewritten - {"profkit.fronts", "profkit.fronts.pytest_plugin"}))
+"""
+
+
+@pytest.fixture
+def alike(tmp_path: Path) -> Path:
+    for name, text in ALIKE.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def rows_of_tests(shown: str) -> dict[str, tuple[float, str]]:
+    """Seconds, and the line below, of each of the slowest tests."""
+    lines = shown.partition("Slowest tests")[2].splitlines()[1:]
+    rows = {}
+    for row, below in zip(lines, [*lines[1:], ""], strict=True):
+        if "::" in row:
+            value, unit, name = row.split()[:3]
+            rows[name] = float(value) * {"s": 1.0, "ms": 1e-3}[unit], below
+    return rows
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="it has no subtests of its own")
+def test_the_time_of_a_subtest_counts_once(alike: Path) -> None:
+    code, shown = run_pytest(alike, "--profkit")
+    assert code == 0, shown
+    seconds, _ = rows_of_tests(shown)["test_alike.py::test_parts"]
+    assert 0.8 <= seconds < 1.4  # 1.6 with that of its subtests
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a sample names no class")
+def test_tests_of_one_name_have_each_their_own_line(alike: Path) -> None:
+    rows = rows_of_tests(run_pytest(alike, "--profkit")[1])
+    assert "# the first" in rows["test_alike.py::FirstTests::test_same"][1]
+    assert "# the second" in rows["test_alike.py::SecondTests::test_same"][1]
+
+
+def test_of_tests_that_samples_do_not_tell_apart_none_has_a_line() -> None:
+    tally = LineTally()
+    both = {("test_a.py", "First.test_same"): tally, ("test_a.py", "Second.test_same"): LineTally()}
+    assert _tally_of(("test_a.py", "Third.test_same"), both) is None
+    assert _tally_of(("test_a.py", "Inherits.test_same"), {("test_a.py", "test_same"): tally}) is tally
+
+
+def test_pytest_rewrites_nothing_of_what_makes_the_page(alike: Path) -> None:
+    (alike / "conftest.py").write_text(LOADERS)
+    _, shown = run_pytest(alike, "--profkit", "-s", PYTHONDONTWRITEBYTECODE="1")
+    assert [line.strip() for line in shown.splitlines() if line.startswith("rewritten:")] == ["rewritten:"]
+
+
+def test_the_collector_is_left_as_the_program_had_it() -> None:
+    with uncollected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
