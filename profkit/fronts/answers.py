@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from profkit.core.types import Check, Comparison, Fact, HotSpot, Insight, Place
 from profkit.fronts.own_words import is_own_fact, is_own_text
+from profkit.fronts.tool_words import as_arguments
 from profkit.profiling.api import Run
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
@@ -118,7 +119,11 @@ def of_comparison(found: Comparison) -> CompareAnswer:
 def of_checks(checks: Sequence[Check]) -> DoctorAnswer:
     """What the doctor found; its words are profkit's and those of the tools that are installed here."""
     rows: Rows = [
-        {key: _short(text) for key, text in vars(check).items() if key in _CHECKED and text is not None}
+        {
+            key: _short(as_arguments(text) if key == "fix" else text)
+            for key, text in vars(check).items()
+            if key in _CHECKED and text is not None
+        }
         for check in checks
         if check.state != "ok"
     ]
@@ -129,7 +134,9 @@ def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
     """Why nothing was done, as one line of JSON; `said`: what a program printed, or a message that may hold it."""
     lines = [_short(line) for line in said.splitlines() if line.strip()]
     untrusted = {"said": [*lines[:1], *lines[1:][-_LINES:]]} if lines else {}
-    return _as_json({"error": mask_secrets(error), "fix": _short(fix or ""), "untrusted": untrusted})
+    return _as_json(
+        {"error": mask_secrets(error), "fix": _short(as_arguments(fix or "")), "untrusted": untrusted}
+    )
 
 
 def _spot(spot: HotSpot) -> Row:
@@ -169,7 +176,7 @@ def _separated(*parts: Cells) -> tuple[Row, Texts]:
     untrusted: Texts = {}
     for name, cell in (item for part in parts for item in part.items()):
         is_own = is_own_fact(cell) if isinstance(cell, Fact) else is_own_text(str(cell))
-        text = fact_text(cell) if isinstance(cell, Fact) else cell
+        text = as_arguments(fact_text(cell)) if isinstance(cell, Fact) else cell
         if not isinstance(text, str):
             own |= {name: text} if text is not None else {}
         elif is_own and name not in _NAMES:

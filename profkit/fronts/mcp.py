@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -88,6 +89,7 @@ class Tools:
         """
         folder, words = self._folder(cwd), tuple(command)
         self._check(words, folder)
+        _check_budget(budget)
         name, into = default_name(words), self._root / "reports"
 
         def work(seconds: float, tick: Tick, end: threading.Event) -> ProfileResult:
@@ -112,16 +114,23 @@ class Tools:
         cwd: str = ".",
         budget: float = 60.0,
         metric: str | None = None,
+        floor: str | None = None,
+        force: bool = False,
         cause: bool = False,
     ) -> Annotated[CallToolResult, CompareAnswer]:
         """Is it faster or slower, and is that real? `command`: the commit `base` and the files as they are in turn.
 
-        Or `baseline` and `candidate`: two runs (each the `id` of an answer) or reports. `cause` also looks for the
-        reason. `metric` is the only one that decides.
+        Or `baseline` and `candidate`: two runs (each the `id` of an answer) or reports; with `force` also where they
+        are of other work. `cause` also looks for the reason. `metric` is the only one that decides, and `floor` the
+        smallest change that counts ("2%").
         """
         folder, options = self._folder(cwd), ["--metric", metric] if metric else []
+        if floor and not re.fullmatch(r"\d{1,2}(\.\d+)? ?%", floor):
+            raise _error(f"floor: {floor!r} is no share below 100 %", 'floor: "2%"')
+        options += [*(["--floor", floor] if floor else []), *(["--force"] if force and not command else [])]
         if command:
             self._check(command, folder)
+            _check_budget(budget)
             options += ["--base", base, *([] if cause else ["--no-cause"])]
         elif baseline and candidate:
             options += [str(self._report(each)) for each in (baseline, candidate)]
@@ -235,6 +244,12 @@ class Tools:
             finally:
                 end.set()
                 self._left -= time.monotonic() - begin
+
+
+def _check_budget(budget: float) -> None:
+    """Raise ToolError for seconds in which nothing can run."""
+    if not budget > 0:
+        raise _error(f"a budget of {budget:g} s is not above 0", "budget: 30")
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

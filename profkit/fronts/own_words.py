@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from profkit.analysis.judge.rules import RULES
-from profkit.analysis.judge.words import change_texts
+from profkit.analysis.judge.words import change_texts, texts_by_language
 from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.backends import backend_names
 from profkit.core.types import (
@@ -56,7 +56,9 @@ def is_own_fact(fact: Fact) -> bool:
 def _phrases() -> frozenset[str]:
     metrics = all_metrics()
     targets = [target.name for name in backend_names() for target in targets_for(name)]
-    rules = [rule.name for rule in RULES]
+    # A change is named by its rule, and by the case of it: `linear-search.remove`.
+    named = (name.partition(".")[0] for texts in texts_by_language().values() for name in texts)
+    rules = [*(rule.name for rule in RULES), *named]
     words = [word for closed in _CLOSED for word in get_args(closed)]
     units = [metric.unit for metric in metrics if metric.unit]
     own = ("", *words, *(metric.name for metric in metrics), *units, *targets, *rules, *_GAINS_OF, *PROFILERS)
