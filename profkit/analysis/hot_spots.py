@@ -19,6 +19,7 @@ from profkit.core.types import (
     CodeLine,
     HotSpot,
     Hotspot,
+    LineCode,
     LineSamples,
     Place,
     Profile,
@@ -33,6 +34,9 @@ MOST_SPOTS = 20
 A_ROW = 0.05  # of the wall time: a line of a function that takes so much is a place of its own
 AN_OPERATION = 0.01  # the same of one that works on arrays of NumPy
 # what is waited for may be the program's own work elsewhere
+_AT_WORK = 0.5
+_OF_THREADS = frozenset({"acquire", "join", "wait", "wait_for", "get", "put", "result", "shutdown"})
+_OF_JAX = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku")
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
 NEARLY_NONE = 0.05
@@ -412,13 +416,16 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
     first = line.callers[0] if line.callers else None
     # What measures calls the benchmark's function, and is no place that anybody would look at.
     own = first is not None and _OURS.search(_path(first)) is not None
+    under = _beneath(document, line, share, seconds)
+    if kind == "lock" and waits_for_xla(document, under, line.code):
+        kind = "library"
     caller = first if first is not None and is_users_code(first.file, "") and not own else None
     return HotSpot(
         share,
         seconds,
         kind,
         Place(function=line.function, file=line.file, line=line.line),
-        _beneath(document, line, share, seconds),
+        under,
         line.code,
         function.calls if function is not None else None,
         line.longest,
@@ -438,6 +445,20 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         caller_code=line.caller_code,
         executions=counted.executions if counted is not None and _is_one_line(group) else None,
     )
+
+
+def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode | None) -> bool:
+    """Whether a wait for a lock is one for XLA's own threads, which a window saw at work for most of its time.
+
+    So it is below JAX, and on a line that calls what is not in Python, as a jitted function is, and no lock or thread.
+    """
+    xla = _profile(document, "xla-operations")
+    if xla is None or sum(one.own for one in xla.hotspots) < _AT_WORK * xla.total:
+        return False
+    if under is not None and under.name:
+        return under.library in _OF_JAX
+    calls = {one.name.rpartition(".")[2] for one in code.find("call")} if code is not None else set()
+    return bool(calls) and not calls & _OF_THREADS
 
 
 def _is_one_line(group: Sequence[_Row]) -> bool:

@@ -32,6 +32,7 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
+from profkit.profilers.chrome.jax_lines import read_jax_lines
 from profkit.profilers.cprofile import is_partial, read_cprofile, read_pass_notes
 from profkit.profilers.line_counts import read_line_counts
 from profkit.profilers.stacks import read_stacks
@@ -316,6 +317,10 @@ class StacksPass(PythonPass):
         "stacks.speedscope.json",
         "stacks.operations.json",
         "stacks-#.operations.json",
+        "stacks.xla.#-#.json.gz",
+        "stacks-#.xla.#-#.json.gz",
+        "stacks.xla.operations",
+        "stacks-#.xla.operations",
     )
     seconds = 2.0  # 200 samples
     most = 10_000_000
@@ -355,9 +360,12 @@ class StacksPass(PythonPass):
             raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
         more = sorted(self.folder.glob("stacks-*.jsonl"))
         report = read_stacks(self.folder / self.file, more)
-        lines = read_torch_lines(self.folder / "stacks.operations.json")
+        found = (
+            read_torch_lines(self.folder / "stacks.operations.json"),
+            read_jax_lines(self.folder, "stacks"),
+        )
         return PassFindings(
-            profiles=(*report.profiles, *([lines] if lines is not None else [])),
+            profiles=(*report.profiles, *(one for one in found if one is not None)),
             stacks=report.stacks,
             sampled=with_source(report, workload),
             notes=report.warnings,

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from profkit.profilers.registry import PROFILERS
+
 _NUMBER = r"[\d.]+|SECONDS"
 # By option: the argument, and what may be its value; an option without a pattern is a switch.
 _ARGUMENTS: dict[str, tuple[str, str | None]] = {
@@ -34,11 +36,8 @@ _FOLDER = "profkit mcp FOLDER"  # below which all runs are written
 _OPTION = r"--[a-z][a-z-]*"
 _CLAUSE = re.compile(r"(; |: |, or |, | or |\(|`| with (?=--))")
 _PROGRAMS = frozenset(
-    {
-        "apt", "callgrind", "chmod", "conda", "docker", "env", "git", "ls", "ncu", "nsys", "perf", "pip", "profkit",
-        "py-spy", "pytest", "python", "sudo", "uv", "valgrind", "xcrun",
-    }
-)  # fmt: skip
+    {*PROFILERS, "chmod", "conda", "docker", "env", "git", "ls", "pip", "profkit", "sudo", "uv"}
+)
 
 
 def as_arguments(text: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from profkit.analysis.account.iteration import growth_of, repetitions, share_inside, step_of
 from profkit.analysis.account.rows import with_rest
+from profkit.analysis.hot_spots import waits_for_xla
 from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
 from profkit.analysis.stacks.line_counts import count_of
 from profkit.analysis.summaries.host import is_disturbed, scope_of
@@ -26,6 +27,7 @@ from profkit.core.types import (
     Machine,
     Peaks,
     Place,
+    Profile,
     RunDocument,
 )
 
@@ -33,6 +35,7 @@ FULL = 100.0  # %: a share of a peak above it says that an input is wrong
 # Metrics in % of the machine's measured peaks, and which unit that is.
 _SHARES: tuple[tuple[str, Bound], ...] = (("flops.share", "fp32"), ("bandwidth.dram.share", "dram"))
 _WHOLE = 0.9  # of the time: a place with so much does what was counted of the region
+_OTHER_XLA = "other operations of XLA"
 _PART = 0.02  # of a line's time: smaller operations are part of what is left of it
 
 
@@ -101,16 +104,23 @@ def _rows(
 
     `units`: in how many of what the account is of lines were counted; None where that is not known.
     """
+    xla = next((one for one in document.profiles if one.kind == "xla-operations"), None)
+    in_xla = 0.0
     for spot in document.hot_spots:
         if spot.kind == "rest":
             continue
         under = spot.under.name if spot.under is not None else ""
         time = spot.share * seconds * part(spot)
         row = AccountRow("host", time, spot.where, under, estimated=True, does=spot.kind)
+        if xla is not None and (part_of_xla := _waited_for_xla(document, spot, xla)):
+            in_xla += time * part_of_xla
+            row = replace(row, seconds=time * (1 - part_of_xla))
         if units and spot.executions:
             row = replace(row, launches=spot.executions / units)
             row = _with_numpy(document, spot, row)
         yield from _by_operation(document, spot, row)
+    if xla is not None and in_xla:
+        yield from _xla_rows(xla, in_xla)
 
 
 def _counted(document: RunDocument, median: float) -> tuple[Bound, float] | None:
@@ -193,6 +203,43 @@ def _title(first: Sequence[NumpyOperation], last: Sequence[NumpyOperation]) -> s
     others = f" + {', '.join(dict.fromkeys(more))}" if more else ""
     type_ = first[main].inputs[0].type
     return f"{first[main].name} {' x '.join(texts)} {type_}{others}"
+
+
+# ------------------------------------------------------------ operations of XLA
+
+
+def _waited_for_xla(document: RunDocument, spot: HotSpot, xla: Profile) -> float:
+    """Which part (0..1) of a place's time the main thread waited while XLA's threads ran instructions.
+
+    That is as much of its waiting below JAX as XLA was at work in the window: compilations are outside of it.
+    """
+    if spot.kind != "library" or not waits_for_xla(document, spot.under, spot.code):
+        return 0.0
+    lines = [
+        line
+        for sampled in document.sampled
+        for line in sampled.lines
+        if (line.file, line.line) == (spot.where.file, spot.where.line)
+    ]
+    wall = sum(line.main_wall for line in lines)
+    waits = sum(line.waits.get("lock", 0.0) for line in lines)
+    busy = sum(one.own for one in xla.hotspots) / xla.total
+    return min(1.0, waits / wall) * min(1.0, busy) if wall > 0 else 0.0
+
+
+def _xla_rows(xla: Profile, seconds: float) -> Iterator[AccountRow]:
+    """So many seconds by what XLA ran, each at the line of the program that it was written at, where that is known."""
+    whole = sum(one.own for one in xla.hotspots)
+    left = seconds
+    for one in xla.hotspots:
+        part = seconds * one.own / whole
+        if one.own < _PART * whole or one.file is None:
+            continue
+        left -= part
+        where = Place(function=one.lines[0].function if one.lines else None, file=one.file, line=one.line)
+        yield AccountRow("host", part, where, one.function, library="jax", estimated=True, does="library")
+    if left > 0:
+        yield AccountRow("host", left, Place(), _OTHER_XLA, library="jax", estimated=True, does="library")
 
 
 # ------------------------------------------------------------ operations of torch

@@ -39,6 +39,7 @@ ProfileKind = Literal[
     "own-time", "imports",
     "operators",  # of torch, on a CPU: time in s, and `own_bytes` and `bytes` that they allocated less what they freed
     "line-operators",  # of torch, by the line of the program: time in s; with `flop_fp32` and `needed_bytes`
+    "xla-operations",  # of JAX on a CPU, by the line of the program: s, of the seconds of the window in `total`
     "program-calls",  # of and from the program's own functions, by caller and callee
     "growing-lines",  # lines whose tensors stay on the device: bytes by which they grew
     "held-lines",  # lines that held the device's memory when it was full: bytes

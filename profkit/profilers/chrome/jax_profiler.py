@@ -2,7 +2,7 @@
 
 An event of a device tells the module of XLA and the instruction that launched it, an event of the host the call that
 launched by the same correlation number. What XLA launches to choose between kernels is in modules of its own, or in
-none while JAX compiles.
+none while JAX compiles. On a processor the threads of XLA tell each instruction that they run, and no line of it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from profkit.profilers.chrome.reading import (
     unpacked_head,
     whole_number,
 )
+from profkit.profilers.torch_operators import TorchOperators
 
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
@@ -80,6 +81,10 @@ class JaxEvents:
     compiling: list[tuple[int, int]] = field(default_factory=list)  # when the host compiled, ns
     compiled: Counter[str] = field(default_factory=Counter)  # modules
     tuning: int = 0  # what XLA launched to choose kernels
+    on_cpu: TorchOperators = field(
+        default_factory=TorchOperators
+    )  # instructions that XLA ran on the processor
+    instructions: int = 0
     odd: int = 0
     # Whether these are the program's is known once all compilations are: what is of no module, and calls.
     _loose: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
@@ -106,11 +111,15 @@ class JaxEvents:
         if isinstance(whole, str) and whole.startswith(REGION):
             name = whole[:LONGEST_NAME]
         on_device = process in self.devices
-        if not (on_device or "correlation_id" in args or _is_wanted(name, args)):
+        if not (on_device or "correlation_id" in args or "hlo_op" in args or _is_wanted(name, args)):
             return
         start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
         if start is None or length is None or length < 0 or not name:
             self.odd += 1
+        elif "hlo_op" in args and not on_device:
+            self.instructions += 1
+            said = f"{args['hlo_op']} of {args.get('hlo_module', 'no module')}"
+            self.on_cpu.call({"pid": process, "tid": event.get("tid"), "name": said}, start, length)
         elif on_device:
             self._on_device(name, event, start, start + length, args)
         else:
@@ -193,6 +202,10 @@ class JaxEvents:
         executions = sum(one.entries for one in trace.ranges if one.name.startswith(MODULE))
         trace = replace(trace, operations=OPERATIONS * executions)
         warnings = tuple(self._warnings(cut_short=cut_short))
+        if self.instructions and not self.collected.kernels:  # of the processor alone
+            on_cpu = self.on_cpu.profile()
+            profiles = (on_cpu,) if on_cpu is not None else ()
+            return Report("jax_profiler", "jax-chrome-trace", profiles=profiles, warnings=warnings)
         return Report(
             "jax_profiler",
             "jax-chrome-trace",
@@ -203,7 +216,9 @@ class JaxEvents:
     def _warnings(self, *, cut_short: bool) -> Iterator[Fact]:
         if cut_short:
             yield Fact("trace-cut-short")
-        if not self.collected.kernels:
+        if self.instructions and not self.collected.kernels:
+            yield Fact.of("trace-of-xla-on-cpu", count=self.instructions)
+        elif not self.collected.kernels:
             yield Fact("trace-of-no-kernel-of-jax")
         if self.tuning:
             yield Fact.of("xla-tuning-left-out", count=self.tuning)

@@ -141,3 +141,34 @@ def test_a_forked_child_of_a_jax_program_is_not_traced(tmp_path: Path) -> None:
     os.wait()
     """
     assert run(tmp_path, code)[1] == ["1.json.gz"]
+
+
+ON_CPU = """
+import jax, sys, time
+from profkit.runtime.passes.host.device_trace import XlaWindow
+jax.default_backend = lambda: "{backend}"
+window = XlaWindow("{out}")
+window.start()
+jax.compile("step")
+time.sleep({seconds})
+window.finish()
+print(*jax.said, sep="; ")
+"""
+
+
+@pytest.mark.parametrize(("backend", "said"), [("cpu", "start 0; wait; stop"), ("gpu", "")])
+def test_the_run_whose_stacks_are_sampled_has_windows_where_jax_computes_on_the_processor(
+    tmp_path: Path, backend: str, said: str
+) -> None:
+    code = ON_CPU.format(backend=backend, out=tmp_path / "stacks.jsonl", seconds=0)
+    done = run_workload(tmp_path, code, path=STAND_IN)
+    assert (done.code, done.out.strip(), done.err) == (0, said, "")
+    assert len(list(tmp_path.glob("stacks.xla.*-1.json.gz"))) == (backend == "cpu")
+
+
+def test_windows_on_a_processor_grow_while_they_are_quickly_written_and_end(tmp_path: Path) -> None:
+    code = ON_CPU.format(backend="cpu", out=tmp_path / "stacks.jsonl", seconds=0).replace(
+        "time.sleep(0)", "begin = time.time()\nwhile time.time() < begin + 3: pass"
+    )
+    done = run_workload(tmp_path, code, path=STAND_IN)
+    assert done.out.count("start") == done.out.count("stop") == 4  # 0.05, 0.2, 0.8 and 1 s

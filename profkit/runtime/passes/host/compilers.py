@@ -224,6 +224,58 @@ def _frames(text: str, is_foreign: Callable[[str], bool]) -> dict[int, _Line]:
     return lines
 
 
+# ------------------------------------------------------------ and each instruction that runs on a processor
+
+# What XLA runs on a processor are instructions that are in no fusion.
+MOST_OPERATIONS = 5000
+_FUSED = 3  # names of a fusion that are said
+_WHOLE_COMPUTATION = re.compile(r"^(?:ENTRY )?%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTALL)
+_INSTRUCTION = re.compile(r"^ *(?:ROOT )?%([\w.-]+) = (?:\([^)]*\)|\S+) ([\w-]+)\(.*$", re.MULTILINE)
+_NAME = re.compile(r'op_name="([^"]*)"')
+# A product may carry the name of what became of it: of a gradient that is `transpose`.
+_PRODUCTS = {"dot": "dot_general", "convolution": "conv_general_dilated"}
+_NO_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast"})
+
+
+def operation_lines(programs: Sequence[Any], foreign: Callable[[str], bool]) -> list[list[object]]:
+    """Return file, line, function, instruction, module and JAX's name of what programs of XLA may run."""
+    rows: list[list[object]] = []
+    read = 0
+    for program in programs:
+        for module in program.hlo_modules():
+            text = module.to_string()
+            read += len(text)
+            if read > MOST_TEXT:
+                return rows[:MOST_OPERATIONS]
+            rows += [[*row[:4], module.name, row[4]] for row in operations_of_module(text, foreign)]
+    return rows[:MOST_OPERATIONS]
+
+
+def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[list[object]]:
+    """Yield file, line, function, instruction and JAX's name of each instruction whose line is known.
+
+    A fusion is at the line that most of it is written at, and has the names of what was fused, in order.
+    """
+    line_of = _frames(text, foreign)
+    computations = {found[1]: found[0] for found in _WHOLE_COMPUTATION.finditer(text)}
+    fused = set(_CALLS.findall(text))
+    for name, body in computations.items():
+        if name in fused:
+            continue
+        for found in _INSTRUCTION.finditer(body):
+            if found[2] in _NO_WORK:
+                continue
+            called = _CALLS.search(found[0])
+            whole = computations.get(called[1], "") if called is not None else ""
+            lines = Counter(_lines_in(whole, line_of)) or Counter(_lines_in(found[0], line_of))
+            # `dot_general` of `jit(loss)/transpose(jvp())/dot_general`; what is no name of an operation is left out
+            last = (one.rpartition("/")[2] for one in _NAME.findall(whole) or _NAME.findall(found[0]))
+            names = [one for one in dict.fromkeys(last) if one and "(" not in one]
+            shown = _PRODUCTS.get(found[2]) or ", ".join(names[:_FUSED]) or found[2]
+            if lines:
+                yield [*lines.most_common(1)[0][0], found[1], shown]
+
+
 class TritonTuner:
     """Notes which kernels `triton.autotune` wraps, and asks them at the end for how many keys they were tuned.
 

@@ -32,8 +32,9 @@ from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
-from .compilers import add_to_file, kernel_lines
+from .compilers import add_to_file, kernel_lines, operation_lines
 from .everywhere import call_after_import
+from .operation_window import unsampled
 from .own_library import is_foreign
 from .session import fact, told
 
@@ -359,3 +360,98 @@ def _wait_for_arrays() -> None:
     with suppress(Exception):  # an array that is given away meanwhile
         jax: Any = sys.modules["jax"]
         jax.block_until_ready(jax.live_arrays())
+
+
+# ------------------------------------------------------------ JAX on a processor
+
+# Of the first window, and of the longest; each is four times as long as the one before it that was written quickly. XLA
+# writes 24 events for a step of four instructions: of a loop of short steps half a second took 4.8 s to write, and what
+# came after the first million events was lost.
+PROCESSOR = "cpu"  # as JAX calls it
+FIRST_SECONDS, LONGEST_SECONDS, LONGER = 0.05, 1.0, 4.0
+MOST_ON_CPU = 8
+MOST_MEMORY = 16 << 20  # bytes by which the process may grow in a window: some 100,000 events
+QUICK, MOST_WRITING = 0.1, 0.4  # seconds: to write one window, and all
+
+
+class XlaWindow(JaxTracer):
+    """Windows behind compilations, where JAX computes on the processor, in the run whose stacks are sampled.
+
+    XLA computes in threads of its own, which no sample of Python's stacks sees: the main thread waits meanwhile. OUT is
+    the samples' file; beside it are `*.xla.<pid>-<number>.json.gz`, one for each window, and `*.xla.operations` with
+    the lines that XLA's instructions stand for.
+    """
+
+    def __init__(self, out: str) -> None:
+        super().__init__(f"{os.path.splitext(out)[0]}.xla")
+        self._seconds = FIRST_SECONDS
+        self._memory = 0  # bytes when the window was opened
+        self._writing = 0.0  # seconds that all windows took so far
+
+    def start(self) -> None:
+        """Wait for the first compilation. In a forked child there is no window."""
+        os.register_at_fork(after_in_child=self.forget)
+        super().start()
+
+    def enter(self, name: str) -> None:
+        """Leave regions alone: to wait for XLA there would change what is sampled."""
+
+    def exit(self, name: str) -> None:
+        """The same."""
+
+    def finish(self, early: float | None = None) -> None:  # noqa: ARG002
+        """Close the window, and write which lines the instructions stand for; without a window nothing is said."""
+        if self._ended and self._why is None:
+            return
+        if threading.get_ident() == self._main:
+            self._end()
+        self._ended = True
+        if glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
+            with suppress(Exception):
+                self._keep_programs()
+                add_to_file(self._out, xla=operation_lines(list(self._programs.values()), is_foreign))
+
+    def _begin(self) -> None:
+        if self._windows >= MOST_ON_CPU or self._writing > MOST_WRITING or self._open or self._ended:
+            return
+        with self._saying_why():
+            jax: Any = sys.modules["jax"]
+            self._ended = jax.default_backend() != PROCESSOR  # other kernels are another pass' object
+        if self._ended:
+            return
+        with unsampled():
+            super()._begin()
+        self._memory = _memory()
+
+    def _end(self) -> None:
+        if self._open is None:
+            return
+        begun = time.monotonic()
+        with unsampled():
+            super()._end()
+        took = time.monotonic() - begun
+        self._writing += took
+        if took < QUICK:
+            self._seconds = min(LONGEST_SECONDS, LONGER * self._seconds)
+
+    def _look_at_clock(self, _: object) -> int:
+        self._asked = False
+        now = time.monotonic()
+        if self._open and now > self._compiled + EACH:
+            if self._kept_at < self._compiled:
+                self._keep_programs()
+            quiet = now > max(self._compiled, self._opened) + self._seconds
+            full = _memory() > self._memory + MOST_MEMORY
+            if full or quiet or now > self._opened + MOST_TIMES * self._seconds:
+                last = full or self._seconds >= LONGEST_SECONDS
+                self._end()
+                if not last:
+                    self._begin()
+        return 0
+
+
+def _memory() -> int:
+    """Bytes of this process in memory; 0 where there is no /proc."""
+    with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0

@@ -95,7 +95,13 @@ def start(out: str) -> None:
         join(*(("operation_lines", "OperationLines") if traced else ("operation_window", "OperationWindow")))
 
     call_after_import("torch", join_torch)
-    call_after_import("jax", lambda _: join("compilers", "JaxCompiler"))
+
+    def join_jax(_: ModuleType) -> None:
+        join("compilers", "JaxCompiler")
+        if "PROFKIT_OPERATIONS" not in os.environ:
+            join("device_trace", "XlaWindow")
+
+    call_after_import("jax", join_jax)
     call_after_import("triton.runtime.autotuner", lambda module: join("compilers", "TritonTuner", module))
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)

@@ -22,7 +22,7 @@ MOST_CALLS = 1500  # in the window: to read some ten thousand events takes half 
 
 
 @contextmanager
-def _unsampled() -> Iterator[None]:
+def unsampled() -> Iterator[None]:
     """Leave out what is sampled meanwhile: what the profiler takes to write is no time of the program's line."""
     switch = getattr(sys.modules[str(__package__)], "switch", None)
     samplers = [one for one in getattr(switch, "members", ()) if hasattr(one, "paused_until")]
@@ -107,7 +107,7 @@ class OperationWindow(OperationLines):
             # One process has the window: of a pool, whoever comes first.
             os.close(os.open(self._trace, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             # Not torch.profiler's, whose start imports the compiler: 900 modules, some seconds.
-            with _unsampled():
+            with unsampled():
                 self._profiler = torch.autograd.profiler.profile(record_shapes=True)
                 self._profiler.__enter__()
             self._calls, self._until, self._on = 0, time.monotonic() + SECONDS, True
@@ -125,7 +125,7 @@ class OperationWindow(OperationLines):
         profiler, self._profiler = self._profiler, None
         super()._stop(reason)
         if profiler is not None:
-            with suppress(Exception), _unsampled():
+            with suppress(Exception), unsampled():
                 profiler.__exit__(None, None, None)
                 profiler.export_chrome_trace(self._trace)
 

@@ -1,0 +1,116 @@
+"""What XLA ran on the processor by the line of the program: of windows of jax.profiler, and lines of XLA's modules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.analysis.timeline.origins import merge_intervals
+from profkit.core.errors import ProfkitError
+from profkit.core.files.regular import read_bounded
+from profkit.core.types import CodeLine, Hotspot, Profile
+from profkit.profilers.chrome.reading import ChromeTrace, to_nanoseconds
+
+MOST_BYTES = 64 << 20
+MOST_EVENTS = 1 << 20
+_Instruction = tuple[str, str]  # module and name
+
+
+@dataclass
+class _Window:
+    """The instructions of one trace, by thread: start and end in ns."""
+
+    threads: dict[str, list[tuple[int, int, _Instruction]]] = field(default_factory=dict)
+    count: int = 0
+
+    def take(self, event: object) -> None:
+        """Take note of an event that is an instruction of XLA."""
+        args = event.get("args") if isinstance(event, dict) else None
+        if not isinstance(event, dict) or not isinstance(args, dict) or self.count >= MOST_EVENTS:
+            return
+        start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
+        name, module = args.get("hlo_op"), args.get("hlo_module")
+        known = isinstance(name, str) and isinstance(module, str)
+        if event.get("ph") == "X" and known and start is not None and length is not None and length >= 0:
+            self.count += 1
+            row = start, start + length, (str(module), str(name))
+            self.threads.setdefault(f"{event.get('pid')} {event.get('tid')}", []).append(row)
+
+    @property
+    def busy(self) -> tuple[tuple[int, int], ...]:
+        """When any thread ran an instruction."""
+        return merge_intervals([(start, end) for rows in self.threads.values() for start, end, _ in rows])
+
+
+def read_jax_lines(folder: Path, stem: str) -> Profile | None:
+    """Return what XLA ran by line and by JAX's name, the largest first, of the window that saw most of it.
+
+    `own` adds up to the seconds in which XLA ran anything, shared by the time of each instruction where several ran
+    at a time; `total` of the profile is the window. `lines` has the line with its function; an instruction whose line
+    is not known has no file. None without windows.
+    """
+    best: _Window | None = None
+    most = 0
+    for path in sorted(folder.glob(f"{stem}.xla.*.json.gz")):
+        window = _Window()
+        try:
+            ChromeTrace(window.take).read(path, "jax.profiler")
+        except ProfkitError:  # half a file
+            continue
+        seconds = sum(end - start for start, end in window.busy)
+        best, most = (window, seconds) if seconds > most else (best, most)
+    if best is None:
+        return None
+    busy = best.busy
+    places = dict(_places(folder / f"{stem}.xla.operations"))
+    sums: dict[tuple[str | None, int | None, str, str], tuple[float, int]] = {}
+    own = _own_times(best)
+    scale = most / 1e9 / max(1, sum(time for time, _ in own.values()))
+    for instruction, (time, calls) in own.items():
+        key = places.get(instruction, (None, None, "", instruction[1]))
+        before = sums.get(key, (0.0, 0))
+        sums[key] = before[0] + time * scale, before[1] + calls
+    spots = []
+    for (file, line, function, name), (spent, calls) in sorted(sums.items(), key=lambda item: -item[1][0]):
+        at = (CodeLine(function, file, line, spent),) if file is not None else ()
+        spots.append(Hotspot(name, spent, None, calls, file, line, lines=at))
+    return Profile(
+        "operations of XLA by line", "s", (busy[-1][1] - busy[0][0]) / 1e9, tuple(spots), "xla-operations"
+    )
+
+
+def _own_times(window: _Window) -> Mapping[_Instruction, tuple[int, int]]:
+    """Return ns and calls of each instruction, without what ran inside of it in its thread: the body of a loop."""
+    own: dict[_Instruction, tuple[int, int]] = {}
+
+    def add(instruction: _Instruction, time: int, calls: int) -> None:
+        before = own.get(instruction, (0, 0))
+        own[instruction] = before[0] + time, before[1] + calls
+
+    for rows in window.threads.values():
+        open_: list[tuple[int, _Instruction]] = []
+        for start, end, instruction in sorted(rows, key=lambda row: (row[0], -row[1])):
+            while open_ and open_[-1][0] <= start:
+                open_.pop()
+            if open_:
+                add(open_[-1][1], start - min(end, open_[-1][0]), 0)
+            add(instruction, end - start, 1)
+            open_.append((end, instruction))
+    return own
+
+
+def _places(path: Path) -> Iterator[tuple[_Instruction, tuple[str, int, str, str]]]:
+    """Yield the place and JAX's name of each instruction that the processes wrote down."""
+    try:
+        text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
+    except (OSError, ProfkitError):
+        return
+    for line in text.splitlines():
+        try:
+            rows = json.loads(line).get("xla", ())
+            for file, number, function, instruction, module, name in rows:
+                yield (str(module), str(instruction)), (str(file), int(number), str(function), str(name))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            continue
