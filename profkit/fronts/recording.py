@@ -26,6 +26,7 @@ from profkit.core.process import ipython_shell
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Fact
 from profkit.runtime.passes.host.samples import FIRST_PAUSE, OURS, StackSampler
+from profkit.runtime.passes.host.values import FunctionValues
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 
 STACKS, TRACE = "artifacts/stacks.jsonl", "artifacts/trace.torch"
@@ -121,6 +122,9 @@ class PartSampler(StackSampler):
         function = super()._add_function(code)
         function.hidden = function.hidden or (self._cell is not None and code is self._cell.caller)
         cell, row = cell_of(code.co_filename), cast(Any, (self._news["functions"] or [None])[-1])
+        if cell is not None and not function.hidden and function.values is None:
+            # In a terminal's IPython a cell's file is called `<ipython-input-2-...>`, as what Python itself makes is.
+            function.users, function.values = True, FunctionValues()
         if cell is not None and row is not None and row[2] == code.co_filename:
             row[2] = cell
             text = "".join(linecache.getlines(code.co_filename))

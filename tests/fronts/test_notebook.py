@@ -117,6 +117,21 @@ def jupyter(folder: Path) -> Iterator[str]:
         server.wait(30)
 
 
+def test_a_finding_of_a_cell_knows_what_its_variables_hold() -> None:
+    pytest.importorskip("IPython", reason="IPython is not installed (pip install 'profkit[notebook]')")
+    search = "%%profkit\nseen = []\nfor n in range(9000):\n    if n not in seen:\n        seen.append(n)"
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION.format(cells=["%load_ext profkit", search])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "IPYTHONDIR": os.environ["TMPDIR"]},
+        check=False,
+    )
+    assert re.search(r"seen is a list of \d,\d{3}: do not search it each time", done.stdout), done.stdout
+
+
 @pytest.mark.timed
 def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any) -> None:
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed (pip install jupyterlab)")
