@@ -56,6 +56,7 @@ _PURE_METHODS = frozenset(
 # What asks whether something has happened, and what waits for it or takes it.
 _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "running", "finished"})
 _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
+_CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _FEW = 3  # labels
 _OF_ARRAYS = re.compile(
@@ -226,7 +227,7 @@ class _Source:
             if isinstance(node, _LOOPS):
                 yield from self._rests(node, line)
         if loops and isinstance(loops[-1], ast.While):
-            yield Construct("while")
+            yield Construct("while", "", "clock" if self._until_a_time(loops[-1]) else "")
             yield from self._spin(loops[-1])
             yield from self._asks_for_more(loops[-1], line)
         depth = [node for node in around if isinstance(node, _LOOPS)]
@@ -433,6 +434,12 @@ class _Source:
                     yield Construct("idle", method)
             if any(isinstance(each, ast.Call) for each in ast.walk(one)):
                 return  # what comes next is done each time
+
+    def _until_a_time(self, loop: ast.While) -> bool:
+        """Whether a loop goes on until the clock says so, and nothing else ends it."""
+        calls = [self.name_of(one.func) for one in ast.walk(loop.test) if isinstance(one, ast.Call)]
+        ends = any(isinstance(one, (ast.Break, ast.Return)) for one in ast.walk(loop))
+        return bool(calls) and not ends and all(name in _CLOCKS for name in calls)
 
     def _asks_without_waiting(self, node: ast.AST) -> bool:
         """Whether a call looks for something, and comes back at once where there is nothing."""

@@ -60,7 +60,7 @@ ConstructKind = Literal[
     "pure",  # the function has no effect, and depends on its arguments alone
     "pure-recursion",  # the same, and it calls itself in the line `how`
     "nested-loop",
-    "while",  # the innermost loop around the line is a `while`
+    "while",  # the innermost loop around the line is a `while`; how: `clock` where only a time ends it
     "import",  # `how` "unused": nothing else in the file names what it binds; "in f g": only these functions do
     "coroutine",  # the line is in an `async def`
     "applied",  # the function is given to `name.apply(function, axis=1)`

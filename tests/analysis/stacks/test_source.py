@@ -330,3 +330,29 @@ def test_a_line_of_a_long_file_costs_no_more_than_its_function() -> None:
     nodes = list(nodes_at(tree, 804))
     assert [one.name for one in nodes if isinstance(one, ast.FunctionDef)] == ["work_200"]
     assert len(nodes) < 40 < len(list(ast.walk(tree)))
+
+
+PACED = """
+import time
+while {test}:
+    work()
+    {end}
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "end", "how"),
+    [
+        ("time.time() < end", "pass", "clock"),
+        ("time.monotonic() - begun < 5", "pass", "clock"),
+        ("time.time() < end", "if ready(): break", ""),  # it waits for that, with a limit
+        ("not ready()", "pass", ""),
+        ("time.time() < end and not done.is_set()", "pass", ""),
+        ("True", "pass", ""),
+    ],
+)
+def test_a_loop_that_only_a_time_ends_waits_for_nothing(test: str, end: str, how: str) -> None:
+    code = line_code(PACED.format(test=test, end=end), 6)
+    assert code is not None
+    assert [one.how for one in code.find("while")] == [how]

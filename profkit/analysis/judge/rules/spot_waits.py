@@ -53,11 +53,11 @@ _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
 def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A program that sleeps and looks, again and again."""
+    """A program that sleeps and looks, again and again; not one that does its work at a pace, until a time."""
     code = spot.code
     if spot.kind != "sleep" or code is None or not code.find("sleep") or code.find("coroutine"):
         return None
-    if not code.find("while"):
+    if not any(one.how != "clock" for one in code.find("while")):
         return None
     asked = code.find("sleep")[0].how
     return say(
