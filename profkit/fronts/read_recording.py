@@ -58,7 +58,12 @@ def read_recording(recording: PartRecording, state: RunState, failure: str | Non
         document = replace(document, readings=(peak, added), time_split=time_split(sampler.usage))
     document = _with_stacks(document, recording, sampler)
     trace = next(recording.folder.glob(f"{TRACE}.*.json"), None)
-    return judge_document(_with_trace(document, recording, trace) if trace is not None else document, ())
+    if trace is not None:
+        document = _with_trace(document, recording, trace)
+        if recording.calls is not None and recording.calls > 1:  # the trace ended with the first pause
+            first = Fact.of("kernels-of-first-call", count=recording.calls)
+            document = replace(document, notes=(*document.notes, first))
+    return judge_document(document, ())
 
 
 def _document(recording: PartRecording, state: RunState, failure: str | None) -> RunDocument:

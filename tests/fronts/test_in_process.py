@@ -287,10 +287,9 @@ def test_a_forked_child_is_part_of_the_run_and_shows_no_page_of_its_own(
     assert capfd.readouterr().err.count("Where the time goes") == 1
 
 
-def test_where_torch_uses_a_gpu_its_kernels_are_in_the_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By a stand-in that writes what torch recorded on a GPU."""
+@pytest.fixture
+def torch_on_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in that writes what torch recorded on a GPU."""
     written = gzip.decompress(TRACE.read_bytes())
     trace = SimpleNamespace(start=lambda: None, stop=lambda: None)
     trace.export_chrome_trace = lambda path: Path(path).write_bytes(written)
@@ -299,6 +298,23 @@ def test_where_torch_uses_a_gpu_its_kernels_are_in_the_run(
     profiler = SimpleNamespace(ProfilerActivity=SimpleNamespace(CUDA="cuda", CPU="cpu"))
     profiler.supported_activities, profiler.profile = lambda: {"cuda"}, lambda **_: trace
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, profiler=profiler))
+
+
+@pytest.mark.usefixtures("torch_on_gpu")
+@pytest.mark.parametrize(("calls", "said"), [(1, False), (3, True)])
+def test_of_a_functions_calls_it_is_said_that_the_kernels_are_those_of_the_first(
+    calls: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = profkit.profile("step", every=calls)(lambda: compute(0.05))
+    for _ in range(calls):
+        step()
+    page = " ".join(capsys.readouterr().err.split())
+    assert " on cuda" in page
+    assert ("The kernels are those of the first of 3 calls" in page) == said
+
+
+@pytest.mark.usefixtures("torch_on_gpu")
+def test_where_torch_uses_a_gpu_its_kernels_are_in_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     with profkit.profile() as run:
         compute(0.05)
     assert [one.name for one in run.document.passes] == ["stacks", "trace"]
