@@ -119,8 +119,10 @@ def nothing_left_in_the_temporary_folder() -> Iterator[None]:
     """No test leaves a folder or a file of profkit's there, nor does what it starts."""
     yield
     gc.collect()
-    left = sorted(path.name for path in Path(TEMPORARY.name).glob("profkit-*"))
-    assert not left, f"tests left these in the temporary folder: {left}"
+    folder = Path(TEMPORARY.name)
+    left = sorted(str(path.relative_to(folder)) for path in folder.glob("profkit-*/**/*"))
+    left += sorted(path.name for path in folder.glob("profkit-*"))
+    assert not left, f"tests left these in the temporary folder: {left[:20]}"
 
 
 LEAVING_SECONDS = 10.0  # for threads that are just ending what they have started

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -494,3 +495,20 @@ def test_a_temporary_folder_that_something_still_writes_into_is_removed_all_the_
         Path(name, "first").write_text("")
     assert not Path(name).exists()
     assert len(removed) == 2
+
+
+def test_a_temporary_folder_is_removed_also_where_ctrl_c_comes_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = TemporaryFolder("interrupted")
+    remove, interrupts = tempfile.TemporaryDirectory.cleanup, iter([True])
+
+    def interrupted(self: tempfile.TemporaryDirectory[str]) -> None:
+        if next(interrupts, False):
+            raise KeyboardInterrupt
+        remove(self)
+
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "cleanup", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        folder.cleanup()
+    assert not Path(folder.name).exists()

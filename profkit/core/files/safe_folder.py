@@ -414,7 +414,17 @@ class TemporaryFolder(tempfile.TemporaryDirectory[str]):
         super().__init__(prefix=f"profkit-{purpose}-", ignore_cleanup_errors=True)
 
     def cleanup(self) -> None:
-        """Remove it. Again for up to five seconds where something is left: a process that was ended may still write."""
+        """Remove it. Again for up to five seconds where something is left: a process that was ended may still write.
+
+        Raises KeyboardInterrupt, where Ctrl-C comes meanwhile, after it is removed.
+        """
+        try:
+            self._remove()
+        except KeyboardInterrupt:
+            self._remove()
+            raise
+
+    def _remove(self) -> None:
         super().cleanup()
         for _ in range(_TRIES):
             if not os.path.lexists(self.name):
