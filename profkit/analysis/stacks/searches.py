@@ -135,9 +135,10 @@ def searches_at(
         elif isinstance(loop, COMPREHENSIONS):
             yield from _comprehension(loop, function, outer)
     for node in statement:
-        if isinstance(node, ast.Call):
-            yield from _call(
-                node, Surroundings(function, [one for one in loops if _holds(one, node)], replaced)
+        if isinstance(node, (ast.Call, ast.Subscript)):
+            surroundings = Surroundings(function, [one for one in loops if _holds(one, node)], replaced)
+            yield from (
+                _call(node, surroundings) if isinstance(node, ast.Call) else _varies("[]", node, surroundings)
             )
 
 
@@ -159,6 +160,17 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
     same = [str(n) for n, one in enumerate(node.args) if around.loops and around.stays(dotted(one))]
     if name and same:
         yield Construct("gives", name, " ".join(same))
+    if name:
+        yield from _varies(name, node, around)
+
+
+def _varies(name: str, node: ast.Call | ast.Subscript, around: Surroundings) -> Iterator[Construct]:
+    """That what is called, or looked up, depends on the item of a loop, or on what the function is given."""
+    if around.differs(node):
+        yield Construct("varies", name, "item" if around.loops else "given")
+        for parameter in parameters_of(around.function) if not around.loops else ():
+            if parameter in names_in(node):
+                yield from around.parameter(parameter)
 
 
 def _holds(loop: ast.AST, node: ast.AST) -> bool:

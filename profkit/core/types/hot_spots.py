@@ -36,6 +36,8 @@ ConstructKind = Literal[
     "sorts",  # name.sort(), sorted(name), heapify(name) of what stays the same; `how` is the function
     "parameter",  # `name` of a search is the function's parameter number `how`
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"
+    "varies",  # a call of `name`, or a look-up ("[]"), depends on the item of a loop around it (`how` "item"), or on
+    # what the function is given ("given")
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x); `how` "rest 7": name = name[n:] in line 7
     "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
     "element",  # name[i], name.at[...], name.item(): one element at a time; `how` "[i]" has the names in the index

@@ -243,6 +243,28 @@ def test_a_parameter_stays_where_the_loop_around_the_call_gives_the_same() -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("for name in names:\n open(name)", 2, {("varies", "open", "item")}),
+        ("for name in names:\n open(KEPT)", 2, set()),
+        ("def f(name):\n return open(name)", 2, {("varies", "open", "given")}),
+        ("def f(name):\n return open(KEPT)", 2, set()),
+        (
+            "def f(self):\n return open(self.name)",
+            2,
+            set(),
+        ),  # what an object holds stays, as far as the line says
+        ("for key in keys:\n held[key]", 2, {("varies", "[]", "item")}),
+        ("all = [open(name) for name in names]", 1, {("varies", "open", "item")}),
+    ],
+)
+def test_a_call_varies_with_the_item_of_a_loop_or_with_what_the_function_is_given(
+    text: str, line: int, said: set[tuple[str, str, str]]
+) -> None:
+    assert said_at(text, line, "varies") == said
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         ("  self.heap.remove(e)\n  heapq.heapify(self.heap)", ("self.heap", "heapify")),
