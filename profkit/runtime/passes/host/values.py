@@ -20,7 +20,8 @@ MOST_NAMES = 24
 MOST_TASKS = 64
 ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how many arguments were met so often
 CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variables of a function with a cache
-_PLAIN = (int, float, str, bytes, bool, type(None))
+_PLAIN = (int, float, str, bytes, bool, type(None), type)
+_FUNCTION = type(lambda: None)
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
 # modules whose types say something
 _TOLD = ("numpy", "torch", "pandas", "polars", "re", "collections", "xml", "lxml", "bs4")
@@ -146,7 +147,7 @@ def _arguments(code: CodeType, known: dict[str, object]) -> int | None:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if not names or not all(name in known and _is_plain(known[name]) for name in names):
         return None
-    return hash(tuple([known[name] for name in names]))
+    return hash(tuple([_told_apart(known[name]) for name in names]))
 
 
 def is_keepable(code: CodeType) -> bool:
@@ -154,7 +155,14 @@ def is_keepable(code: CodeType) -> bool:
     return code.co_filename.endswith(_KEEPABLE.get(code.co_name, ())) and code.co_name in _KEEPABLE
 
 
+def _told_apart(value: object) -> object:
+    """A value, or the code of a function: another function may later lie where this one did."""
+    return value.__code__ if type(value) is _FUNCTION else value
+
+
 def _is_plain(value: object) -> bool:
+    if type(value) is _FUNCTION:
+        return value.__closure__ is None
     if type(value) is tuple:
         return len(value) < 10 and all(type(one) in _PLAIN for one in value)
     return type(value) in _PLAIN and not (type(value) in (str, bytes) and len(value) > _LONGEST)  # type: ignore[arg-type]
