@@ -180,4 +180,9 @@ PATTERNS = (
     *host_native.PATTERNS,
 )
 # What may be wrong with a line whose time is spent in functions of the program that it calls.
-OF_CALLS = (spot_chains.dropped_messages, spots.linear_search, spots.repeated_sort)
+OF_CALLS = (
+    spot_chains.dropped_messages,
+    spots.linear_search,
+    spots.repeated_sort,
+    *spot_functions.OF_CALLS,
+)

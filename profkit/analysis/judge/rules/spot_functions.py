@@ -6,16 +6,18 @@ They are a table; here is how a row of it is proved.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.analysis.judge.rules.counted import counted_function, last_name, with_slashes
+from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of, with_slashes
 from profkit.analysis.judge.rules.spot_loops import is_in_loop
-from profkit.analysis.judge.rules.spots import SEVERAL, Find, called_names, calls_text, say
+from profkit.analysis.judge.rules.spots import LOOKS, REPEATED, SEVERAL, Find, called_names, calls_text, say
+from profkit.analysis.stacks.source import LONGEST_TEXT
 from profkit.core.formatting import percent_text
 from profkit.core.tables import load_yaml
-from profkit.core.types import CodeLine, HotSpot, Insight, RunDocument
+from profkit.core.types import CodeLine, HotSpot, Hotspot, Insight, LineCode, RunDocument
 
 TABLE = Path(__file__).with_name("costly_functions.yaml")
 
@@ -24,6 +26,7 @@ TABLE = Path(__file__).with_name("costly_functions.yaml")
 class CostlyFunction:
     """A row of costly_functions.yaml, which says what each field is."""
 
+    name: str
     title: str
     change: str
     file: str = ""
@@ -32,7 +35,12 @@ class CostlyFunction:
     text: str = ""
     without: str = ""
     loop: bool = False
+    again: str = ""
+    also: str = ""
+    given: str = ""
+    outer: bool = False
     often: int = 0
+    each: float = 0.0
     elements: int = 0
     least: float = 0.3
     beside: str = ""
@@ -48,15 +56,81 @@ class CostlyFunction:
     def fits(self, document: RunDocument, spot: HotSpot) -> bool:
         """Whether the place has what the row asks for beside the time in its functions."""
         text = spot.code.text if spot.code is not None else ""
-        files = [with_slashes(one.file) for one in spot.below]
+        below = [_in_file(one) for one in spot.below]
         return (
             (not self.text or re.search(self.text, text) is not None)
-            and (not self.without or re.search(self.without, text) is None)
-            and (not self.beside or any(re.search(self.beside, file) for file in files))
-            and (not self.unless or not any(re.search(self.unless, file) for file in files))
+            and (not self.without or _lacks(spot, self.without))
+            and (not self.beside or any(re.search(self.beside, one) for one in below))
+            and (not self.unless or not any(re.search(self.unless, one) for one in below))
             and (not self.loop or is_in_loop(document, spot))
+            and (not self.again or _asks_the_same(spot, self.again))
+            and (not self.also or _times(document, self.also) >= SEVERAL)
+            and (not self.given or not _is_given(spot, text, self.given))
+            and (not self.each or _seconds_of_each(spot) >= self.each)
             and (not self.elements or any(size >= self.elements for size in _sizes(spot, text)))
         )
+
+
+def _lacks(spot: HotSpot, pattern: str) -> bool:
+    """Whether all of a place's statement is known, and has nothing that matches."""
+    text, statement = (spot.code.text, spot.code.statement) if spot.code is not None else ("", "")
+    is_cut = len(text) >= LONGEST_TEXT or text.count("(") != text.count(")")
+    return (bool(statement) or not is_cut) and re.search(pattern, f"{text}\n{statement}") is None
+
+
+def _asks_the_same(spot: HotSpot, named: str) -> bool:
+    """Whether the calls of a line whose last names match are the same again, not each about another thing.
+
+    Where they depend on what the function is given, the loop that calls it gives the same, or the looks at its
+    arguments saw few different ones. A line that calls nothing of that name proves nothing.
+    """
+    code = spot.code
+    called = {last_name(name) for name in called_names(spot)} | (
+        {"[]"} if code and "[" in code.text else set()
+    )
+    if code is None or not any(re.fullmatch(named, name) for name in called):
+        return False
+    varying = {one.how for one in code.find("varies") if re.fullmatch(named, one.name)}
+    if "item" in varying:
+        return False
+    few = spot.arguments is not None and spot.looks >= LOOKS and spot.arguments <= REPEATED * spot.looks
+    return not varying or few or _is_given_the_same(spot, code)
+
+
+def _is_given_the_same(spot: HotSpot, code: LineCode) -> bool:
+    """Whether the loop that calls the function of a place gives it the same for all parameters that the line needs."""
+    needed = {one.how for one in code.find("parameter")}
+    given = spot.caller_code.find("gives") if spot.caller_code is not None else ()
+    function = last_name(spot.where.function or "")
+    return bool(needed) and any(one.name == function and needed <= set(one.how.split()) for one in given)
+
+
+def _times(document: RunDocument, named: str) -> int:
+    """How often a function ran, by cProfile's count; `named` matches its file and name as `file:function`."""
+    profile = profile_of(document, "own-time")
+    counted = profile.hotspots if profile is not None else ()
+    return max((one.calls or 0 for one in counted if re.search(named, _in_file(one))), default=0)
+
+
+def _in_file(function: CodeLine | Hotspot) -> str:
+    return f"{with_slashes(function.file)}:{function.function}"
+
+
+def _is_given(spot: HotSpot, text: str, types: str) -> bool:
+    """Whether a variable of such a type is an argument of a call, or an index, on the line."""
+    return any(
+        re.match(types, held.type) and re.search(rf"[\[(,=]\s*{re.escape(name)}\s*[\],)]", text)
+        for name, held in spot.variables.items()
+    )
+
+
+def _seconds_of_each(spot: HotSpot) -> float:
+    """How long one call at a place takes, 0 where that is not known; cProfile does not see all functions in C."""
+    if spot.under is not None and spot.under.seconds_per_call:
+        return spot.under.seconds_per_call
+    once = spot.code is not None and spot.code.loop is None  # for each call of the function around it
+    times = spot.executions or (spot.calls if once else None)
+    return spot.seconds / times if times else 0.0
 
 
 def _sizes(spot: HotSpot, text: str) -> list[int]:
@@ -91,7 +165,17 @@ def costly_functions() -> tuple[CostlyFunction, ...]:
 
 def costly_helper(document: RunDocument, spot: HotSpot) -> Insight | None:
     """The function of the table that takes most of a place's time."""
-    proofs = ((row, _share_in(row, spot)) for row in costly_functions())
+    return _costliest(document, spot, costly_functions())
+
+
+def costly_caller(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """The same of a line whose library calls a function of the program again and again, which takes the time."""
+    return _costliest(document, spot, (row for row in costly_functions() if row.outer))
+
+
+def _costliest(document: RunDocument, spot: HotSpot, rows: Iterable[CostlyFunction]) -> Insight | None:
+    """The row that is proved at a place by most of its time."""
+    proofs = ((row, _share_in(row, spot)) for row in rows)
     found = [(row, *proof) for row, proof in proofs if proof is not None]
     for row, share, function in sorted(found, key=lambda one: -one[1]):
         if not row.fits(document, spot) or _is_rare(document, row, spot, function):
@@ -142,3 +226,4 @@ def _is_rare(document: RunDocument, row: CostlyFunction, spot: HotSpot, function
 
 
 PATTERNS: tuple[Find, ...] = (costly_helper,)
+OF_CALLS: tuple[Find, ...] = (costly_caller,)

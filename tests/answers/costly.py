@@ -1,0 +1,263 @@
+"""Tries each row of the table of costly functions on a small program of its own.
+
+    python -m tests.answers.costly [ROW...] [--seconds 2] [--python PYTHON] [--jobs 2]
+
+The programs stand in `costly/*.yaml` by the name of the row: `setup`, then `work` as it is written `before` the row's
+advice and `after` it, with the same result, and `healthy` uses of the same function of which nothing must be said.
+Prints a table: is the row told of `before`, is it silent of `after` and of the healthy uses, and how many times faster
+is `work` after it. Rows whose libraries are not installed are skipped and counted. `--python` runs the programs with
+another Python, which needs nothing of profkit. Exits with 1 where a row failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.judge.findings import find_insights
+from profkit.analysis.judge.rules.spot_functions import costly_functions
+from profkit.backends.source_lines import with_source
+from profkit.core.tables import load_yaml
+from profkit.core.types import Insight, RunDocument
+from profkit.profilers.cprofile import read_cprofile
+from profkit.profilers.stacks import read_stacks
+from profkit.runtime.passes.command import START_FOLDER
+from tests import documents
+
+PROGRAMS = Path(__file__).parent / "costly"
+SAMPLED, TIMED = (
+    0.25,
+    0.1,
+)  # seconds of `work` in a run that is sampled, and of each version where they are timed
+WORTH_IT = 1.15  # times faster: a row that brings less is no advice
+# Seconds of the processor, so that a busy machine takes no samples away, and of the clock for what waits. The run that
+# is counted does `work` as often as the one that was sampled.
+LOOP = """
+
+def main():
+    until, latest = time.process_time() + float(sys.argv[1]), time.monotonic() + 4 * float(sys.argv[1])
+    rounds, most = 0, int(sys.argv[2])
+    while rounds < most if most else time.process_time() < until and time.monotonic() < latest:
+        work()
+        rounds += 1
+    print(rounds)
+
+
+if __name__ == "__main__":
+    main()
+"""
+# Both versions in turn, so that what else the machine does meets both; the fastest calls say what the code needs.
+TIMES = """
+import json, math, sys, time
+import before, after
+
+def same(one, other):
+    if hasattr(one, "equals"):
+        return one.equals(other)
+    if hasattr(one, "dtype") and hasattr(one, "shape"):
+        import numpy
+        return bool(numpy.allclose(one, other, equal_nan=True))
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return math.isclose(one, other, rel_tol=1e-6) if isinstance(one, float) else one == other
+
+equal = same(before.work(), after.work())
+times = [[], []]
+until = time.perf_counter() + 2 * float(sys.argv[1])
+while time.perf_counter() < until or len(times[1]) < 3:
+    for module, taken in zip((before, after), times):
+        begin = time.perf_counter()
+        module.work()
+        taken.append(time.perf_counter() - begin)
+fastest = [sorted(taken)[: max(1, len(taken) // 4)][-1] for taken in times]
+with open("times.json", "w") as file:
+    json.dump([bool(equal), fastest[0] / fastest[1]], file)
+"""
+
+
+@dataclass(frozen=True)
+class RowProgram:
+    """The program of a row: what both versions begin with, and `work` or the whole program of each version."""
+
+    row: str
+    setup: str
+    before: str
+    after: str
+    healthy: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    seconds: float = SAMPLED  # of the sampled run: more where the imports take long
+
+    def code(self, version: str) -> str:
+        """The program of a version; `work` is called in a loop, and what defines none is the whole program."""
+        loop = LOOP if "def work():" in version else ""
+        return f"import sys, time\n{self.setup}\n{version}{loop}"
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """How a row went; `instead` are the titles of what was told of `before` in place of the row."""
+
+    row: str
+    fires: bool
+    silent: bool
+    healthy: tuple[bool, ...]
+    equal: bool
+    gain: float
+    instead: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the row is right on all versions, and worth it."""
+        return self.fires and self.silent and all(self.healthy) and self.equal and self.gain >= WORTH_IT
+
+
+@cache
+def row_programs() -> dict[str, RowProgram]:
+    """Return the programs of all files by the name of the row."""
+    found: dict[str, RowProgram] = {}
+    for path in sorted(PROGRAMS.glob("*.yaml")):
+        loaded: dict[str, Any] = load_yaml(path)
+        for name, fields in loaded.items():
+            lists = {key: tuple(fields.get(key, ())) for key in ("healthy", "needs")}
+            row = fields.pop("of", name)  # a row may have a program for each of its libraries
+            found[name] = RowProgram(row, **{"setup": "", **fields, **lists})
+    return found
+
+
+def missing_libraries(program: RowProgram, python: str = sys.executable) -> tuple[str, ...]:
+    """The modules that a program needs and this Python, or another, does not have."""
+    return tuple(name for name in program.needs if not _has(name, python))
+
+
+@cache
+def _has(module: str, python: str) -> bool:
+    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def rows_told(folder: Path, code: str, seconds: float, python: str = sys.executable) -> list[Insight]:
+    """The insights of costly functions on a program: its stacks, then its calls, each of one run, as a user's run."""
+    document = recorded(folder, code, seconds, python)
+    return [one for one in find_insights(document) if one.rule != "hot-spot"]
+
+
+def recorded(folder: Path, code: str, seconds: float, python: str) -> RunDocument:
+    """The document of a program that was sampled, and then counted."""
+    program = folder / "work.py"
+    program.write_text(code)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROFKIT"))}
+    sampled = env | {"PYTHONPATH": str(START_FOLDER), "PROFKIT_STACKS": str(folder / "stacks.jsonl")}
+    rounds = run_program([python, str(program), str(seconds), "0"], folder, sampled) or ["0"]
+    run_program([python, "-m", "cProfile", "-o", "calls.prof", str(program), "0", rounds[-1]], folder, env)
+    stacks, calls = read_stacks(folder / "stacks.jsonl"), read_cprofile(folder / "calls.prof")
+    document = documents.empty()
+    lines = with_source(stacks, replace(document.workload, folder=str(folder)))
+    assert lines is not None
+    document = replace(document, sampled=(lines,), profiles=(*stacks.profiles, *calls.profiles))
+    return replace(document, hot_spots=hot_spots(document))
+
+
+def run_program(words: list[str], folder: Path, env: dict[str, str] | None = None) -> list[str]:
+    """Run a program and return the words that it wrote; an AssertionError says how it failed."""
+    ended = subprocess.run(
+        words, cwd=folder, env=env, check=False, capture_output=True, text=True, errors="replace", timeout=120
+    )
+    assert ended.returncode == 0, f"{' '.join(words)}: {ended.stderr[-2000:]}"
+    return ended.stdout.split()
+
+
+def is_told(row: str, told: list[Insight]) -> bool:
+    """Whether an insight is that of a row."""
+    named = next(one for one in costly_functions() if one.name == row)
+    return any(
+        one.rule == "costly-helper" and (one.title, one.change) == (named.title, named.change) for one in told
+    )
+
+
+def compared(
+    program: RowProgram, folder: Path, seconds: float, python: str = sys.executable
+) -> tuple[bool, float]:
+    """Whether both versions give the same, and how many times faster `after` is."""
+    for name in ("before", "after"):
+        (folder / f"{name}.py").write_text(program.code(getattr(program, name)))
+    (folder / "times.py").write_text(TIMES)
+    run_program([python, "times.py", str(seconds)], folder)
+    equal, gain = json.loads((folder / "times.json").read_text())
+    return equal, gain
+
+
+def try_row(program: RowProgram, *, seconds: float = 0.0, python: str = sys.executable) -> RowResult:
+    """Run all versions of a row's program; `seconds`: of each run, where it is more than the program's own."""
+    sampled = max(seconds, program.seconds)
+    told = []
+    with TemporaryDirectory() as name:
+        for at, version in enumerate((program.before, program.after, *program.healthy)):
+            folder = Path(name, str(at))
+            folder.mkdir()
+            told.append(rows_told(folder, program.code(version), sampled, python))
+        folder = Path(name, "times")
+        folder.mkdir()
+        equal, gain = compared(program, folder, max(seconds, TIMED), python)
+    fires, *quiet = (is_told(program.row, one) for one in told)
+    instead = () if fires else tuple(f"{one.rule}: {one.title}" for one in told[0])
+    return RowResult(
+        program.row, fires, not quiet[0], tuple(not one for one in quiet[1:]), equal, gain, instead
+    )
+
+
+def line_of(result: RowResult) -> str:
+    """The row of the table."""
+    words = {True: "yes", False: "NO"}
+    healthy = ", ".join(words[one] for one in result.healthy) or "-"
+    output = "" if result.equal else "  OUTPUT DIFFERS"
+    instead = f"  instead: {'; '.join(result.instead) or 'nothing'}" if not result.fires else ""
+    return (
+        f"{result.row:24} {words[result.fires]:5} {words[result.silent]:12} {healthy:14} "
+        f"{result.gain:8.3g}{output}{instead}"
+    )
+
+
+def main() -> None:
+    """Try the rows that are named, or all."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rows", nargs="*")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    parser.add_argument("--python", default=sys.executable, help="the Python that runs the programs")
+    parser.add_argument("--jobs", type=int, default=1, help="rows at the same time")
+    options = parser.parse_args()
+    programs = [row_programs()[name] for name in options.rows or row_programs()]
+    there = [one for one in programs if not missing_libraries(one, options.python)]
+    print(f"{'row':24} {'fires':5} {'silent after':12} {'silent healthy':14} {'gain':>8}")
+
+    def tried(program: RowProgram) -> RowResult | None:
+        try:
+            result = try_row(program, seconds=options.seconds, python=options.python)
+        except AssertionError as error:
+            print(f"{program.row:24} {error}", flush=True)
+            return None
+        print(line_of(result), flush=True)
+        return result
+
+    with ThreadPoolExecutor(options.jobs) as executor:
+        results = list(executor.map(tried, there))
+    held = sum(one is not None and one.holds for one in results)
+    print(
+        f"{len(programs)} rows: {held} hold, {len(results) - held} fail, {len(programs) - len(there)} skipped"
+    )
+    sys.exit(held != len(results))
+
+
+if __name__ == "__main__":
+    main()
