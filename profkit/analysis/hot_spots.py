@@ -44,6 +44,7 @@ RUNS = 0.05  # of the wall time of a thread: one that runs less waits for someth
 TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
 UNHURRIED = 20e-6  # seconds of a call: cProfile adds about one microsecond
+ONE_PROCESSOR = 1.1
 SURE = 0.3  # of the time: two shares that overlap at least by this much belong together
 _WAITS: Mapping[str, SpotKind] = {
     "sleep": "sleep", "lock": "lock", "network": "network", "input": "input", "child": "child", "pipe": "pipe",
@@ -198,6 +199,9 @@ def _rows(sampled: SampledTime) -> list[_Row]:
     """Each line with its wall time by kind, once the waiting for other threads and processes is theirs."""
     rows = [_Row(line) for line in sampled.lines]
     waits = {id(row): _waits_of(row.line) for row in rows}
+    if _one_at_a_time(sampled):
+        for row in rows:
+            _add_starved(row.line, waits[id(row)])
     leads = {id(row): (*LEADS_TO_OTHERS, "sleep") if _polls(row.line) else LEADS_TO_OTHERS for row in rows}
     led = {
         key: sum(seconds for kind, seconds in kinds.items() if kind in leads[key])
@@ -229,6 +233,19 @@ def _rows(sampled: SampledTime) -> list[_Row]:
     for row, kind, seconds in other_waits:
         row.add(_WAITS.get(kind, "waiting"), seconds * given_waits / waiting)
     return [row for row in rows if row.kinds]
+
+
+def _one_at_a_time(sampled: SampledTime) -> bool:
+    """Whether other threads took a good part of the time, and all threads together no more than one processor."""
+    others = sum(one.other_cpu for one in sampled.lines if not one.processes)
+    return others >= SURE * sampled.wall and sampled.cpu <= ONE_PROCESSOR * sampled.wall
+
+
+def _add_starved(line: LineSamples, kinds: dict[str, float]) -> None:
+    """Count as a wait what the main thread was ready to run and did not, while others had the interpreter's lock."""
+    ready = line.main_wall - line.main_cpu - sum(kinds.values())
+    if ready > 0:
+        kinds["lock"] = kinds.get("lock", 0.0) + ready
 
 
 def _polls(line: LineSamples) -> bool:

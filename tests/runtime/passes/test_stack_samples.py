@@ -152,6 +152,39 @@ def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: P
         assert max(waits, key=lambda name: waits[name], default="") == kind, (line, waits)
 
 
+def test_a_socket_that_a_coroutine_reads_itself_is_waited_for_at_its_own_line(tmp_path: Path) -> None:
+    """A socket with a timeout is polled, as the event loop polls its own: that wait was the awaiting coroutine's."""
+    report = sampled(
+        tmp_path,
+        """
+        import asyncio, socket, threading, time
+        ours, theirs = socket.socketpair()
+        ours.settimeout(10)
+        def serve():
+            for _ in range(12):
+                time.sleep(0.05)
+                theirs.send(b"x")
+        async def other(queue):
+            for _ in range(12):
+                await queue.get()
+        async def main():
+            queue = asyncio.Queue()
+            task = asyncio.create_task(other(queue))
+            for _ in range(12):
+                ours.recv(1)
+                queue.put_nowait(1)
+                await asyncio.sleep(0)
+            await task
+        threading.Thread(target=serve).start()
+        asyncio.run(main())
+        """,
+    )
+    assert report.sampled is not None
+    first = report.sampled.lines[0]
+    assert (first.function, first.line) == ("main", 16)
+    assert first.waits["input"] > 0.3
+
+
 def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_path: Path) -> None:
     report = sampled(tmp_path, f"{BURN}\nimport os\nburn(0.4)\nos._exit(0)")
     assert spot(of(report, "sampled-functions"), "burn").own > 0.2

@@ -89,7 +89,7 @@ def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
 def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
     """The coroutine that most of a place's time in the main thread is spent under; empty where there is none.
 
-    Empty as well where no other coroutine was seen: then nobody waits for the loop.
+    Empty as well where no other coroutine was seen, and none was ready to run: then nobody waits for the loop.
     """
     sampled = next((one for one in document.sampled if not one.native), None)
     if sampled is None:
@@ -106,7 +106,8 @@ def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
     if most is None or most.value < HELD * sum(one.main_wall for one in here):
         return ""
     others = coroutines - {(each.file, each.function) for each in above}
-    return name_in_file(most.function, most.file) if others else ""
+    crowded = sum(one.crowded for one in here) >= HELD * sum(one.main_wall for one in here)
+    return name_in_file(most.function, most.file) if others or crowded else ""
 
 
 def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:

@@ -26,6 +26,7 @@ from .waits import (
     HeldLoop,
     block_signals,
     follow_collector,
+    is_in_callback,
     name_thread,
     thread_clock,
     waits_for,
@@ -54,7 +55,9 @@ LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, an
 # It asks again and again for as long as a call of C keeps the lock. So it waits as short as it can without spending
 # more than ASKING seconds of a processor on that for a sample; a loop of 0.1 ms that ends in `epoll_wait` was met in it
 # 95 times of 100 where each wait took 0.2 ms, and once where it took 0.02 ms.
-SHORTEST_SWITCH, SHORT_SWITCH, OTHERS = 2e-5, 2e-4, 0.3
+SHORTEST_SWITCH, SHORT_SWITCH = 2e-5, 2e-4
+OTHERS, OTHERS_WEIGHT = 0.15, 0.1
+RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
 ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
 LONGEST_GAP = 1.0  # seconds whose moments are told apart
@@ -105,12 +108,13 @@ class _Function:
 class _ThreadState:
     """One thread of the workload between two samples."""
 
-    __slots__ = ("clock", "cpu", "node", "number", "position")
+    __slots__ = ("clock", "cpu", "node", "number", "position", "ran")
 
     def __init__(self, number: int, clock: int | None, cpu: float) -> None:
         self.number, self.clock, self.cpu = number, clock, cpu
         self.node = ROOT
         self.position: object = None  # where it was, if nothing tells whether it ran
+        self.ran = 0  # number of the last sample before which it ran
 
 
 class StackSampler:
@@ -156,6 +160,8 @@ class StackSampler:
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
         self._thread_count = 0
+        self._others = 0.0
+        self._samples = RECENT  # and before the first, nobody has run
         self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = self._set = sys.getswitchinterval()  # of the program, and as we set it
@@ -165,7 +171,7 @@ class StackSampler:
         self._threads[main_native] = state
         self._main_native = main_native
         follow_collector(self._collected)
-        self._short, self._asking = SHORT_SWITCH, 0.0
+        self._short, self._asking = SHORTEST_SWITCH, 0.0
         self._set_switch(self._short)  # until the first look at the threads
         self._generation = generation = object()
         start_new_thread(self._run, (generation,))
@@ -262,6 +268,7 @@ class StackSampler:
         began = max(self._last, min(self.paused_until, self._moment))
         wall, self._last = self._moment - began, self._moment
         own = get_ident()
+        self._samples += 1
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
         # The main thread has no frame between the interpreter's start and the first line of the program.
@@ -289,6 +296,7 @@ class StackSampler:
             if ran_now or state.node in (ROOT, OURS):
                 state.node = self._node_of(frame)
             if ran_now:
+                state.ran = self._samples
                 self._look_at(frame)
             if state.node == OURS or self._moment <= self.paused_until:
                 state.cpu = cpu
@@ -299,7 +307,7 @@ class StackSampler:
             if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
                 self._longest[state.node] = cpu - state.cpu
             if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * elapsed:
-                self._note_wait(state, native, wall)
+                self._note_wait(state, native, wall, frame)
             if native == self._main_native and "asyncio.events" in sys.modules:
                 self._held.look(frame, state.node, wall)
             ran += cpu - state.cpu
@@ -312,8 +320,11 @@ class StackSampler:
                 state.position = (id(frame), frame.f_lasti)
         self._threads = seen
         self._running += COST_WEIGHT * ((ran / elapsed if self._clocks else 1.0) - self._running)
-        alone = ran - most < OTHERS * elapsed and len(seen) > len(unclocked)
-        self._set_switch(self._short if alone else self._switch)
+        # Threads that compete hold the lock for a whole pause now and then: one such pause says nothing.
+        self._others += OTHERS_WEIGHT * ((ran - most) / elapsed - self._others)
+        alone = self._others < OTHERS and len(seen) > len(unclocked)
+        lone = sum(self._samples - state.ran < RECENT for state in seen.values()) < 2
+        self._set_switch((self._short if lone else SHORT_SWITCH) if alone else self._switch)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
             self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
@@ -347,14 +358,14 @@ class StackSampler:
                 return
             frame = frame.f_back
 
-    def _note_wait(self, state: _ThreadState, native: int, wall: float) -> None:
+    def _note_wait(self, state: _ThreadState, native: int, wall: float, frame: FrameType) -> None:
         kind = waits_for(native)
         if not kind:
             return
         place = (state.node, state.number, kind)
         self._waits[place] = self._waits.get(place, 0.0) + wall
-        tasks = sys.modules.get("_asyncio") if kind in ("input", "sleep") else None
-        if tasks is not None:
+        # A socket that a coroutine reads itself is waited for by the same call as all sockets by the loop.
+        if kind in ("input", "sleep") and "_asyncio" in sys.modules and not is_in_callback(frame):
             known = sys.modules.get("asyncio.tasks")
             scheduled = getattr(known, "_scheduled_tasks", getattr(known, "_all_tasks", None))
             frames, alone = awaited_frames(scheduled, self.task, self.tasks_before)

@@ -191,6 +191,15 @@ class HeldLoop:
         self._seconds.clear()
 
 
+def is_in_callback(frame: FrameType | None) -> bool:
+    """Whether an event loop runs a callback, or a task, in this stack: else the loop itself waits, or there is none."""
+    while frame is not None:
+        if frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith(_RUN):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _callback_of(frame: FrameType | None) -> Any:
     """The handle of the callback that an event loop runs in this stack; None where none does."""
     while frame is not None:

@@ -220,8 +220,8 @@ db.executescript('''
     CREATE TABLE scan (parcel INTEGER REFERENCES parcel(id) ON DELETE CASCADE);
     PRAGMA foreign_keys = ON;
 ''')
-db.executemany("INSERT INTO parcel VALUES (?, ?, 1)", [(n, f"street {n %% 500}") for n in range(12000)])
-db.executemany("INSERT INTO scan VALUES (?)", [(n,) for n in range(12000)])
+db.executemany("INSERT INTO parcel VALUES (?, ?, 1)", [(n, f"street {n %% 500}") for n in range(40000)])
+db.executemany("INSERT INTO scan VALUES (?)", [(n,) for n in range(40000)])
 %s
 for n in range(%s):
     db.execute(%s)
@@ -416,7 +416,7 @@ class Person:
     def __init__(self, number):
         self.number, self.name = number, str(number)
 people = [Person(n) for n in range(800)]
-wanted = [Person(n * 7 % 800) for n in range(6000)]
+wanted = [Person(n * 7 % 800) for n in range(40_000)]
 """
 BY_PARAMETER = """
 def find(all, number):
@@ -675,7 +675,7 @@ def upload():
             continue
 threads = [threading.Thread(target=upload) for _ in range(3)]
 [one.start() for one in threads]
-for n in range(150):
+for n in range(500):
     total = sum(k * k for k in range(12_000))
     jobs.append(total)
 ended.set()
