@@ -71,12 +71,15 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
 def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A call that waits inside a coroutine, or in what one calls: until it returns, no other task runs."""
     code = spot.code
-    if code is None or spot.kind not in _BLOCKING:
+    if code is None or spot.kind not in (*_BLOCKING, "input"):
         return None
+    if spot.kind == "input" and not _is_crowded(document, spot):
+        return None  # that is how an event loop waits
     coroutine = "" if code.find("coroutine") else _coroutine_above(document, spot)
     if coroutine == "" and not code.find("coroutine"):
         return None
-    name = next((one.name for one in code.find("call")), "the call")
+    called = called_name(spot.under) if spot.under is not None and spot.under.name else ""
+    name = called or next((one.name for one in code.find("call")), "the call")
     called = f"called from {coroutine}, a coroutine" if coroutine else ""
     return say(
         spot,
@@ -106,8 +109,20 @@ def _coroutine_above(document: RunDocument, spot: HotSpot) -> str:
     if most is None or most.value < HELD * sum(one.main_wall for one in here):
         return ""
     others = coroutines - {(each.file, each.function) for each in above}
-    crowded = sum(one.crowded for one in here) >= HELD * sum(one.main_wall for one in here)
-    return name_in_file(most.function, most.file) if others or crowded else ""
+    return name_in_file(most.function, most.file) if others or _is_crowded(document, spot) else ""
+
+
+def _is_crowded(document: RunDocument, spot: HotSpot) -> bool:
+    """Whether something else was ready to run in the event loop for a good part of a place's time."""
+    at = (spot.where.file, spot.where.function, spot.where.line)
+    here = [
+        one
+        for sampled in document.sampled
+        for one in sampled.lines
+        if (one.file, one.function, one.line) == at
+    ]
+    wall = sum(one.main_wall for one in here)
+    return wall > 0 and sum(one.crowded for one in here) >= HELD * wall
 
 
 def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -411,6 +426,20 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = under.seconds_per_call if under is not None else None
     computes = spot.kind in ("python", "library")
+    text = spot.code.text if spot.code is not None else ""
+    if (
+        spot.kind in ("python", "library")
+        and (unindexed := _UNINDEXED.search(text))
+        and _is_slow(spot, calls)
+    ):
+        return say(
+            spot,
+            "slow-statements",
+            f"`{unindexed[0].strip('_. (')}` finds no row by an index: each of {count_text(calls)} statements looks "
+            "through the table",
+            f"{calls_text(spot)}; found by an index, a row takes some 20 µs{loop}",
+            change=words("slow-statements.unindexed", "host"),
+        )
     if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
         return say(
             spot,
@@ -428,6 +457,18 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
         ),
     )
+
+
+# Conditions for which a database does not use the index of a column: by its text, and not by its value.
+_UNINDEXED = re.compile(
+    r"__(iexact|icontains|contains|iendswith|endswith|iregex|regex)(?=\s*=)|\.(ilike|contains|endswith|regexp_match)\("
+    r"|\bfunc\.(lower|upper)\(|\bLIKE\s+['\"]%"
+)
+
+
+def _is_slow(spot: HotSpot, calls: int) -> bool:
+    """Whether each of the statements took as long as one that looks through many rows."""
+    return spot.seconds >= LONG_STATEMENT * max(1, calls)
 
 
 def _reads_lines(spot: HotSpot) -> bool:
