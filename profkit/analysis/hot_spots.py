@@ -630,9 +630,33 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
         if share >= LEAST and len(spots) < MOST_SPOTS:
             spot = _spot(document, group, share, share * wall)
             spots.append(replace(spot, kind="native", under=_native_beneath(group[0].line)))
-    if waiting >= LEAST:
-        spots.append(HotSpot(waiting, waiting * wall, "waiting"))
-    return spots, wall
+    placed = _native_waits(document, sampled, waiting, wall)
+    left = waiting - sum(spot.share for spot in placed)
+    if left >= LEAST:
+        placed.append(HotSpot(left, left * wall, "waiting"))
+    return spots + placed, wall
+
+
+def _native_waits(
+    document: RunDocument, sampled: SampledTime, waiting: float, wall: float
+) -> list[HotSpot]:
+    """The lines at which a program of machine code waits, together no more than what it waited (0..1 of the wall).
+
+    That is without the time in which another thread worked while the main one waited.
+    """
+    if sampled.span <= 0 or waiting < LEAST:
+        return []
+    whole = sum(line.main_wall for line in sampled.waiting) / sampled.span
+    scale = min(1.0, waiting / whole) / sampled.span if whole > 0 else 0.0
+    spots = []
+    for line in sampled.waiting[:MOST_SPOTS]:
+        share = scale * line.main_wall
+        if share >= LEAST:
+            row = _Row(line, {_WAITS.get(kind, "waiting"): seconds for kind, seconds in line.waits.items()})
+            under = Beneath(line.callees[0].function, None, line.waited, share * wall / line.waited)
+            spot = _spot(document, [row], share, share * wall)
+            spots.append(replace(spot, kind=row.kind, under=under))
+    return spots
 
 
 def _native_beneath(line: LineSamples) -> Beneath | None:

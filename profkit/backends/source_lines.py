@@ -277,16 +277,19 @@ def with_text(sampled: SampledTime | None) -> SampledTime | None:
     """The lines of a compiled program with the text of their source, where it can be read."""
     if sampled is None:
         return None
-    lines = [
+    return replace(sampled, lines=_with_texts(sampled.lines), waiting=_with_texts(sampled.waiting))
+
+
+def _with_texts(lines: Sequence[LineSamples]) -> tuple[LineSamples, ...]:
+    return tuple(
         replace(line, code=LineCode(text)) if text else line
-        for number, line in enumerate(sampled.lines)
+        for number, line in enumerate(lines)
         for text in (
             _line_of(line.file, line.line).strip()[:LONGEST_TEXT]
             if number < MOST_SOURCES and line.file and line.line
             else "",
         )
-    ]
-    return replace(sampled, lines=tuple(lines))
+    )
 
 
 @lru_cache(maxsize=64)

@@ -30,10 +30,12 @@ from profkit.profilers.perf.command import (
     recorded_pids,
     remove_leftovers,
     script_argv,
+    switches_argv,
 )
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
+from profkit.profilers.perf.switches import read_switches
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
 
@@ -45,14 +47,16 @@ SHORT_SECONDS = 0.3
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 STARTING = 0.5  # seconds of a recording of its own: perf, and reading the stacks
 READING = 0.3  # seconds: 5,000 samples at most, without their callers
-DATA, _JIT, TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
+# Records of switches are small and many: of 50,000 switches a second 6 MB a second. Longer programs do without.
+LONGEST_SWITCHED = 60.0  # s
+DATA, _JIT, TEXT, SWITCHED = "trace.perf.data", "trace.jit.data", "trace.script.txt", "trace.switches.txt"
 
 
 class SampledTrace(Pass):
     """perf record over the region, as tables and flame graphs."""
 
     name, tool = "trace", "perf"
-    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, "trace.speedscope.json")
+    step_names, leaves = ("trace",), (DATA, _JIT, TEXT, SWITCHED, "trace.speedscope.json")
 
     def __init__(
         self, context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, beside: bool
@@ -76,6 +80,8 @@ class SampledTrace(Pass):
             return self.planned((step,), cost=plain_runs(READING, state), notes=(Fact("beside-stacks"),))
         switched = Switched(self, perf, state, "trace")
         native = self.context.workload.python is None
+        short = state.plain_seconds is None or state.plain_seconds <= LONGEST_SWITCHED
+        switches = native and perf.switches_ok and short
         argv = record_argv(
             self.context.workload.command,
             data,
@@ -86,8 +92,11 @@ class SampledTrace(Pass):
             perf=str(perf.path),
             frequency=self._frequency(state),
             options=self._perf.record_options,
+            switches=switches,
         )
         after = [script_argv(jit if frames.inject else data, text, perf=str(perf.path), offsets=native)]
+        if switches:
+            after.append(switches_argv(data, folder / SWITCHED, perf=str(perf.path)))
         if frames.inject:
             after.insert(0, inject_argv(data, jit, perf=str(perf.path)))
         step = switched.step(argv, TEXT, frames.env, seconds=SECONDS)
@@ -154,7 +163,11 @@ class SampledTrace(Pass):
         program = program_file(workload)
         if workload.python is not None or program is None:
             return None
-        return with_text(native_lines(text, program, source_places))
+        switched = self.folder / SWITCHED
+        switches = read_switches(switched) if switched.is_file() else None
+        with contextlib.suppress(OSError):
+            switched.unlink()  # it is large, and says what the places say
+        return with_text(native_lines(text, program, source_places, switches))
 
 
 class RecordedStacks(StacksPass):

@@ -216,6 +216,7 @@ class LineSamples:
     within: tuple[
         CodeLine, ...
     ] = ()  # lines of the program around it, with the main thread's seconds in both
+    waited: int = 0  # how often it waited, of machine code
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,10 @@ class SampledTime:
     lines: tuple[LineSamples, ...] = ()
     # Lines that call functions of the program, with what was sampled below: their seconds are those of `lines` again.
     outer: tuple[LineSamples, ...] = ()
+    # Of machine code where and for what it waited: seconds of the `span` (from the main thread's first record to its
+    # last) that the main thread waited there, or that it waited for another thread which did.
+    waiting: tuple[LineSamples, ...] = ()
+    span: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ FREQUENCY = 997  # Hz; prime, so that it does not beat with anything that ticks 
 # Copied per sample for dwarf. Whole stacks at 8 / 16 / 32 KiB, CPython 3.13: 96 / 98 / - % of a json
 # benchmark, 9 / 15 / 31 % of a recursion 80 calls deep; each doubling doubles the recording.
 STACK_BYTES = 16384
+# Records of switches that become text: 0.2 s of perf, 2 s of reading. A program that switches 50,000 times a second
+# leaves them in 10 s, and so long a part of it tells where it waits.
+MOST_SWITCHES = 1_000_000
 DEPTH = 512  # frames; the default of perf script, 127, cuts 40 nested Python calls (3 native frames each)
 
 # perf copies every binary it met into ~/.debug: 75 MB after one short Python run. It is not needed to read
@@ -74,10 +77,12 @@ def record_argv(
     perf: str = "perf",
     frequency: int = FREQUENCY,
     options: Sequence[str] = (),
+    switches: bool = False,
 ) -> tuple[str, ...]:
     """Record `workload` into `output` (perf.data), without stacks where `call_graph` is None.
 
-    `options` are those of `record_options`.
+    `options` are those of `record_options`. With `switches`, a sample is also taken where a thread gives up the
+    processor, at most as often as by the event, and each time at which one gives it up or gets it is noted.
 
     With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers
     it. Cost of dwarf: STACK_BYTES x `frequency` per second and running thread (16 MB/s as given here) on
@@ -89,6 +94,8 @@ def record_argv(
     The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
     """
     argv = [perf, *_NO_CACHE, "record", "-q", *options, "-k", "1", "-F", str(frequency), "-e", event]
+    if switches:
+        argv += ["-e", "context-switches", "--switch-events"]
     if call_graph is not None:
         argv += ["--call-graph", f"dwarf,{STACK_BYTES}" if call_graph == "dwarf" else "fp"]
     if control is not None:
@@ -139,6 +146,16 @@ def script_argv(
     fields = f"comm,pid,tid,time,period,event,ip,sym,{'symoff,' if offsets else ''}dso"
     script = (perf, "script", "-f", "-i", str(perf_data), "--no-inline", "--max-stack", str(DEPTH))
     return ("sh", "-c", shell, str(output), *script, "--show-lost-events", "-F", fields)
+
+
+def switches_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
+    """Turn the times of a recording's samples and switches into the text that `switches.read_switches` takes.
+
+    Of a recording without them, or one that perf cannot read, the text holds no switch: it is no reason to fail.
+    """
+    shell = f'export LC_ALL=C; "$@" | head -n {MOST_SWITCHES} >"$0"'
+    script = (perf, "script", "-f", "-i", str(perf_data), "--show-switch-events", "-F", "pid,tid,time,event")
+    return ("sh", "-c", shell, str(output), *script)
 
 
 # perf obeys the user's locale: a decimal comma makes its CSV and JSON ambiguous. C and not C.UTF-8, which old

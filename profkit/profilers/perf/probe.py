@@ -78,6 +78,7 @@ _CENSUS = (
 # Some milliseconds of a shell counting: enough that no event of a working counter is 0.
 _BUSY = ("sh", "-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done")
 _TIMEOUT = 20.0
+_KERNEL_OF_USERS = 1  # kernel.perf_event_paranoid up to which a user may sample the kernel's part of a program
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PerfAbility:
 
     `census` holds one counter for each hardware event that was tried, with its state. `user_only`: the kernel's part
     is not counted. `paranoid` is None where the kernel does not say. `fault` is why it counts nothing, `record_fault`
-    why it makes no recording.
+    why it makes no recording. `switches_ok`: it samples where threads give up the processor.
     """
 
     path: str | None
@@ -94,6 +95,7 @@ class PerfAbility:
     software_ok: bool = False
     hardware_ok: bool = False
     record_ok: bool = False
+    switches_ok: bool = False
     control_fifo_ok: bool = False
     system_wide_ok: bool = False
     user_only: bool = False
@@ -135,16 +137,23 @@ def probe_perf() -> PerfAbility:
             fault = _make_fault(trial, "perf stat counted nothing: perf")
             return PerfAbility(perf, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(perf, folder)
-        record_fault = _try_record(perf, folder, record_options(found.version))
         everywhere, _ = _count_events(perf, folder, ("cpu-clock",), system_wide=True)
+        system_wide = any(counter.value is not None for counter in everywhere)
+        # The switch itself is in the kernel, whose samples this setting keeps from users: `context-switches:u` has none.
+        switches_ok = system_wide or (paranoid is not None and paranoid <= _KERNEL_OF_USERS)
+        options = record_options(found.version)
+        record_fault = _try_record(perf, folder, options, switches=switches_ok)
+        if record_fault is not None and switches_ok:
+            switches_ok, record_fault = False, _try_record(perf, folder, options)
         return PerfAbility(
             path=perf,
             version=found.version,
             software_ok=True,
             hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
             record_ok=record_fault is None,
+            switches_ok=switches_ok and record_fault is None,
             control_fifo_ok=_obeys_control(perf, folder),
-            system_wide_ok=any(counter.value is not None for counter in everywhere),
+            system_wide_ok=system_wide,
             user_only=user_only,
             paranoid=paranoid,
             census=census,
@@ -226,12 +235,19 @@ def _read_counts(output: Path) -> tuple[Counter, ...]:
         return ()
 
 
-def _try_record(perf: str, folder: Path, options: Sequence[str]) -> Fault | None:
+def _try_record(perf: str, folder: Path, options: Sequence[str], *, switches: bool = False) -> Fault | None:
     """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
     output = folder / "perf.data"
     trial = _run_perf(
         record_argv(
-            _BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999, options=options
+            _BUSY,
+            output,
+            event="cpu-clock",
+            call_graph=None,
+            perf=perf,
+            frequency=999,
+            options=options,
+            switches=switches,
         )
     )
     with contextlib.suppress(OSError):

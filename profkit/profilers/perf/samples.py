@@ -11,6 +11,7 @@ from profkit.core.types import Fact, Frame, Hotspot, Profile, Stacks
 
 # Software clocks sample by time; their period is in nanoseconds (kernel/events/core.c, perf_swevent_hrtimer).
 _CLOCKS = frozenset({"cpu-clock", "task-clock"})
+SWITCHES = "context-switches"
 _MODIFIERS = frozenset("ukhHGDIpPSWeb")
 
 
@@ -70,24 +71,29 @@ class MergedEvents:
     @property
     def samples(self) -> int:
         """How many samples there were, of all events."""
-        return sum(merger.samples for merger, _ in self._events.values())
+        return sum(merger.samples for merger, _ in self._shown().values())
 
     def facts(self) -> dict[str, str]:
         """`samples`, and `events` where the recording names them, as perf writes them (`cycles:u`)."""
-        names = dict.fromkeys(_decode_name(event) for event, _ in self._events if event)
+        names = dict.fromkeys(_decode_name(event) for event, _ in self._shown() if event)
         return {"samples": str(self.samples), **({"events": " ".join(names)} if names else {})}
 
     def warnings(self) -> Iterator[Fact]:
         """Where bounds were reached, and what the events leave out."""
-        for (event, _), (merger, _) in self._events.items():
+        for (event, _), (merger, _) in self._shown().items():
             if merger.cut:
                 name, share = _decode_name(event) or "samples", merger.cut / merger.weight
                 yield Fact.of("many-stacks", event=name, share=share)
-        for name in dict.fromkeys(_decode_name(event) for event, _ in self._events):
+        for name in dict.fromkeys(_decode_name(event) for event, _ in self._shown()):
             if is_user_only(name):
                 yield Fact.of("event-of-user-space", event=name)
         if self._table.full:
             yield Fact("many-functions")
+
+    def _shown(self) -> dict[tuple[bytes, bool], tuple[StackMerger, dict[bytes, float]]]:
+        """The events without the switches of threads, where there are others: a wait is no work of a function."""
+        work = {key: one for key, one in self._events.items() if base_event(_decode_name(key[0])) != SWITCHES}
+        return work or self._events
 
     def answer(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
         """Stacks of each event, the one with most samples first; tables by function, library and thread of each.
@@ -96,7 +102,7 @@ class MergedEvents:
         """
         stacks: list[Stacks] = []
         profiles: list[Profile] = []
-        for (event, bare), (merger, threads) in sorted(self._events.items(), key=lambda e: -e[1][0].samples):
+        for (event, bare), (merger, threads) in sorted(self._shown().items(), key=lambda e: -e[1][0].samples):
             title = _decode_name(event) or "samples"
             unit, per = scale_of(title, with_period=not bare)
             stacks.append(merger.stacks(title, unit, per))

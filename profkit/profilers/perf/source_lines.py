@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -18,6 +18,7 @@ from profkit.core.files.regular import open_regular
 from profkit.core.types import CodeLine, LineSamples, Place, SampledTime
 from profkit.profilers.files import reading
 from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
+from profkit.profilers.perf.switches import Blamed, SampledWaits, Switches, is_switch, wait_kind
 
 MOST_ADDRESSES = 1000  # of most time
 MOST_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
@@ -68,18 +69,24 @@ class _Chain:
     process: bytes
 
 
-def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | None:
+def native_lines(
+    path: Path, program: Path, resolve: Resolve, switches: Switches | None = None
+) -> SampledTime | None:
     """Where the samples of a text of `perf script` are in the program's own code; None where none is.
 
     `resolve` finds the lines of addresses of the program. Weights become seconds where perf sampled by a clock, and
-    stay samples' periods else. Raises UnreadableReport.
+    stay samples' periods else. With `switches` of the same recording, also where it waits. Raises UnreadableReport.
     """
     chains: dict[_Chain, float] = {}
     others: dict[str, float] = {}  # programs that it starts
+    waits = SampledWaits(switches)
     total = rest = 0.0
-    for process, thread, period, frames in _samples(path):
-        total += period
+    for process, thread, at, event, period, frames in _samples(path):
         chain = _chain_of(frames, program.name.encode(), thread, process)
+        if is_switch(event):
+            waits.add(thread, at, period, _waits_for(frames), chain)
+            continue
+        total += period
         if chain.keys:
             chains[chain] = chains.get(chain, 0.0) + period
         elif (other := _program_of(frames)) is not None:
@@ -88,10 +95,14 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
             rest += period
     if not chains and not others:
         return None
+    blamed = waits.blamed()
     weights: dict[Address, float] = {}
     for chain, weight in chains.items():
         for key in chain.keys:
             weights[key] = weights.get(key, 0.0) + weight
+    for wait in blamed:
+        for key in wait.chain.keys:
+            weights[key] = weights.get(key, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
     rows: dict[Place, _Place] = {}
     for chain, weight in chains.items():
@@ -117,7 +128,56 @@ def native_lines(path: Path, program: Path, resolve: Resolve) -> SampledTime | N
     first = max(rows.values(), key=lambda row: row.weight).addresses
     symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
     hottest = f"{symbol}+{offset:#x}" if symbol else None
-    return SampledTime(total, total, rest, rest, native=True, hottest=hottest, lines=tuple(samples))
+    return SampledTime(
+        total,
+        total,
+        rest,
+        rest,
+        native=True,
+        hottest=hottest,
+        lines=tuple(samples),
+        waiting=_waiting_lines(blamed, codes),
+        span=waits.span,
+    )
+
+
+def _waits_for(frames: Sequence[bytes]) -> str:
+    """What a thread waits for that gave up the processor with this stack, innermost first."""
+    parsed = [one for line in frames if (one := parse_frame(line)) is not None]
+    kernel = [one.function for one in parsed if one.library == KERNEL]
+    return wait_kind(kernel, [plain_symbol(one.function) for one in parsed if one.library != KERNEL])
+
+
+def _waiting_lines(blamed: Sequence[Blamed[_Chain]], codes: Mapping[Address, CodeAt]) -> tuple[LineSamples, ...]:
+    """The lines at which the program waits, each with one kind of wait, the longest first."""
+    rows: dict[tuple[Place, str], _Place] = {}
+    counts: dict[tuple[Place, str], float] = {}
+    for wait in blamed:
+        chain = wait.chain
+        at = _level_of(chain.keys, codes)
+        code = codes.get(chain.keys[at])
+        key = (code.place if code is not None else None) or Place(chain.keys[at][0]), wait.kind
+        row = rows.setdefault(key, _Place())
+        row.weight += wait.seconds
+        row.threads.add(chain.thread)
+        row.processes.add(chain.process)
+        counts[key] = counts.get(key, 0.0) + wait.times
+        names = _below(chain, at, codes)
+        public = next((name for one in reversed(names) if (name := called_in_library(one))), "")
+        leaf = (public or (plain_symbol(names[-1]).lstrip("_") if names else ""), None)
+        row.callees[leaf] = row.callees.get(leaf, 0.0) + wait.seconds
+        _add_below(row, names, wait.seconds)
+    lines = [
+        replace(
+            _line_samples(where, row),
+            main_wall=row.weight,
+            main_cpu=0.0,
+            waits={kind: row.weight},
+            waited=max(1, round(counts[where, kind])),
+        )
+        for (where, kind), row in rows.items()
+    ]
+    return tuple(sorted(lines, key=lambda one: -one.main_wall))
 
 
 # Functions of the libraries of C++ and Rust, whose code is compiled into the program.
@@ -206,8 +266,8 @@ def _most(weights: Mapping[_Name, float], count: int) -> list[tuple[_Name, float
     return sorted(weights.items(), key=lambda item: -item[1])[:count]
 
 
-def _samples(path: Path) -> Iterator[tuple[bytes, bytes, float, list[bytes]]]:
-    """Process, thread, period and frames (innermost first) of each sample."""
+def _samples(path: Path) -> Iterator[tuple[bytes, bytes, bytes, bytes, float, list[bytes]]]:
+    """Process, thread, time, event, period and frames (innermost first) of each sample."""
     with reading(path), open_regular(path) as file:
         for block in ScriptBlocks().blocks(file):
             header, _, body = block.partition(b"\n")
@@ -216,4 +276,5 @@ def _samples(path: Path) -> Iterator[tuple[bytes, bytes, float, list[bytes]]]:
                 continue
             clock = b"clock" in (match["event"] or b"")
             period = float(match["period"] or 1) * (1e-9 if clock else 1.0)
-            yield match["pid"], match["tid"] or match["pid"], period, body.split(b"\n")
+            thread = match["tid"] or match["pid"]
+            yield match["pid"], thread, match["time"], match["event"] or b"", period, body.split(b"\n")

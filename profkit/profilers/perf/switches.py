@@ -1,0 +1,266 @@
+"""When threads gave up the processor and came back: perf's records of switches, and what a wait was for.
+
+The text has a line for each record, `4752/4753 5109.096111: PERF_RECORD_SWITCH OUT preempt`, and one for each sample of
+the event `context-switches`, which comes just before its `OUT`. A thread that was preempted waits for a processor, and
+for nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from profkit.core.files.regular import open_regular
+from profkit.profilers.files import reading
+from profkit.profilers.perf.samples import SWITCHES, base_event
+
+_RECORD = re.compile(
+    rb"\s*(\d{1,10})/\s*(\d{1,10})\s+(\d{1,12}\.\d{6,9}):\s+(?:\d+\s+)?(?:PERF_RECORD_SWITCH\s+(OUT preempt|OUT|IN)|(\S+):)"
+)
+Moment: TypeAlias = "tuple[bytes, bytes]"  # a thread, and the time as perf writes it
+
+
+@dataclass
+class ThreadWaits:
+    """The waits of one thread, in seconds: all of them by their length, and by the thread that ran when each ended."""
+
+    process: bytes
+    first: float
+    last: float
+    lengths: dict[int, list[float]] = field(default_factory=dict)  # power of four -> how many, seconds
+    woken_by: dict[bytes, float] = field(default_factory=dict)
+
+    @property
+    def span(self) -> float:
+        """Seconds from the first record of the thread to the last."""
+        return self.last - self.first
+
+
+@dataclass(frozen=True)
+class Switches:
+    """The waits of each thread, and the length in seconds of those that were sampled."""
+
+    threads: dict[bytes, ThreadWaits]
+    sampled: dict[Moment, float]
+
+
+def length_class(seconds: float) -> int:
+    """Return the power of four microseconds that a wait has: waits of one class are alike."""
+    return math.floor(math.log(max(seconds, 1e-9) * 1e6, 4))
+
+
+def is_switch(event: bytes | None) -> bool:
+    """Whether samples of an event are of threads that give up the processor."""
+    return event is not None and base_event(event.decode("utf-8", "replace")) == SWITCHES
+
+
+def read_switches(path: Path) -> Switches:
+    """Read the text that `command.switches_argv` leaves; waits that had not ended when it ends are left out.
+
+    Raises UnreadableReport where the file cannot be read.
+    """
+    threads: dict[bytes, ThreadWaits] = {}
+    sampled: dict[Moment, float] = {}
+    left: dict[bytes, float] = {}  # when a thread began to wait
+    pending: dict[bytes, bytes] = {}  # the time of the sample of the switch that comes next
+    ran: dict[bytes, tuple[bytes, bytes]] = {}  # process -> the last two threads of it that ran
+    for process, thread, at, record, event in _records(path):
+        now = float(at)
+        waits = threads.get(thread)
+        if waits is None:
+            waits = threads[thread] = ThreadWaits(process, now, now)
+        waits.last = now
+        if record == b"OUT":
+            left[thread] = now
+        elif record == b"IN":
+            began, sample = left.pop(thread, None), pending.pop(thread, None)
+            if began is not None:
+                _add_wait(waits, now - began, _other(ran.get(process), thread))
+                if sample is not None:
+                    sampled[thread, sample] = now - began
+        elif record == b"OUT preempt":
+            left.pop(thread, None)
+            pending.pop(thread, None)
+        elif is_switch(event):
+            pending[thread] = at
+        last = ran.get(process)
+        if last is None or last[0] != thread:
+            ran[process] = (thread, last[0] if last is not None else thread)
+    return Switches(threads, sampled)
+
+
+def _records(path: Path) -> Iterator[tuple[bytes, bytes, bytes, bytes | None, bytes | None]]:
+    with reading(path), open_regular(path) as file:
+        for line in file:  # MOST_SWITCHES at most
+            if (match := _RECORD.match(line)) is not None:
+                process, thread, at, record, event = match.groups()
+                yield process, thread, at, record, event
+
+
+def _other(last: tuple[bytes, bytes] | None, thread: bytes) -> bytes | None:
+    """The thread of the process that ran last, other than this one: it ended the wait, or what ended it did not run."""
+    return next((one for one in last or () if one != thread), None)
+
+
+def _add_wait(waits: ThreadWaits, seconds: float, waker: bytes | None) -> None:
+    kept = waits.lengths.setdefault(length_class(seconds), [0.0, 0.0])
+    kept[0] += 1
+    kept[1] += seconds
+    if waker is not None:
+        waits.woken_by[waker] = waits.woken_by.get(waker, 0.0) + seconds
+
+
+# ------------------------------------------------------------ which waits the program's time is
+
+
+class _Waiter(Protocol):
+    """The part of a stack that is the program's own, as the reader of samples keeps it."""
+
+    @property
+    def keys(self) -> Sequence[tuple[str, int]]:
+        """Its addresses; empty where no function of the program waits."""
+
+
+_Chain = TypeVar("_Chain", bound=_Waiter)
+
+
+@dataclass
+class Blamed(Generic[_Chain]):
+    """Waits of one kind with one stack: their seconds, and about how many there were."""
+
+    chain: _Chain
+    kind: str
+    seconds: float
+    times: float
+
+    def part(self, share: float) -> Blamed[_Chain]:
+        """The same for a share (0..1) of the seconds."""
+        return replace(self, seconds=self.seconds * share)
+
+
+class SampledWaits(Generic[_Chain]):
+    """The sampled switches of one program, added up to where the main thread's waiting comes from.
+
+    A wait that was sampled stands for all waits of its thread that are about as long: what they sum up to is known.
+    Waits of which none was sampled stay without a place.
+    """
+
+    def __init__(self, switches: Switches | None) -> None:
+        self._switches = switches or Switches({}, {})
+        self._samples: dict[tuple[bytes, int], dict[tuple[_Chain, str], float]] = {}
+
+    def add(self, thread: bytes, at: bytes, period: float, kind: str, chain: _Chain) -> None:
+        """Count one sample, which stands for `period` switches; nothing where its thread did not wait."""
+        length = self._switches.sampled.get((thread, at))
+        if length is None:
+            return
+        alike = self._samples.setdefault((thread, length_class(length)), {})
+        alike[chain, kind] = alike.get((chain, kind), 0.0) + period * length
+
+    @property
+    def span(self) -> float:
+        """Seconds from the main thread's first record to its last; 0 where it has none."""
+        main = self._switches.threads.get(self._main)
+        return main.span if main is not None else 0.0
+
+    @property
+    def _main(self) -> bytes:
+        """The first thread of the first process."""
+        first = next(iter(self._switches.threads.values()), None)
+        return first.process if first is not None else b""
+
+    def blamed(self) -> list[Blamed[_Chain]]:
+        """The main thread's waits by where they come from; together they are no longer than these.
+
+        While it waits for a lock or a signal of another thread, that one may itself wait for something: the time is
+        that wait's. While it joins others, the time is that of their waits.
+        """
+        own = {thread: list(self._waits_of(thread)) for thread in self._switches.threads}
+        main = self._main
+        found = self._traced(main, own)
+        joins = [one for one in found if one.kind == JOIN]
+        joined = sum(one.seconds for one in joins)
+        workers = [thread for thread in own if thread != main and own[thread]]
+        spans = sum(self._switches.threads[thread].span for thread in workers)
+        causes = [
+            one.part(joined / spans) for each in workers for one in self._traced(each, own) if one.kind != JOIN
+        ] if spans > 0 else []
+        return [one for one in (*found, *causes) if one.kind != JOIN and one.chain.keys and one.seconds > 0]
+
+    def _traced(self, thread: bytes, own: Mapping[bytes, list[Blamed[_Chain]]]) -> list[Blamed[_Chain]]:
+        """The waits of a thread, those for a lock as what the thread that ended them waited for meanwhile."""
+        locks = sum(one.seconds for one in own[thread] if one.kind == "lock")
+        wakers = self._switches.threads[thread].woken_by
+        woken = sum(wakers.values())
+        if not locks or not woken:
+            return own[thread]
+        led: list[Blamed[_Chain]] = []
+        for waker, weight in wakers.items():
+            causes = [one for one in own.get(waker, ()) if one.kind not in ("lock", JOIN)]
+            whole, time = sum(one.seconds for one in causes), locks * weight / woken
+            if whole > 0:
+                led += [one.part(min(1.0, time / whole)) for one in causes]
+        left = 1 - sum(one.seconds for one in led) / locks
+        return [one.part(left) if one.kind == "lock" else one for one in own[thread]] + led
+
+    def _waits_of(self, thread: bytes) -> Iterator[Blamed[_Chain]]:
+        for length, (times, seconds) in self._switches.threads[thread].lengths.items():
+            alike = self._samples.get((thread, length), {})
+            whole = sum(alike.values())
+            for (chain, kind), weight in alike.items():
+                share = weight / whole
+                yield Blamed(chain, kind, share * seconds, share * times)
+
+
+# ------------------------------------------------------------ what a wait is for
+
+
+JOIN = "join"  # of a thread that ends: what that does meanwhile is what is waited for
+# The kernel's functions tell what a descriptor is; without them its kind is that of the call.
+_OF_KERNEL = (
+    ("sync", r".*(f(data)?sync|sync_file|sync_fs|do_sync)\w*"),
+    ("sleep", r"do_nanosleep|hrtimer_nanosleep"),
+    ("lock", r"(__)?futex_(do_)?wait\w*|do_futex|\w*_sem(timed)?op\w*"),
+    ("pipe", r"(anon_)?pipe_(read|write|wait\w*)|fifo_open"),
+    ("network", r"(__)?sys_(recv|send|accept|connect)\w*|sock_(recv|send|read|write)\w*|inet_\w+|unix_stream_\w+"),
+    ("input", r"do_(sys_)?poll|do_select|core_sys_select|ep_poll|do_epoll_wait|n_tty_read|tty_read"),
+    ("child", r"do_wait|kernel_wait(4|id)"),
+    ("file", r"vfs_(read|write)v?|filemap_\w+|folio_wait_\w+|ksys_p?(read|write)\w*|do_filp_open"),
+)  # fmt: skip
+_OF_LIBRARY = (
+    (JOIN, r"pthread_(\w+_)?(clock|timed)?join\w*"),
+    ("sleep", r"(clock_)?nanosleep|u?sleep"),
+    ("lock", r"futex\w*|pthread_(cond|mutex|rwlock|barrier|spin)_\w+|sem_\w*wait\w*|lll_lock_wait\w*|cnd_wait|mtx_lock"),
+    ("input", r"p?poll|p?select|epoll_p?wait\w*"),
+    ("network", r"(recv|send)(m?msg|from|to)?|accept4?|connect"),
+    ("child", r"wait(4|id|pid|3)?|system|pclose"),
+    ("sync", r"f(data)?sync|msync|sync_file_range|syncfs"),
+    ("file", r"p?(read|write)v?(64)?|open(at)?(64)?"),
+)  # fmt: skip
+_KERNEL_KINDS = tuple((kind, re.compile(pattern)) for kind, pattern in _OF_KERNEL)
+_LIBRARY_KINDS = tuple((kind, re.compile(pattern)) for kind, pattern in _OF_LIBRARY)
+_PREFIX = re.compile(r"^(__GI_)?(_*libc_|_+)?")
+
+
+def wait_kind(kernel: Sequence[str], library: Sequence[str]) -> str:
+    """Return what a stack waits for, by the functions of the kernel and of libraries in it; "waiting" where unknown.
+
+    Both innermost first, without versions of symbols. A read is of a file where only its call is known.
+
+    >>> wait_kind(["schedule", "anon_pipe_read", "vfs_read"], ["__GI___read"]), wait_kind([], ["read"])
+    ('pipe', 'file')
+    >>> wait_kind(["schedule", "futex_wait"], ["__futex_abstimed_wait_common", "__pthread_clockjoin_ex"])
+    'join'
+    """
+    plain = [_PREFIX.sub("", name) for name in library]
+    if any(_LIBRARY_KINDS[0][1].fullmatch(name) for name in plain):
+        return JOIN
+    for names, kinds in ((kernel, _KERNEL_KINDS), (plain, _LIBRARY_KINDS)):
+        for kind, pattern in kinds:
+            if any(pattern.fullmatch(name) for name in names):
+                return kind
+    return "waiting"
