@@ -57,7 +57,7 @@ _SUFFIX = re.compile(r"@.*|\.(constprop|isra|part|cold|localalias)\b.*")
 _AS = re.compile(r"^<(?:&(?:mut )?|dyn )*(.+?) as .+>(?=::)")
 _OF = re.compile(r"^<([\w:]+)(?:<.*>)?>(?=::)")
 _ANSWER = re.compile(r"^(?!.*\boperator ).* ")  # what a function template returns
-_HIDDEN = re.compile(r"_.*|\[.*|.*[{}$].*|impl.*|std|core|alloc|call(_once|_mut)?|do_call")
+_HIDDEN = re.compile(r"_.*|\[.*|.*[{}$].*|impl.*|functions|std|core|alloc|call(_once|_mut)?|do_call")
 
 
 def plain_symbol(symbol: str) -> str:

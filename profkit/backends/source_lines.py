@@ -18,11 +18,12 @@ from typing import TypeAlias
 
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
+from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.stacks.source import LONGEST_TEXT, MOST_BYTES, body_line, line_code, parsed
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
-from profkit.core.types import CodeLine, LineCode, LineSamples, Place, Report, SampledTime, Workload
+from profkit.core.types import CodeLine, Construct, LineCode, LineSamples, Place, Report, SampledTime, Workload
 from profkit.profilers.perf.source_lines import Address, CodeAt
 
 MOST_SOURCES = 30  # lines of most time whose source is looked at
@@ -255,7 +256,11 @@ def _code_of(block: str) -> CodeAt:
             found.append((level, Place(function=function, file=file, line=int(line))))
     here = next((one for one in found if Path(one[1].file or "").is_file()), found[0] if found else None)
     inlined = rows[::2][: here[0]] if here is not None else rows[::2]
-    return CodeAt(here[1] if here is not None else None, tuple(name for name in inlined if name != "??"))
+    # binutils gives an inlined function of C the name of the function around all of them.
+    no_names = ("??", here[1].function if here is not None else None)
+    return CodeAt(
+        here[1] if here is not None else None, tuple(name for name in inlined if name not in no_names)
+    )
 
 
 def _is_written(file: str, line: int) -> bool:
@@ -277,7 +282,22 @@ def with_text(sampled: SampledTime | None) -> SampledTime | None:
     """The lines of a compiled program with the text of their source, where it can be read."""
     if sampled is None:
         return None
-    return replace(sampled, lines=_with_texts(sampled.lines), waiting=_with_texts(sampled.waiting))
+    waiting = tuple(map(_with_wait, _with_texts(sampled.waiting)))
+    return replace(sampled, lines=_with_texts(sampled.lines), waiting=waiting)
+
+
+def _with_wait(line: LineSamples) -> LineSamples:
+    """A line that waits, with what its text says about that: the call, and a loop around a sleep that only looks."""
+    if line.code is None or not line.file or not line.line or not line.callees:
+        return line
+    name = line.callees[0].function
+    if "sync" in line.waits:
+        found: tuple[Construct, ...] = (Construct("call", name),)
+    elif "sleep" in line.waits and looks_again(_lines_of(line.file), line.line):
+        found = Construct("sleep"), Construct("while")
+    else:
+        return line
+    return replace(line, code=replace(line.code, constructs=found))
 
 
 def _with_texts(lines: Sequence[LineSamples]) -> tuple[LineSamples, ...]:

@@ -216,7 +216,9 @@ class LineSamples:
     within: tuple[
         CodeLine, ...
     ] = ()  # lines of the program around it, with the main thread's seconds in both
-    waited: int = 0  # how often it waited, of machine code
+    # Of machine code that waits: how often it did (of `sync` at least), and the lines at which other threads waited for it
+    waited: int = 0
+    awaited: tuple[CodeLine, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,21 @@ def native_lines(
     chains: dict[_Chain, float] = {}
     others: dict[str, float] = {}  # programs that it starts
     waits = SampledWaits(switches)
+    # Each call waits several times: those are counted between which something else of the thread was seen.
+    synced: dict[bytes, _Chain] = {}
+    calls: dict[_Chain, int] = {}
     total = rest = 0.0
     for process, thread, at, event, period, frames in _samples(path):
         chain = _chain_of(frames, program.name.encode(), thread, process)
         if is_switch(event):
-            waits.add(thread, at, period, _waits_for(frames), chain)
+            kind = _waits_for(frames)
+            waits.add(thread, at, period, kind, chain)
+            if kind == "sync" and synced.get(thread) != chain:
+                calls[chain] = calls.get(chain, 0) + 1
+                synced[thread] = chain
             continue
+        if thread in synced and _waits_for(frames) != "sync":
+            del synced[thread]
         total += period
         if chain.keys:
             chains[chain] = chains.get(chain, 0.0) + period
@@ -95,13 +104,15 @@ def native_lines(
             rest += period
     if not chains and not others:
         return None
-    blamed = waits.blamed()
+    blamed = [
+        replace(one, times=calls.get(one.chain, 1), origin=(b"", 0)) if one.kind == "sync" else one for one in waits.blamed()
+    ]
     weights: dict[Address, float] = {}
     for chain, weight in chains.items():
         for key in chain.keys:
             weights[key] = weights.get(key, 0.0) + weight
     for wait in blamed:
-        for key in wait.chain.keys:
+        for key in (*wait.chain.keys, *(wait.awaited.keys if wait.awaited is not None else ())):
             weights[key] = weights.get(key, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
     rows: dict[Place, _Place] = {}
@@ -151,33 +162,52 @@ def _waits_for(frames: Sequence[bytes]) -> str:
 def _waiting_lines(blamed: Sequence[Blamed[_Chain]], codes: Mapping[Address, CodeAt]) -> tuple[LineSamples, ...]:
     """The lines at which the program waits, each with one kind of wait, the longest first."""
     rows: dict[tuple[Place, str], _Place] = {}
-    counts: dict[tuple[Place, str], float] = {}
+    counts: dict[tuple[Place, str], dict[tuple[_Chain, tuple[bytes, int]], float]] = {}
+    awaited: dict[tuple[Place, str], dict[Place, float]] = {}
     for wait in blamed:
         chain = wait.chain
-        at = _level_of(chain.keys, codes)
-        code = codes.get(chain.keys[at])
-        key = (code.place if code is not None else None) or Place(chain.keys[at][0]), wait.kind
+        key = _place_of(chain, codes), wait.kind
         row = rows.setdefault(key, _Place())
         row.weight += wait.seconds
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
-        counts[key] = counts.get(key, 0.0) + wait.times
-        names = _below(chain, at, codes)
-        public = next((name for one in reversed(names) if (name := called_in_library(one))), "")
-        leaf = (public or (plain_symbol(names[-1]).lstrip("_") if names else ""), None)
+        counts.setdefault(key, {})[chain, wait.origin] = wait.times
+        names = _below(chain, _level_of(chain.keys, codes), codes)
+        leaf = (_waits_in(names), None)
         row.callees[leaf] = row.callees.get(leaf, 0.0) + wait.seconds
         _add_below(row, names, wait.seconds)
+        if wait.awaited is not None and wait.awaited.keys:
+            there, by = awaited.setdefault(key, {}), _place_of(wait.awaited, codes)
+            there[by] = there.get(by, 0.0) + wait.seconds
     lines = [
         replace(
             _line_samples(where, row),
             main_wall=row.weight,
             main_cpu=0.0,
             waits={kind: row.weight},
-            waited=max(1, round(counts[where, kind])),
+            waited=max(1, round(sum(counts[where, kind].values()))),
+            awaited=tuple(
+                CodeLine(by.function or "", by.file, by.line, seconds)
+                for by, seconds in _most(awaited.get((where, kind), {}), 1)
+            ),
         )
         for (where, kind), row in rows.items()
     ]
     return tuple(sorted(lines, key=lambda one: -one.main_wall))
+
+
+def _place_of(chain: _Chain, codes: Mapping[Address, CodeAt]) -> Place:
+    key = chain.keys[_level_of(chain.keys, codes)]
+    code = codes.get(key)
+    return (code.place if code is not None else None) or Place(key[0])
+
+
+def _waits_in(names: Sequence[str]) -> str:
+    """The function that a line calls and that waits: the outermost below it which its users know by name."""
+    for name in reversed(names):
+        if public := called_in_library(plain_symbol(name).lstrip("_").removeprefix("IO_")):
+            return public
+    return ""
 
 
 # Functions of the libraries of C++ and Rust, whose code is compiled into the program.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -21,6 +21,7 @@ from profkit.profilers.perf.samples import SWITCHES, base_event
 _RECORD = re.compile(
     rb"\s*(\d{1,10})/\s*(\d{1,10})\s+(\d{1,12}\.\d{6,9}):\s+(?:\d+\s+)?(?:PERF_RECORD_SWITCH\s+(OUT preempt|OUT|IN)|(\S+):)"
 )
+ENDING = 1e-3  # s: a thread wakes up who joins it, and ends
 Moment: TypeAlias = "tuple[bytes, bytes]"  # a thread, and the time as perf writes it
 
 
@@ -130,12 +131,17 @@ _Chain = TypeVar("_Chain", bound=_Waiter)
 
 @dataclass
 class Blamed(Generic[_Chain]):
-    """Waits of one kind with one stack: their seconds, and about how many there were."""
+    """Waits of one kind with one stack: their seconds, and about how many there were.
+
+    `origin` tells parts of the same waits. `awaited`: where another thread waited for these.
+    """
 
     chain: _Chain
     kind: str
     seconds: float
     times: float
+    origin: tuple[bytes, int] = (b"", 0)
+    awaited: _Chain | None = None
 
     def part(self, share: float) -> Blamed[_Chain]:
         """The same for a share (0..1) of the seconds."""
@@ -152,6 +158,9 @@ class SampledWaits(Generic[_Chain]):
     def __init__(self, switches: Switches | None) -> None:
         self._switches = switches or Switches({}, {})
         self._samples: dict[tuple[bytes, int], dict[tuple[_Chain, str], float]] = {}
+        self._joins: list[tuple[float, float]] = []  # when the main thread began to join another, and ended
+        first = next(iter(self._switches.threads.values()), None)
+        self._main = first.process if first is not None else b""
 
     def add(self, thread: bytes, at: bytes, period: float, kind: str, chain: _Chain) -> None:
         """Count one sample, which stands for `period` switches; nothing where its thread did not wait."""
@@ -160,6 +169,8 @@ class SampledWaits(Generic[_Chain]):
             return
         alike = self._samples.setdefault((thread, length_class(length)), {})
         alike[chain, kind] = alike.get((chain, kind), 0.0) + period * length
+        if kind == JOIN and thread == self._main:
+            self._joins.append((float(at), float(at) + length))
 
     @property
     def span(self) -> float:
@@ -167,53 +178,60 @@ class SampledWaits(Generic[_Chain]):
         main = self._switches.threads.get(self._main)
         return main.span if main is not None else 0.0
 
-    @property
-    def _main(self) -> bytes:
-        """The first thread of the first process."""
-        first = next(iter(self._switches.threads.values()), None)
-        return first.process if first is not None else b""
-
     def blamed(self) -> list[Blamed[_Chain]]:
         """The main thread's waits by where they come from; together they are no longer than these.
 
         While it waits for a lock or a signal of another thread, that one may itself wait for something: the time is
-        that wait's. While it joins others, the time is that of their waits.
+        that wait's. While it joins a thread, the time is that of the thread's own waits.
         """
-        own = {thread: list(self._waits_of(thread)) for thread in self._switches.threads}
-        main = self._main
-        found = self._traced(main, own)
-        joins = [one for one in found if one.kind == JOIN]
-        joined = sum(one.seconds for one in joins)
-        workers = [thread for thread in own if thread != main and own[thread]]
-        spans = sum(self._switches.threads[thread].span for thread in workers)
-        causes = [
-            one.part(joined / spans) for each in workers for one in self._traced(each, own) if one.kind != JOIN
-        ] if spans > 0 else []
-        return [one for one in (*found, *causes) if one.kind != JOIN and one.chain.keys and one.seconds > 0]
+        if self._main not in self._switches.threads:
+            return []
+        found = self._traced(self._main)
+        joined = sum(one.seconds for one in found if one.kind == JOIN)
+        whole = sum(end - begin for begin, end in self._joins)
+        for begin, end in self._joins:
+            if (worker := self._ended(begin, end)) is not None:
+                span = max(self._switches.threads[worker].span, 1e-9)
+                part = min(1.0, joined * (end - begin) / whole / span)
+                found = found + [one.part(part) for one in self._traced(worker)]
+        return [one for one in found if one.kind != JOIN and one.chain.keys and one.seconds > 0]
 
-    def _traced(self, thread: bytes, own: Mapping[bytes, list[Blamed[_Chain]]]) -> list[Blamed[_Chain]]:
+    def _ended(self, begin: float, end: float) -> bytes | None:
+        """The thread with whose end a join was over: it has no record afterwards."""
+        ended = {
+            thread: one.last
+            for thread, one in self._switches.threads.items()
+            if thread != self._main and begin <= one.last <= end + ENDING
+        }
+        return max(ended, key=lambda thread: ended[thread], default=None)
+
+    def _traced(self, thread: bytes) -> list[Blamed[_Chain]]:
         """The waits of a thread, those for a lock as what the thread that ended them waited for meanwhile."""
-        locks = sum(one.seconds for one in own[thread] if one.kind == "lock")
+        own = list(self._waits_of(thread))
+        locks = [one for one in own if one.kind == "lock"]
+        waited = sum(one.seconds for one in locks)
         wakers = self._switches.threads[thread].woken_by
         woken = sum(wakers.values())
-        if not locks or not woken:
-            return own[thread]
+        if waited <= 0 or woken <= 0:
+            return own
+        at = max(locks, key=lambda one: one.seconds).chain
         led: list[Blamed[_Chain]] = []
         for waker, weight in wakers.items():
-            causes = [one for one in own.get(waker, ()) if one.kind not in ("lock", JOIN)]
-            whole, time = sum(one.seconds for one in causes), locks * weight / woken
+            causes = [one for one in self._waits_of(waker) if one.kind not in ("lock", JOIN)]
+            whole, time = sum(one.seconds for one in causes), waited * weight / woken
             if whole > 0:
-                led += [one.part(min(1.0, time / whole)) for one in causes]
-        left = 1 - sum(one.seconds for one in led) / locks
-        return [one.part(left) if one.kind == "lock" else one for one in own[thread]] + led
+                led += [replace(one.part(min(1.0, time / whole)), awaited=at) for one in causes]
+        left = max(0.0, 1 - sum(one.seconds for one in led) / waited)
+        return [one.part(left) if one.kind == "lock" else one for one in own] + led
 
     def _waits_of(self, thread: bytes) -> Iterator[Blamed[_Chain]]:
-        for length, (times, seconds) in self._switches.threads[thread].lengths.items():
+        waits = self._switches.threads.get(thread)
+        for length, (times, seconds) in waits.lengths.items() if waits is not None else ():
             alike = self._samples.get((thread, length), {})
             whole = sum(alike.values())
             for (chain, kind), weight in alike.items():
                 share = weight / whole
-                yield Blamed(chain, kind, share * seconds, share * times)
+                yield Blamed(chain, kind, share * seconds, share * times, (thread, length))
 
 
 # ------------------------------------------------------------ what a wait is for

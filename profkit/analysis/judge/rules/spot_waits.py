@@ -28,6 +28,7 @@ MANY_TASKS, PIECES = 1000, 4  # tasks of a pool; pieces of them for each process
 OWN_WORK = 0.25  # of the processor time: with more, the pool does what it is for
 SEVERAL_HOLDS = 5  # a loop that was held fewer times did so while it began or ended
 HELD, LONG_CALL = 0.5, 0.02  # of a place's time, in an event loop; seconds of one call that holds it
+MUCH_SLEEP, SHORT_SLEEP = 0.2, 0.1  # of the time in which compiled code sleeps, and seconds of one sleep
 AHEAD = 1.5  # times the work of the others: a rank that is waited for
 _MACHINERY = re.compile(
     r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py|threading\.py|queue\.py)"
@@ -52,9 +53,11 @@ _EMBEDDED, LONG_STATEMENT = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duc
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
-def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def polling(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A program that sleeps and looks, again and again; not one that does its work at a pace, until a time."""
     code = spot.code
+    if _is_compiled(document):
+        return _compiled_polling(document, spot)
     if spot.kind != "sleep" or code is None or not code.find("sleep") or code.find("coroutine"):
         return None
     if not any(one.how != "clock" for one in code.find("while")):
@@ -66,6 +69,37 @@ def polling(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: AR
         f"{place_name(spot.where)} sleeps and looks again, until something has happened",
         f"it sleeps {asked + ' s' if asked else ''} at a time in a loop".replace("  ", " "),
     )
+
+
+def _is_compiled(document: RunDocument) -> bool:
+    """Whether the places are those of machine code."""
+    return bool(document.sampled) and all(one.native for one in document.sampled)
+
+
+def _compiled_polling(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """The same of machine code, where perf saw many short sleeps and the loop's text does nothing but look."""
+    under, code = spot.under, spot.code
+    if spot.kind != "sleep" or code is None or not code.find("while") or spot.share < MUCH_SLEEP:
+        return None
+    if under is None or (under.calls or 0) < MANY or (under.seconds_per_call or 0.0) > SHORT_SLEEP:
+        return None
+    return say(
+        spot,
+        "polling",
+        f"{place_name(spot.where)} sleeps and looks again, until something has happened",
+        calls_text(spot) + _waits_meanwhile(document, spot),
+        change=words("polling.compiled", "host"),
+    )
+
+
+def _waits_meanwhile(document: RunDocument, spot: HotSpot) -> str:
+    """Where another thread waits for what waits at a place of machine code: `; drain, app.cpp:41, waits for it`."""
+    for line in (one for each in document.sampled for one in each.waiting if spot.kind in one.waits):
+        if (line.file, line.line) == (spot.where.file, spot.where.line) and line.awaited:
+            there = line.awaited[0]
+            file = f", {there.file.rpartition('/')[2]}:{there.line}," if there.file else ""
+            return f"; {function_name(there.function)}{file} waits for it meanwhile"
+    return ""
 
 
 def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -165,7 +199,7 @@ def held_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     )
 
 
-def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
     """One thing is waited for after the other, and nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
@@ -179,7 +213,13 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:  #
             "the event loop has nothing else to run meanwhile",
             change=words("sequential-waits.await", "host"),
         )
-    if spot.kind == "network" and calls >= SEVERAL and spot.threads <= 1:
+    # A compiled server waits for what others send: nothing tells it from a client.
+    if (
+        spot.kind == "network"
+        and calls >= SEVERAL
+        and spot.threads <= 1
+        and not _is_compiled(document)
+    ):
         return say(
             spot,
             "sequential-waits",
