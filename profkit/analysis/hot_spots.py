@@ -637,9 +637,7 @@ def _native_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     return spots + placed, wall
 
 
-def _native_waits(
-    document: RunDocument, sampled: SampledTime, waiting: float, wall: float
-) -> list[HotSpot]:
+def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, wall: float) -> list[HotSpot]:
     """The lines at which a program of machine code waits, together no more than what it waited (0..1 of the wall).
 
     That is without the time in which another thread worked while the main one waited.

@@ -23,7 +23,16 @@ from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.stacks.source import LONGEST_TEXT, MOST_BYTES, body_line, line_code, parsed
 from profkit.core.files.regular import read_start
 from profkit.core.process import ask
-from profkit.core.types import CodeLine, Construct, LineCode, LineSamples, Place, Report, SampledTime, Workload
+from profkit.core.types import (
+    CodeLine,
+    Construct,
+    LineCode,
+    LineSamples,
+    Place,
+    Report,
+    SampledTime,
+    Workload,
+)
 from profkit.profilers.perf.source_lines import Address, CodeAt
 
 MOST_SOURCES = 30  # lines of most time whose source is looked at

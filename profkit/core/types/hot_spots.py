@@ -216,7 +216,8 @@ class LineSamples:
     within: tuple[
         CodeLine, ...
     ] = ()  # lines of the program around it, with the main thread's seconds in both
-    # Of machine code that waits: how often it did (of `sync` at least), and the lines at which other threads waited for it
+    # Of machine code that waits: how often it did (of `sync` at least), and the lines where others waited for it. Its
+    # `other_waits` are those of all other threads, under no kind, but for locks.
     waited: int = 0
     awaited: tuple[CodeLine, ...] = ()
 

@@ -78,7 +78,9 @@ _CENSUS = (
 # Some milliseconds of a shell counting: enough that no event of a working counter is 0.
 _BUSY = ("sh", "-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done")
 _TIMEOUT = 20.0
-_KERNEL_OF_USERS = 1  # kernel.perf_event_paranoid up to which a user may sample the kernel's part of a program
+_KERNEL_OF_USERS = (
+    1  # kernel.perf_event_paranoid up to which a user may sample the kernel's part of a program
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def probe_perf() -> PerfAbility:
         census, user_only = _take_census(perf, folder)
         everywhere, _ = _count_events(perf, folder, ("cpu-clock",), system_wide=True)
         system_wide = any(counter.value is not None for counter in everywhere)
-        # The switch itself is in the kernel, whose samples this setting keeps from users: `context-switches:u` has none.
+        # The switch is in the kernel, whose samples this setting keeps from users: `context-switches:u` has none.
         switches_ok = system_wide or (paranoid is not None and paranoid <= _KERNEL_OF_USERS)
         options = record_options(found.version)
         record_fault = _try_record(perf, folder, options, switches=switches_ok)

@@ -79,16 +79,16 @@ def native_lines(
     """
     chains: dict[_Chain, float] = {}
     others: dict[str, float] = {}  # programs that it starts
-    waits = SampledWaits(switches)
+    waits: SampledWaits[_Chain] = SampledWaits(switches)
     # Each call waits several times: those are counted between which something else of the thread was seen.
     synced: dict[bytes, _Chain] = {}
     calls: dict[_Chain, int] = {}
     total = rest = 0.0
-    for process, thread, at, event, period, frames in _samples(path):
+    for process, thread, when, event, period, frames in _samples(path):
         chain = _chain_of(frames, program.name.encode(), thread, process)
         if is_switch(event):
             kind = _waits_for(frames)
-            waits.add(thread, at, period, kind, chain)
+            waits.add(thread, when, period, kind, chain)
             if kind == "sync" and synced.get(thread) != chain:
                 calls[chain] = calls.get(chain, 0) + 1
                 synced[thread] = chain
@@ -105,15 +105,16 @@ def native_lines(
     if not chains and not others:
         return None
     blamed = [
-        replace(one, times=calls.get(one.chain, 1), origin=(b"", 0)) if one.kind == "sync" else one for one in waits.blamed()
+        replace(one, times=calls.get(one.chain, 1), origin=(b"", 0)) if one.kind == "sync" else one
+        for one in waits.blamed()
     ]
     weights: dict[Address, float] = {}
     for chain, weight in chains.items():
-        for key in chain.keys:
-            weights[key] = weights.get(key, 0.0) + weight
+        for address in chain.keys:
+            weights[address] = weights.get(address, 0.0) + weight
     for wait in blamed:
-        for key in (*wait.chain.keys, *(wait.awaited.keys if wait.awaited is not None else ())):
-            weights[key] = weights.get(key, 0.0) + wait.seconds
+        for address in (*wait.chain.keys, *(wait.awaited.keys if wait.awaited is not None else ())):
+            weights[address] = weights.get(address, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
     rows: dict[Place, _Place] = {}
     for chain, weight in chains.items():
@@ -147,7 +148,7 @@ def native_lines(
         native=True,
         hottest=hottest,
         lines=tuple(samples),
-        waiting=_waiting_lines(blamed, codes),
+        waiting=_waiting_lines(waits, blamed, codes),
         span=waits.span,
     )
 
@@ -159,14 +160,16 @@ def _waits_for(frames: Sequence[bytes]) -> str:
     return wait_kind(kernel, [plain_symbol(one.function) for one in parsed if one.library != KERNEL])
 
 
-def _waiting_lines(blamed: Sequence[Blamed[_Chain]], codes: Mapping[Address, CodeAt]) -> tuple[LineSamples, ...]:
+def _waiting_lines(
+    waits: SampledWaits[_Chain], blamed: Sequence[Blamed[_Chain]], codes: Mapping[Address, CodeAt]
+) -> tuple[LineSamples, ...]:
     """The lines at which the program waits, each with one kind of wait, the longest first."""
     rows: dict[tuple[Place, str], _Place] = {}
     counts: dict[tuple[Place, str], dict[tuple[_Chain, tuple[bytes, int]], float]] = {}
     awaited: dict[tuple[Place, str], dict[Place, float]] = {}
     for wait in blamed:
         chain = wait.chain
-        key = _place_of(chain, codes), wait.kind
+        key = (_place_of(chain, codes), wait.kind)
         row = rows.setdefault(key, _Place())
         row.weight += wait.seconds
         row.threads.add(chain.thread)
@@ -185,6 +188,7 @@ def _waiting_lines(blamed: Sequence[Blamed[_Chain]], codes: Mapping[Address, Cod
             main_wall=row.weight,
             main_cpu=0.0,
             waits={kind: row.weight},
+            other_waits={"": max(map(waits.waits_elsewhere, row.threads))},
             waited=max(1, round(sum(counts[where, kind].values()))),
             awaited=tuple(
                 CodeLine(by.function or "", by.file, by.line, seconds)

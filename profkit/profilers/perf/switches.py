@@ -19,8 +19,11 @@ from profkit.profilers.files import reading
 from profkit.profilers.perf.samples import SWITCHES, base_event
 
 _RECORD = re.compile(
-    rb"\s*(\d{1,10})/\s*(\d{1,10})\s+(\d{1,12}\.\d{6,9}):\s+(?:\d+\s+)?(?:PERF_RECORD_SWITCH\s+(OUT preempt|OUT|IN)|(\S+):)"
+    rb"\s*(\d{1,10})/\s*(\d{1,10})\s+(\d{1,12}\.\d{6,9}):\s+"
+    rb"(?:PERF_RECORD_SWITCH\s+(OUT preempt|OUT|IN)|(\S+):)"
 )
+JOIN = "join"  # of a thread that ends: what that does meanwhile is what is waited for
+_CONSEQUENCES = ("lock", JOIN)  # of what another thread does, or waits for
 ENDING = 1e-3  # s: a thread wakes up who joins it, and ends
 Moment: TypeAlias = "tuple[bytes, bytes]"  # a thread, and the time as perf writes it
 
@@ -197,13 +200,23 @@ class SampledWaits(Generic[_Chain]):
         return [one for one in found if one.kind != JOIN and one.chain.keys and one.seconds > 0]
 
     def _ended(self, begin: float, end: float) -> bytes | None:
-        """The thread with whose end a join was over: it has no record afterwards."""
+        """The thread of the first process with whose end a join was over: it has no record afterwards."""
         ended = {
-            thread: one.last
+            thread: abs(one.last - end)
             for thread, one in self._switches.threads.items()
-            if thread != self._main and begin <= one.last <= end + ENDING
+            if thread != one.process == self._main and begin <= one.last <= end + ENDING
         }
-        return max(ended, key=lambda thread: ended[thread], default=None)
+        return min(ended, key=lambda thread: ended[thread], default=None)
+
+    def waits_elsewhere(self, thread: bytes) -> float:
+        """Seconds that all other threads wait together, other than for locks and for each other."""
+        return sum(
+            one.seconds
+            for other in self._switches.threads
+            if other != thread
+            for one in self._waits_of(other)
+            if one.kind not in _CONSEQUENCES
+        )
 
     def _traced(self, thread: bytes) -> list[Blamed[_Chain]]:
         """The waits of a thread, those for a lock as what the thread that ended them waited for meanwhile."""
@@ -217,7 +230,7 @@ class SampledWaits(Generic[_Chain]):
         at = max(locks, key=lambda one: one.seconds).chain
         led: list[Blamed[_Chain]] = []
         for waker, weight in wakers.items():
-            causes = [one for one in self._waits_of(waker) if one.kind not in ("lock", JOIN)]
+            causes = [one for one in self._waits_of(waker) if one.kind not in _CONSEQUENCES]
             whole, time = sum(one.seconds for one in causes), waited * weight / woken
             if whole > 0:
                 led += [replace(one.part(min(1.0, time / whole)), awaited=at) for one in causes]
@@ -237,7 +250,6 @@ class SampledWaits(Generic[_Chain]):
 # ------------------------------------------------------------ what a wait is for
 
 
-JOIN = "join"  # of a thread that ends: what that does meanwhile is what is waited for
 # The kernel's functions tell what a descriptor is; without them its kind is that of the call.
 _OF_KERNEL = (
     ("sync", r".*(f(data)?sync|sync_file|sync_fs|do_sync)\w*"),
@@ -252,7 +264,7 @@ _OF_KERNEL = (
 _OF_LIBRARY = (
     (JOIN, r"pthread_(\w+_)?(clock|timed)?join\w*"),
     ("sleep", r"(clock_)?nanosleep|u?sleep"),
-    ("lock", r"futex\w*|pthread_(cond|mutex|rwlock|barrier|spin)_\w+|sem_\w*wait\w*|lll_lock_wait\w*|cnd_wait|mtx_lock"),
+    ("lock", r"futex\w*|pthread_(cond|mutex|rwlock|barrier)_\w+|sem_\w*wait\w*|lll_lock_wait\w*|cnd_wait|mtx_lock"),
     ("input", r"p?poll|p?select|epoll_p?wait\w*"),
     ("network", r"(recv|send)(m?msg|from|to)?|accept4?|connect"),
     ("child", r"wait(4|id|pid|3)?|system|pclose"),

@@ -83,23 +83,26 @@ def _compiled_polling(document: RunDocument, spot: HotSpot) -> Insight | None:
         return None
     if under is None or (under.calls or 0) < MANY or (under.seconds_per_call or 0.0) > SHORT_SLEEP:
         return None
+    line = _waiting_line(document, spot)
+    if line is None or sum(line.other_waits.values()) >= MOST * line.main_wall:
+        return None  # what it asks for waits itself, and is not there any sooner
+    there = line.awaited[0] if line.awaited else None
+    file = f", {there.file.rpartition('/')[2]}:{there.line}," if there is not None and there.file else ""
+    meanwhile = f"; {function_name(there.function)}{file} waits for it meanwhile" if there is not None else ""
     return say(
         spot,
         "polling",
         f"{place_name(spot.where)} sleeps and looks again, until something has happened",
-        calls_text(spot) + _waits_meanwhile(document, spot),
+        calls_text(spot) + meanwhile,
         change=words("polling.compiled", "host"),
     )
 
 
-def _waits_meanwhile(document: RunDocument, spot: HotSpot) -> str:
-    """Where another thread waits for what waits at a place of machine code: `; drain, app.cpp:41, waits for it`."""
-    for line in (one for each in document.sampled for one in each.waiting if spot.kind in one.waits):
-        if (line.file, line.line) == (spot.where.file, spot.where.line) and line.awaited:
-            there = line.awaited[0]
-            file = f", {there.file.rpartition('/')[2]}:{there.line}," if there.file else ""
-            return f"; {function_name(there.function)}{file} waits for it meanwhile"
-    return ""
+def _waiting_line(document: RunDocument, spot: HotSpot) -> LineSamples | None:
+    """The samples of a place of machine code that waits."""
+    where = (spot.where.file, spot.where.function, spot.where.line)
+    waiting = (one for each in document.sampled for one in each.waiting if spot.kind in one.waits)
+    return next((one for one in waiting if (one.file, one.function, one.line) == where), None)
 
 
 def blocked_event_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
@@ -214,12 +217,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
             change=words("sequential-waits.await", "host"),
         )
     # A compiled server waits for what others send: nothing tells it from a client.
-    if (
-        spot.kind == "network"
-        and calls >= SEVERAL
-        and spot.threads <= 1
-        and not _is_compiled(document)
-    ):
+    if spot.kind == "network" and calls >= SEVERAL and spot.threads <= 1 and not _is_compiled(document):
         return say(
             spot,
             "sequential-waits",
@@ -230,7 +228,7 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
-def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A program that commits, or waits for the disk, after each piece that it writes."""
     names = {name.rpartition(".")[2] for name in called_names(spot)}
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
@@ -240,10 +238,11 @@ def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     # A database in memory waits for no disk, and each commit costs what the library does for it.
     waits = spot.kind in ("sync", "file", "waiting")
     does = "waits for the disk" if waits else "commits" if commit else "asks for the disk"
+    least = spot.partial and _is_compiled(document)
     return say(
         spot,
         "repeated-sync",
-        f"{place_name(spot.where)} {does} {count_text(calls)} times, after each piece",
+        f"{place_name(spot.where)} {does} {'at least ' if least else ''}{count_text(calls)} times, after each piece",
         calls_text(spot),
         spot.share * (1 - 1 / calls),
         change=words(f"repeated-sync.{'commit' if commit else 'fsync'}", "host"),
