@@ -24,7 +24,10 @@ _RECORD = re.compile(
 )
 JOIN = "join"  # of a thread that ends: what that does meanwhile is what is waited for
 _CONSEQUENCES = ("lock", JOIN)  # of what another thread does, or waits for
-ENDING = 1e-3  # s: a thread wakes up who joins it, and ends
+# s: who ends wakes up the thread that joins it, which may wait for a processor then, or have one before the other is
+# off its own. What ends because the joining thread goes on ends later.
+BEFORE, AFTER = 5e-3, 1e-3
+LONG, MOST_LONG = 0.01, 10_000  # s, and how many of those are kept of a thread
 Moment: TypeAlias = "tuple[bytes, bytes]"  # a thread, and the time as perf writes it
 
 
@@ -37,6 +40,7 @@ class ThreadWaits:
     last: float
     lengths: dict[int, list[float]] = field(default_factory=dict)  # power of four -> how many, seconds
     woken_by: dict[bytes, float] = field(default_factory=dict)
+    long: list[tuple[float, float]] = field(default_factory=list)  # when the long ones began and ended
 
     @property
     def span(self) -> float:
@@ -83,7 +87,7 @@ def read_switches(path: Path) -> Switches:
         elif record == b"IN":
             began, sample = left.pop(thread, None), pending.pop(thread, None)
             if began is not None:
-                _add_wait(waits, now - began, _other(ran.get(process), thread))
+                _add_wait(waits, began, now, _other(ran.get(process), thread))
                 if sample is not None:
                     sampled[thread, sample] = now - began
         elif record == b"OUT preempt":
@@ -110,8 +114,11 @@ def _other(last: tuple[bytes, bytes] | None, thread: bytes) -> bytes | None:
     return next((one for one in last or () if one != thread), None)
 
 
-def _add_wait(waits: ThreadWaits, seconds: float, waker: bytes | None) -> None:
+def _add_wait(waits: ThreadWaits, began: float, ended: float, waker: bytes | None) -> None:
+    seconds = ended - began
     kept = waits.lengths.setdefault(length_class(seconds), [0.0, 0.0])
+    if seconds >= LONG and len(waits.long) < MOST_LONG:
+        waits.long.append((began, ended))
     kept[0] += 1
     kept[1] += seconds
     if waker is not None:
@@ -191,22 +198,40 @@ class SampledWaits(Generic[_Chain]):
             return []
         found = self._traced(self._main)
         joined = sum(one.seconds for one in found if one.kind == JOIN)
+        joins = [*self._joins, *self._unseen_joins()]
         whole = sum(end - begin for begin, end in self._joins)
-        for begin, end in self._joins:
+        for begin, end in joins:
             if (worker := self._ended(begin, end)) is not None:
                 span = max(self._switches.threads[worker].span, 1e-9)
-                part = min(1.0, joined * (end - begin) / whole / span)
+                scale = joined / whole if (begin, end) in self._joins else 1.0
+                part = min(1.0, scale * (end - begin) / span)
                 found = found + [one.part(part) for one in self._traced(worker)]
         return [one for one in found if one.kind != JOIN and one.chain.keys and one.seconds > 0]
 
+    def _unseen_joins(self) -> list[tuple[float, float]]:
+        """Long waits of the main thread of which no like one was sampled, and that were over when a thread ended.
+
+        After a few quick switches perf takes no sample of the next one, which may be a join for the rest of the run.
+        """
+        return [
+            (begin, end)
+            for begin, end in self._switches.threads[self._main].long
+            if (self._main, length_class(end - begin)) not in self._samples
+            and (worker := self._ended(begin, end)) is not None
+            and self._switches.threads[worker].last >= end - BEFORE
+        ]
+
     def _ended(self, begin: float, end: float) -> bytes | None:
         """The thread of the first process with whose end a join was over: it has no record afterwards."""
-        ended = {
-            thread: abs(one.last - end)
+        lasts = {
+            one.last: thread
             for thread, one in self._switches.threads.items()
-            if thread != one.process == self._main and begin <= one.last <= end + ENDING
+            if thread != one.process == self._main and begin <= one.last <= end + AFTER
         }
-        return min(ended, key=lambda thread: ended[thread], default=None)
+        if not lasts:
+            return None
+        near = max((last for last in lasts if end - BEFORE <= last <= end), default=None)
+        return lasts[near or min((last for last in lasts if last > end), default=max(lasts))]
 
     def waits_elsewhere(self, thread: bytes) -> float:
         """Seconds that all other threads wait together, other than for locks and for each other."""
