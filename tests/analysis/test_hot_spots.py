@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from profkit.analysis.account.host import host_account
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
     RUN,
     ArrayForm,
+    Beneath,
     CodeLine,
     Construct,
     Counter,
@@ -365,6 +368,86 @@ def test_what_a_compiled_program_waits_is_a_place_of_its_own() -> None:
         ("waiting", 0.4),
         ("rest", 0.0),
     ]
+
+
+def waiting_native(*waits: LineSamples, waiting: float, span: float = 1.0, cpu: float = 0.1) -> RunDocument:
+    """A run of machine code of 1 s, which computed for `cpu` seconds in one line and waited in others."""
+    document = native(line(3, cpu, code=None), waiting=waiting)
+    (sampled,) = document.sampled
+    document = replace(document, sampled=(replace(sampled, waiting=waits, span=span),))
+    return replace(document, hot_spots=hot_spots(document))
+
+
+def wait_at(number: int, kind: str, seconds: float, name: str, times: int, **more: Any) -> LineSamples:
+    return LineSamples(
+        "push",
+        "app.cpp",
+        number,
+        seconds,
+        waits={kind: seconds},
+        callees=(CodeLine(name, None, None, seconds),),
+        waited=times,
+        **more,
+    )
+
+
+POLLS = LineCode("usleep(1000);", constructs=(Construct("sleep"), Construct("while")))
+
+
+def test_waits_of_a_compiled_program_are_rows_at_their_lines_and_the_rest_has_no_place() -> None:
+    sleep, lock = wait_at(31, "sleep", 0.5, "usleep", 500), wait_at(40, "lock", 0.2, "mutex::lock", 10)
+    spots = waiting_native(sleep, lock, waiting=0.9).hot_spots
+    assert [(one.kind, one.where.line, round(one.share, 2)) for one in spots] == [
+        ("sleep", 31, 0.5),
+        ("waiting", None, 0.2),
+        ("lock", 40, 0.2),
+        ("native", 3, 0.1),
+        ("rest", None, 0.0),
+    ]
+    assert spots[0].under == Beneath("usleep", None, 500, 0.5 / 500)
+
+
+def test_waits_while_another_thread_works_are_no_more_than_what_the_run_waited() -> None:
+    spots = waiting_native(wait_at(31, "sleep", 0.9, "usleep", 900), waiting=0.3).hot_spots
+    assert [(one.kind, round(one.share, 2)) for one in spots] == [
+        ("native", 0.7),
+        ("sleep", 0.3),
+        ("rest", 0.0),
+    ]
+    assert sum(one.share for one in spots) == pytest.approx(1.0)
+    account = host_account(waiting_native(wait_at(31, "sleep", 0.9, "usleep", 900), waiting=0.3))
+    assert account is not None
+    assert sum(row.seconds for row in account.rows) == pytest.approx(account.seconds)
+
+
+@pytest.mark.parametrize(
+    ("one", "rule"),
+    [
+        (wait_at(31, "sleep", 0.9, "usleep", 900, code=POLLS), "polling"),
+        (wait_at(31, "sleep", 0.9, "usleep", 900, code=LineCode("usleep(1000);")), None),  # at a pace
+        (wait_at(31, "sleep", 0.9, "usleep", 9, code=POLLS), None),
+        (wait_at(31, "sleep", 0.1, "usleep", 900, code=POLLS), None),
+        # what it asks for waits itself: it would not be there any sooner
+        (wait_at(31, "sleep", 0.9, "usleep", 900, code=POLLS, other_waits={"": 0.8}), None),
+        (wait_at(31, "network", 0.9, "recv", 900, code=LineCode("recv(s, b, n, 0);")), None),
+        (
+            wait_at(
+                31,
+                "sync",
+                0.9,
+                "fsync",
+                40,
+                code=LineCode("fsync(f);", constructs=(Construct("call", "fsync"),)),
+            ),
+            "repeated-sync",
+        ),
+    ],
+)
+def test_a_compiled_wait_is_advised_against_where_its_cause_is_proved(
+    one: LineSamples, rule: str | None
+) -> None:
+    found = {each.rule for each in find_insights(waiting_native(one, waiting=0.9))}
+    assert found & {"polling", "repeated-sync", "sequential-waits"} == ({rule} if rule else set())
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,27 @@ def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, 
     assert argv[argv.index("-F") + 1] == str(frequency)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "switches_ok", "python", "noted"),
+    [
+        (2.0, True, None, True),
+        (2.0, False, None, False),  # the kernel's samples are not for this user
+        (600.0, True, None, False),  # its records of switches could fill a disk
+        (2.0, True, sys.executable, False),  # its own sampler says what it waits for
+    ],
+)
+def test_where_a_compiled_program_waits_is_recorded_where_it_can_be_and_stays_small(
+    tmp_path: Path, seconds: float, switches_ok: bool, python: str | None, noted: bool
+) -> None:
+    workload = Workload(("./work",), str(tmp_path), "work", python)
+    context = RunContext(workload, read_machine(), tmp_path, "full", None, 0.5, 1.0)
+    perf = replace(PERF, switches_ok=switches_ok)
+    (planned,) = SampledTrace(context, perf, None, beside=False).plan(PlanState(False, plain_seconds=seconds))
+    step = planned.steps[0]
+    assert ("--switch-events" in step.argv) == noted
+    assert any("--show-switch-events" in argv for argv in step.after) == noted
+
+
 def test_perf_samples_the_run_of_the_stacks_and_no_run_of_its_own(tmp_path):
     workload = Workload((sys.executable, "work.py"), str(tmp_path), "work", sys.executable)
     context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)

@@ -162,7 +162,7 @@ class SampledWaits(Generic[_Chain]):
     """The sampled switches of one program, added up to where the main thread's waiting comes from.
 
     A wait that was sampled stands for all waits of its thread that are about as long: what they sum up to is known.
-    Waits of which none was sampled stay without a place.
+    Where none of those was sampled, nor one of the next length, they stay without a place.
     """
 
     def __init__(self, switches: Switches | None) -> None:
@@ -265,7 +265,8 @@ class SampledWaits(Generic[_Chain]):
     def _waits_of(self, thread: bytes) -> Iterator[Blamed[_Chain]]:
         waits = self._switches.threads.get(thread)
         for length, (times, seconds) in waits.lengths.items() if waits is not None else ():
-            alike = self._samples.get((thread, length), {})
+            near = (self._samples.get((thread, one)) for one in (length, length + 1, length - 1))
+            alike = next((one for one in near if one), {})
             whole = sum(alike.values())
             for (chain, kind), weight in alike.items():
                 share = weight / whole
