@@ -158,16 +158,17 @@ class SampledTrace(Pass):
         )
 
     def _sampled(self, text: Path) -> SampledTime | None:
-        """The program's own lines, where it is machine code."""
+        """The program's own lines, and where it waits, if it is machine code."""
         workload = self.context.workload
-        program = program_file(workload)
-        if workload.python is not None or program is None:
-            return None
-        switched = self.folder / SWITCHED
-        switches = read_switches(switched) if switched.is_file() else None
-        with contextlib.suppress(OSError):
-            switched.unlink()  # it is large, and says what the places say
-        return with_text(native_lines(text, program, source_places, switches))
+        program, switched = program_file(workload), self.folder / SWITCHED
+        try:
+            if workload.python is not None or program is None:
+                return None
+            switches = read_switches(switched) if switched.is_file() else None
+            return with_text(native_lines(text, program, source_places, switches))
+        finally:
+            with contextlib.suppress(OSError):
+                switched.unlink()  # it is large, and says what the places say
 
 
 class RecordedStacks(StacksPass):

@@ -72,6 +72,17 @@ def test_a_thread_that_was_preempted_did_not_wait(tmp_path: Path) -> None:
     assert all(not one.lengths for one in read.threads.values())
 
 
+def test_a_thread_alone_is_not_what_it_waits_for(tmp_path: Path) -> None:
+    path = tmp_path / "switches.txt"
+    path.write_text(
+        "7/7 1.000000: context-switches: \n7/7 1.000001: PERF_RECORD_SWITCH OUT\n"
+        "7/7 3.000001: PERF_RECORD_SWITCH IN\n8/8 3.100000: cpu-clock: \n"
+    )
+    read = read_switches(path)
+    assert read.sampled == {(b"7", b"1.000000"): 2.0}
+    assert read.threads[b"7"].woken_by == {}
+
+
 @pytest.mark.parametrize("text", ["", "no text of perf\n", "12/12 1.000000: PERF_RECORD_SWITCH IN\n", "\0\n"])
 def test_a_text_without_switches_has_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "switches.txt"
