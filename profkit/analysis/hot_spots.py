@@ -653,7 +653,7 @@ def _native_waits(document: RunDocument, sampled: SampledTime, waiting: float, w
             row = _Row(line, {_WAITS.get(kind, "waiting"): seconds for kind, seconds in line.waits.items()})
             # One call that stores data waits several times, and not all calls were seen.
             least = row.kind == "sync"
-            each = share * wall / line.waited if not least else None
+            each = line.each_wait if not least else None
             under = Beneath(line.callees[0].function, None, line.waited, each)
             spot = _spot(document, [row], share, share * wall)
             spots.append(replace(spot, kind=row.kind, under=under, partial=least))

@@ -387,6 +387,7 @@ def wait_at(number: int, kind: str, seconds: float, name: str, times: int, **mor
         waits={kind: seconds},
         callees=(CodeLine(name, None, None, seconds),),
         waited=times,
+        each_wait=seconds / times,
         **more,
     )
 

@@ -219,6 +219,7 @@ class LineSamples:
     # Of machine code that waits: how often it did (of `sync` at least), and the lines where others waited for it. Its
     # `other_waits` are those of all other threads, under no kind, but for locks.
     waited: int = 0
+    each_wait: float = 0.0  # mean seconds of those
     awaited: tuple[CodeLine, ...] = ()
 
 

@@ -165,7 +165,7 @@ def _waiting_lines(
 ) -> tuple[LineSamples, ...]:
     """The lines at which the program waits, each with one kind of wait, the longest first."""
     rows: dict[tuple[Place, str], _Place] = {}
-    counts: dict[tuple[Place, str], dict[tuple[_Chain, tuple[bytes, int]], float]] = {}
+    counts: dict[tuple[Place, str], dict[tuple[_Chain, tuple[bytes, int]], tuple[float, float]]] = {}
     awaited: dict[tuple[Place, str], dict[Place, float]] = {}
     for wait in blamed:
         chain = wait.chain
@@ -174,7 +174,7 @@ def _waiting_lines(
         row.weight += wait.seconds
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
-        counts.setdefault(key, {})[chain, wait.origin] = wait.times
+        counts.setdefault(key, {})[chain, wait.origin] = wait.times, wait.whole
         names = _below(chain, _level_of(chain.keys, codes), codes)
         leaf = (_waits_in(names), None)
         row.callees[leaf] = row.callees.get(leaf, 0.0) + wait.seconds
@@ -182,6 +182,7 @@ def _waiting_lines(
         if wait.awaited is not None and wait.awaited.keys:
             there, by = awaited.setdefault(key, {}), _place_of(wait.awaited, codes)
             there[by] = there.get(by, 0.0) + wait.seconds
+    times = {key: sum(number for number, _ in one.values()) for key, one in counts.items()}
     lines = [
         replace(
             _line_samples(where, row),
@@ -189,7 +190,8 @@ def _waiting_lines(
             main_cpu=0.0,
             waits={kind: row.weight},
             other_waits={"": max(map(waits.waits_elsewhere, row.threads))},
-            waited=max(1, round(sum(counts[where, kind].values()))),
+            waited=max(1, round(times[where, kind])),
+            each_wait=sum(whole for _, whole in counts[where, kind].values()) / max(1.0, times[where, kind]),
             awaited=tuple(
                 CodeLine(by.function or "", by.file, by.line, seconds)
                 for by, seconds in _most(awaited.get((where, kind), {}), 1)

@@ -148,14 +148,15 @@ _Chain = TypeVar("_Chain", bound=_Waiter)
 class Blamed(Generic[_Chain]):
     """Waits of one kind with one stack: their seconds, and about how many there were.
 
-    `origin` tells parts of the same waits. `awaited`: where another thread waited for these.
+    `origin` tells parts of the same waits, of `whole` seconds. `awaited`: where another thread waits for these.
     """
 
     chain: _Chain
     kind: str
     seconds: float
     times: float
-    origin: tuple[bytes, int] = (b"", 0)
+    whole: float
+    origin: tuple[bytes, int]
     awaited: _Chain | None = None
 
     def part(self, share: float) -> Blamed[_Chain]:
@@ -275,7 +276,8 @@ class SampledWaits(Generic[_Chain]):
             whole = sum(alike.values())
             for (chain, kind), weight in alike.items():
                 share = weight / whole
-                yield Blamed(chain, kind, share * seconds, share * times, (thread, length))
+                long = share * seconds
+                yield Blamed(chain, kind, long, share * times, long, (thread, length))
 
 
 # ------------------------------------------------------------ what a wait is for

@@ -43,6 +43,7 @@ def test_what_the_main_thread_waits_for_is_the_sleep_of_the_thread_that_wakes_it
     assert (first.function, first.line, list(first.waits)) == ("push", 14, ["sleep"])
     assert first.main_wall > 0.8 * sampled.span
     assert 80 <= first.waited <= 100  # 400 items, some 4 between two sleeps
+    assert 1e-3 < first.each_wait < 1.5e-3
     assert [one.function for one in first.awaited] == ["drain"]
     assert sum(one.main_wall for one in sampled.waiting) <= sampled.span
 
