@@ -86,6 +86,8 @@ def called_in_library(symbol: str) -> str:
     'basic_regex'
     >>> called_in_library("std::collections::hash::map::HashMap<K,V,S,A>::entry")
     'HashMap::entry'
+    >>> called_in_library("std::thread::functions::sleep")
+    'thread::sleep'
     """
     names = plain_symbol(symbol).split("::")
     if _HIDDEN.fullmatch(names[-1]):

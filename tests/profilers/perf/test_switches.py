@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from profkit.profilers.perf.command import record_argv, script_argv, switches_ar
 from profkit.profilers.perf.probe import probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import Address, CodeAt, native_lines
-from profkit.profilers.perf.switches import read_switches, wait_kind
+from profkit.profilers.perf.switches import SampledWaits, read_switches, wait_kind
 
 DATA = Path(__file__).parents[2] / "data" / "perf"
 SCRIPT, SWITCHES = DATA / "script.waits.txt", DATA / "switches.waits.txt"
@@ -82,6 +83,41 @@ def test_a_thread_alone_is_not_what_it_waits_for(tmp_path: Path) -> None:
     read = read_switches(path)
     assert read.sampled == {(b"7", b"1.000000"): 2.0}
     assert read.threads[b"7"].woken_by == {}
+
+
+@dataclass(frozen=True)
+class Chain:
+    keys: tuple[Address, ...]
+
+
+def test_a_join_is_the_waiting_of_the_thread_that_ended_first_and_not_of_one_that_ended_because_of_it(
+    tmp_path: Path,
+) -> None:
+    records = [
+        "7/7 1.000000: context-switches:",
+        "7/7 1.000001: PERF_RECORD_SWITCH OUT",
+        "7/8 1.000010: context-switches:",
+        "7/8 1.000011: PERF_RECORD_SWITCH OUT",
+        "7/9 1.000020: context-switches:",
+        "7/9 1.000021: PERF_RECORD_SWITCH OUT",
+        "7/8 2.000000: PERF_RECORD_SWITCH IN",
+        "7/8 2.000050: PERF_RECORD_SWITCH OUT",  # it has ended
+        "7/9 2.000100: PERF_RECORD_SWITCH IN",
+        "7/9 2.000110: PERF_RECORD_SWITCH OUT",
+        "7/7 2.001500: PERF_RECORD_SWITCH IN",  # the machine is busy
+        "7/9 2.001900: PERF_RECORD_SWITCH IN",
+        "7/9 2.002000: PERF_RECORD_SWITCH OUT",
+    ]
+    path = tmp_path / "switches.txt"
+    path.write_text("\n".join(records) + "\n")
+    waits: SampledWaits[Chain] = SampledWaits(read_switches(path))
+    main, worker, beat = (Chain(((name, 0),)) for name in ("main", "worker", "beat"))
+    waits.add(b"7", b"1.000000", 1, "join", main)
+    waits.add(b"8", b"1.000010", 1, "pipe", worker)
+    waits.add(b"9", b"1.000020", 1, "sleep", beat)
+    (blamed,) = waits.blamed()
+    assert (blamed.chain, blamed.kind) == (worker, "pipe")
+    assert blamed.seconds == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize("text", ["", "no text of perf\n", "12/12 1.000000: PERF_RECORD_SWITCH IN\n", "\0\n"])
