@@ -103,6 +103,8 @@ def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
         asked = statements if query.of_relation else _times_asked(document, spot)
         if asked < MANY or statements < ASKS_EACH_TIME * asked:
             continue
+        if (unindexed := unindexed_look_up(spot, asked)) is not None:
+            return unindexed
         looked_at = (spot.under.public or "") if spot.under is not None else ""
         key = next(key for end, key in query.kinds if looked_at.endswith(end))
         if key.startswith("django.") and _AGGREGATES & {
@@ -119,6 +121,31 @@ def query_for_each(document: RunDocument, spot: HotSpot) -> Insight | None:
             change=words(f"calls-in-loop.{key}", "host"),
         )
     return None
+
+
+LONG_STATEMENT = (
+    0.3e-3  # seconds: found by an index, a row takes some 20 µs in the process and 200 by way of an ORM
+)
+# Conditions for which a database does not use the index of a column: by its text, and not by its value.
+_UNINDEXED = re.compile(
+    r"__(iexact|icontains|contains|iendswith|endswith|iregex|regex)(?=\s*=)|\.(ilike|contains|endswith|regexp_match)\("
+    r"|\bfunc\.(lower|upper)\(|\bLIKE\s+['\"]%"
+)
+
+
+def unindexed_look_up(spot: HotSpot, calls: int) -> Insight | None:
+    """A condition of a query in the source line that no index of a column serves, where each query takes long."""
+    found = _UNINDEXED.search(spot.code.text) if spot.code is not None else None
+    if found is None or spot.seconds < LONG_STATEMENT * max(1, calls):
+        return None
+    return say(
+        spot,
+        "slow-statements",
+        f"`{found[0].strip('_. (')}` finds no row by an index: each of {count_text(calls)} statements looks through "
+        "the table",
+        f"{calls_text(spot)}; found by an index, a row takes some 20 µs",
+        change=words("slow-statements.unindexed", "host"),
+    )
 
 
 def _at_least(spot: HotSpot, number: int) -> str:

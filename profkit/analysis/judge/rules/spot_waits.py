@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
 from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.spot_loops import LONG_STATEMENT, unindexed_look_up
 from profkit.analysis.judge.rules.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.stacks.python_code import is_users_code
@@ -49,7 +50,7 @@ _QUERIES = re.compile(
 )
 # A database within the process: what a statement costs besides its own work is some 20 µs; one that takes much more
 # looks through rows, and is no faster with many others in one.
-_EMBEDDED, LONG_STATEMENT = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*"), 0.3e-3
+_EMBEDDED = re.compile(r"<method 'execute\w*' of '_?(sqlite3|duckdb)\..*")
 _TRANSFERS = ("read", "write", "recv", "send", "readline", "flush")
 
 
@@ -465,20 +466,8 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
     loop = f"; called from {spot.caller}" if spot.caller else ""
     each = under.seconds_per_call if under is not None else None
     computes = spot.kind in ("python", "library")
-    text = spot.code.text if spot.code is not None else ""
-    if (
-        spot.kind in ("python", "library")
-        and (unindexed := _UNINDEXED.search(text))
-        and _is_slow(spot, calls)
-    ):
-        return say(
-            spot,
-            "slow-statements",
-            f"`{unindexed[0].strip('_. (')}` finds no row by an index: each of {count_text(calls)} statements looks "
-            "through the table",
-            f"{calls_text(spot)}; found by an index, a row takes some 20 µs{loop}",
-            change=words("slow-statements.unindexed", "host"),
-        )
+    if computes and (unindexed := unindexed_look_up(spot, calls)) is not None:
+        return unindexed
     if each is not None and each >= LONG_STATEMENT and computes and _is_embedded(document, spot):
         return say(
             spot,
@@ -496,18 +485,6 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
         ),
     )
-
-
-# Conditions for which a database does not use the index of a column: by its text, and not by its value.
-_UNINDEXED = re.compile(
-    r"__(iexact|icontains|contains|iendswith|endswith|iregex|regex)(?=\s*=)|\.(ilike|contains|endswith|regexp_match)\("
-    r"|\bfunc\.(lower|upper)\(|\bLIKE\s+['\"]%"
-)
-
-
-def _is_slow(spot: HotSpot, calls: int) -> bool:
-    """Whether each of the statements took as long as one that looks through many rows."""
-    return spot.seconds >= LONG_STATEMENT * max(1, calls)
 
 
 def _reads_lines(spot: HotSpot) -> bool:
