@@ -390,7 +390,7 @@ class _Source:
         given = {one.arg for one in function.args.args} - {"self"}
         for node in self._statement(line):
             if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-                loads = {one.id for one in ast.walk(node.args[0]) if isinstance(one, ast.Name)}
+                loads = self._made_of(node.args[0])
                 if (
                     _makes_one(node.args[0])
                     and loads
@@ -398,6 +398,16 @@ class _Source:
                     and (name := self.name_of(node.func))
                 ):
                     yield Construct("of-one", name, function.name)
+
+    def _made_of(self, value: ast.AST) -> set[str]:
+        """The names that a value is made of, without those of functions and modules that it calls."""
+        functions = {
+            one.func
+            for one in ast.walk(value)
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+        }
+        names = (one for one in ast.walk(value) if isinstance(one, ast.Name) and one not in functions)
+        return {one.id for one in names if one.id not in self.modules}
 
     def _spin(self, loop: ast.While) -> Iterator[Construct]:
         """A loop that asks until something has happened, and stores and calls nothing that counts meanwhile."""

@@ -267,6 +267,28 @@ def test_a_batch_of_one_that_a_function_makes_is_said_where_a_loop_calls_it_with
     assert (prediction_for_each(documents.empty(), spot) is not None) == said
 
 
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        ("features(order).reshape(1, -1)", True),
+        ("np.array([order.amount, order.age]).reshape(1, -1)", True),
+        ("(features(order) - self.mean).reshape(1, -1)", False),  # may change with each item
+        ("table.reshape(1, -1)", False),  # what all items share
+    ],
+)
+def test_what_a_batch_of_one_calls_is_no_part_of_it(batch: str, said: bool) -> None:
+    text = f"""import numpy as np
+class Fraud:
+    def risk(self, order):
+        return float(self.forest.predict({batch})[0])
+    def score(self, orders):
+        for order in orders:
+            found.append(self.risk(order))
+"""
+    spot = spot_at(text, 4, under=SCIKIT, caller_code=line_code(text, 7))
+    assert (prediction_for_each(documents.empty(), spot) is not None) == said
+
+
 def test_a_search_that_ends_at_the_first_hit_needs_one_item_after_the_other() -> None:
     text = "def report(rows):\n    for row in rows:\n        if model.predict([row]):\n            break\n"
     assert line_code(text, 3) is not None
