@@ -18,7 +18,7 @@ from profkit.core.files.regular import open_regular
 from profkit.core.types import CodeLine, LineSamples, Place, SampledTime
 from profkit.profilers.files import reading
 from profkit.profilers.perf.script import ScriptBlocks, parse_frame, parse_header
-from profkit.profilers.perf.switches import Blamed, SampledWaits, Switches, is_switch, wait_kind
+from profkit.profilers.perf.switches import Blamed, SampledWaits, SwitchTimes, is_switch, wait_kind
 
 MOST_ADDRESSES = 1000  # of most time
 MOST_FRAMES = 48  # of the program in one stack: templates of C++ call each other through a dozen
@@ -70,7 +70,7 @@ class _Chain:
 
 
 def native_lines(
-    path: Path, program: Path, resolve: Resolve, switches: Switches | None = None
+    path: Path, program: Path, resolve: Resolve, switches: SwitchTimes | None = None
 ) -> SampledTime | None:
     """Where the samples of a text of `perf script` are in the program's own code; None where none is.
 

@@ -46,7 +46,7 @@ class ThreadWaits:
 
 
 @dataclass(frozen=True)
-class Switches:
+class SwitchTimes:
     """The waits of each thread, and the length in seconds of those that were sampled."""
 
     threads: dict[bytes, ThreadWaits]
@@ -64,7 +64,7 @@ def is_switch(event: bytes | None) -> bool:
     return event is not None and base_event(event.decode("utf-8", "replace")) == SWITCHES
 
 
-def read_switches(path: Path) -> Switches:
+def read_switches(path: Path) -> SwitchTimes:
     """Read the text that `command.switches_argv` leaves; waits that had not ended when it ends are left out.
 
     Raises UnreadableReport where the file cannot be read.
@@ -99,7 +99,7 @@ def read_switches(path: Path) -> Switches:
             ran[process] = (thread, last[0])
         elif process not in ran:
             ran[process] = last
-    return Switches(threads, sampled)
+    return SwitchTimes(threads, sampled)
 
 
 _IN, _OUT = [b"PERF_RECORD_SWITCH", b"IN"], [b"PERF_RECORD_SWITCH", b"OUT"]
@@ -171,8 +171,8 @@ class SampledWaits(Generic[_Chain]):
     Where none of those was sampled, nor one of the next length, they stay without a place.
     """
 
-    def __init__(self, switches: Switches | None) -> None:
-        self._switches = switches or Switches({}, {})
+    def __init__(self, switches: SwitchTimes | None) -> None:
+        self._switches = switches or SwitchTimes({}, {})
         self._samples: dict[tuple[bytes, int], dict[tuple[_Chain, str], float]] = {}
         self._joins: list[tuple[float, float]] = []  # when the main thread began to join another, and ended
         first = next(iter(self._switches.threads.values()), None)
