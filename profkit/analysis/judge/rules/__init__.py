@@ -19,6 +19,7 @@ from profkit.analysis.judge.rules import (
     gpu_units,
     host_memory,
     host_native,
+    host_operations,
     native_functions,
     spot_chains,
     spot_functions,
@@ -176,6 +177,7 @@ PATTERNS = (
     *spots.PATTERNS,
     *spot_functions.PATTERNS,
     *spot_waits.TRANSFERS,
+    *host_operations.PATTERNS,
     *native_functions.PATTERNS,
     *host_native.PATTERNS,
 )

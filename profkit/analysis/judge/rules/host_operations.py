@@ -1,0 +1,62 @@
+"""Operations of torch on a processor: what their tensors' shapes tell of the line that calls them."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.rules.spots import Find, say
+from profkit.analysis.judge.words import words
+from profkit.core.types import HotSpot, Insight, Profile, RunDocument
+
+SPARSE = 20  # times as many rows in a table as a batch looks up
+MOST_OF_IT = 0.5  # of the operations at the line
+WRITES = (
+    20e9  # bytes a second to memory, at most on a processor's core: what wrote the whole table took as long
+)
+_TABLE = re.compile(r"\[(\d+),(\d+)\] x \[([\d,]+)\]")
+_BACKWARD = re.compile(r".*\bEmbedding(Bag)?(Dense)?Backward0?$")
+
+
+def dense_gradient(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A table of which a batch uses few rows, while its gradient is made for all of them.
+
+    The operation of the backward pass takes most of the line's operations, and each time as long as it takes to write
+    the table at least once; with sparse gradients it has the same name. The table's rows and those that are looked up
+    are in the shapes of the forward pass.
+    """
+    operations = profile_of(document, "line-operators")
+    found = _sparse_table(operations) if operations is not None else None
+    if operations is None or found is None:
+        return None
+    at = (spot.where.file, spot.where.line)
+    here = [one for one in operations.hotspots if (one.file, one.line) == at and one.calls is not None]
+    backward = [one for one in here if _BACKWARD.fullmatch(one.function)]
+    seconds, times = sum(one.own for one in backward), sum(one.calls or 0 for one in backward)
+    rows, used, size = found
+    if not times or seconds < MOST_OF_IT * sum(one.own for one in here) or seconds / times < size / WRITES:
+        return None
+    return say(
+        spot,
+        "dense-gradient",
+        "Use sparse gradients for the embedding: its gradient is made for all rows in each step",
+        f"the table has {rows:,} rows, of which a batch looks up {used:,} at most; the optimizer then goes through all "
+        "of them, too",
+        spot.share * (1 - used / rows),
+        change=words("dense-gradient", "torch"),
+    )
+
+
+def _sparse_table(operations: Profile) -> tuple[int, int, int] | None:
+    """The rows of the largest table, how many a batch looks up, where that is few of them, and its bytes in float32."""
+    tables = []
+    for one in operations.hotspots:
+        shapes = _TABLE.match(one.shapes or "") if one.function in ("embedding", "embedding_bag") else None
+        if shapes is not None:
+            used = prod(int(size) for size in shapes[3].split(","))
+            tables.append((int(shapes[1]), used, 4 * int(shapes[1]) * int(shapes[2])))
+    return max((one for one in tables if one[0] >= SPARSE * one[1]), default=None)
+
+
+PATTERNS: tuple[Find, ...] = (dense_gradient,)

@@ -1,0 +1,48 @@
+"""What the shapes of torch's operations on a processor tell of the line that calls them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.judge.rules.host_operations import dense_gradient
+from profkit.core.types import HotSpot, Hotspot, Place, Profile, RunDocument
+from tests import documents
+
+STEP = Place(function="step", file="/work/train.py", line=10)
+
+
+def run(table: str, backward: float, calls: int = 10, function: str = "embedding_bag") -> RunDocument:
+    """A step whose backward pass took `backward` seconds in `calls` calls, recorded with NumPy-like shapes."""
+    operations = (
+        Hotspot(function, 0.01, calls=calls, file="/work/train.py", line=8, shapes=table),
+        Hotspot(
+            "evaluate_function: EmbeddingBagBackward0", backward, calls=calls, file=STEP.file, line=STEP.line
+        ),
+        Hotspot("addmm", 0.02, calls=calls, file=STEP.file, line=STEP.line),
+    )
+    profile = Profile("operations by line", "s", backward + 0.03, operations, "line-operators")
+    return replace(documents.empty(), profiles=(profile,))
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (run("[500000,48] x [3072] x [256] fp32", 0.69), True),
+        (run("[500000,48] x [256,12] fp32", 0.69, function="embedding"), True),
+        (run("[500000,48] x [3072] x [256] fp32", 0.01), False),  # sparse: 1 ms each, the table is 96 MB
+        (run("[500000,48] x [300000] x [256] fp32", 0.69), False),  # most rows are looked up
+        (run("[500000,48] x [3072] x [256] fp32", 0.69, function="linear"), False),
+    ],
+)
+def test_a_gradient_for_all_rows_of_a_table_is_said_where_few_are_looked_up(
+    document: RunDocument, said: bool
+) -> None:
+    assert (dense_gradient(document, HotSpot(0.5, 2.0, "library", STEP)) is not None) == said
+
+
+def test_a_line_that_mostly_does_something_else_is_not_said() -> None:
+    document = run("[500000,48] x [3072] x [256] fp32", 0.69)
+    other = replace(STEP, line=11)
+    assert dense_gradient(document, HotSpot(0.5, 2.0, "library", other)) is None
