@@ -116,6 +116,28 @@ def native_lines(
         for address in (*wait.chain.keys, *(wait.awaited.keys if wait.awaited is not None else ())):
             weights[address] = weights.get(address, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
+    rows = _computing_rows(chains, codes)
+    rows |= {Place(name): _Place(weight, weight) for name, weight in others.items()}
+    samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= LEAST * total]
+    samples.sort(key=lambda one: -one.main_cpu)
+    first = max(rows.values(), key=lambda row: row.weight).addresses
+    symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
+    hottest = f"{symbol}+{offset:#x}" if symbol else None
+    return SampledTime(
+        total,
+        total,
+        rest,
+        rest,
+        native=True,
+        hottest=hottest,
+        lines=tuple(samples),
+        waiting=_waiting_lines(waits, blamed, codes),
+        span=waits.span,
+    )
+
+
+def _computing_rows(chains: Mapping[_Chain, float], codes: Mapping[Address, CodeAt]) -> dict[Place, _Place]:
+    """The lines of the program that were computing, with what they called."""
     rows: dict[Place, _Place] = {}
     for chain, weight in chains.items():
         at = _level_of(chain.keys, codes)
@@ -134,23 +156,7 @@ def native_lines(
         # perf unwinds a caller to the byte before the instruction to which it comes back.
         reached = (symbol, offset + 1) if leaf is not None else (symbol, offset)
         row.addresses[reached] = row.addresses.get(reached, 0.0) + weight
-    rows |= {Place(name): _Place(weight, weight) for name, weight in others.items()}
-    samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= LEAST * total]
-    samples.sort(key=lambda one: -one.main_cpu)
-    first = max(rows.values(), key=lambda row: row.weight).addresses
-    symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
-    hottest = f"{symbol}+{offset:#x}" if symbol else None
-    return SampledTime(
-        total,
-        total,
-        rest,
-        rest,
-        native=True,
-        hottest=hottest,
-        lines=tuple(samples),
-        waiting=_waiting_lines(waits, blamed, codes),
-        span=waits.span,
-    )
+    return rows
 
 
 def _waits_for(frames: Sequence[bytes]) -> str:

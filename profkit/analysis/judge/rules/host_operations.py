@@ -6,11 +6,11 @@ import re
 from math import prod
 
 from profkit.analysis.judge.rules.counted import profile_of
+from profkit.analysis.judge.rules.gpu_models import SPARSE
 from profkit.analysis.judge.rules.spots import Find, say
 from profkit.analysis.judge.words import words
 from profkit.core.types import HotSpot, Insight, Profile, RunDocument
 
-SPARSE = 20  # times as many rows in a table as a batch looks up
 MOST_OF_IT = 0.5  # of the operations at the line
 WRITES = (
     20e9  # bytes a second to memory, at most on a processor's core: what wrote the whole table took as long

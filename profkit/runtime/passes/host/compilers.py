@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import takewhile
+from itertools import islice, takewhile
 from types import FrameType
 from typing import Any
 
@@ -158,16 +158,23 @@ _PARENT = re.compile(r"^(\d+) \{file_location_id=(\d+) parent_frame_id=(\d+)")
 
 def kernel_lines(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> list[list[object]]:
     """File, line, function, kernel and module of what these programs of XLA launch."""
-    rows: list[list[object]] = []
+    return [
+        [*row, module]
+        for module, text in _module_texts(programs)
+        for row in lines_of_module(text, is_foreign)
+    ]
+
+
+def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The name and the text of each module, up to MOST_TEXT characters in all."""
     read = 0
     for program in programs:
         for module in program.hlo_modules():
             text = module.to_string()
             read += len(text)
             if read > MOST_TEXT:
-                return rows
-            rows += [[*row, module.name] for row in lines_of_module(text, is_foreign)]
-    return rows
+                return
+            yield module.name, text
 
 
 def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[list[object]]:
@@ -239,16 +246,12 @@ _NO_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bi
 
 def operation_lines(programs: Sequence[Any], foreign: Callable[[str], bool]) -> list[list[object]]:
     """Return file, line, function, instruction, module and JAX's name of what programs of XLA may run."""
-    rows: list[list[object]] = []
-    read = 0
-    for program in programs:
-        for module in program.hlo_modules():
-            text = module.to_string()
-            read += len(text)
-            if read > MOST_TEXT:
-                return rows[:MOST_OPERATIONS]
-            rows += [[*row[:4], module.name, row[4]] for row in operations_of_module(text, foreign)]
-    return rows[:MOST_OPERATIONS]
+    rows = (
+        [*row[:4], module, row[4]]
+        for module, text in _module_texts(programs)
+        for row in operations_of_module(text, foreign)
+    )
+    return list(islice(rows, MOST_OPERATIONS))
 
 
 def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[list[object]]:
