@@ -96,6 +96,30 @@ def called_in_library(symbol: str) -> str:
     return "::".join((*(one for one in known[-1:] if one != names[-1]), names[-1]))
 
 
+# What glibc adds to a name: the kind of processor that a version is for, the step of the work that is its own.
+_VERSION = re.compile(
+    r"_(?:avx\w*|evex\w*|sse\w*|fma4?|erms|ssse3\w*|movbe|unaligned\w*|internal|common|usercnt|nocancel|time64)$"
+)
+
+
+def public_symbol(symbol: str) -> str:
+    """Return a function of a library of C as its users call it, without what the library's own versions add.
+
+    >>> public_symbol("__memcmp_evex_movbe"), public_symbol("_int_malloc"), public_symbol("__ieee754_log_fma")
+    ('memcmp', 'malloc', 'log')
+    >>> public_symbol("__vfprintf_internal"), public_symbol("__GI___pthread_mutex_unlock_usercnt")
+    ('vfprintf', 'pthread_mutex_unlock')
+    >>> public_symbol("_ZN3foo3barEv"), public_symbol("dgemm_kernel_HASWELL")
+    ('_ZN3foo3barEv', 'dgemm_kernel_HASWELL')
+    """
+    if not symbol.startswith("_") or re.match(r"_[A-Z]", symbol.removeprefix("__GI_")):
+        return symbol
+    name = re.sub(r"^(?:IO_|int_|libc_|ieee754_)", "", symbol.removeprefix("__GI_").lstrip("_"))
+    while (shorter := _VERSION.sub("", name)) != name:
+        name = shorter
+    return name
+
+
 def public_module(module: str) -> str:
     """Return a module up to its first step that is private: `jax` of `jax._src.lax`."""
     steps = module.split(".")
@@ -129,4 +153,8 @@ def place_name(where: Place) -> str:
 
 def called_name(under: Beneath) -> str:
     """Return what a place calls: of a library its last public name, else the library; empty where nothing is known."""
-    return under.public or (name_in_file(under.name, None, under.library) if under.name else "")
+    if under.public or not under.name:
+        return under.public or ""
+    if under.library is not None and _is_machine_code(under.library):
+        return public_symbol(function_name(under.name))
+    return name_in_file(under.name, None, under.library)

@@ -12,6 +12,7 @@ from profkit.core.types import (
     Account,
     AccountRow,
     ArrayForm,
+    Beneath,
     Cache,
     CodeLine,
     Fact,
@@ -155,6 +156,30 @@ def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted
     calls = make_account(replace(document, timings=(replace(timing, kind="benchmark"),)))
     assert calls is not None
     assert calls.unit == "call"
+
+
+@pytest.mark.parametrize(
+    ("under", "shown"),
+    [
+        (Beneath("_wrapped_call_impl", "torch", public="Module"), "Module"),
+        (Beneath("__init__", "django", public="Model"), "Model"),
+        (Beneath("__memcmp_evex_movbe", "libc.so.6"), "memcmp"),
+        (Beneath("_dispatch", "somewhere"), "somewhere"),
+        (Beneath("loads", "json"), "loads"),
+        (None, ""),
+    ],
+)
+def test_a_row_of_the_host_is_called_by_what_users_call_and_by_nothing_private(
+    under: Beneath | None, shown: str
+) -> None:
+    spots = (
+        HotSpot(0.9, 1.8, "library", Place(None, None, "step", "t.py", 4), under),
+        HotSpot(0.1, 0.2, "rest"),
+    )
+    timings = (replace(documents.timing(), kind="region"),)
+    account = make_account(run(None, timings=timings, hot_spots=spots, readings=()))
+    assert account is not None
+    assert account.rows[0].what == shown
 
 
 def test_a_run_without_a_trace_and_without_a_region_has_no_account() -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from profkit.analysis.account.iteration import growth_of, repetitions, share_inside, step_of
 from profkit.analysis.account.rows import with_rest
+from profkit.analysis.function_names import called_name
 from profkit.analysis.hot_spots import waits_for_xla
 from profkit.analysis.necessary_work.numpy_lines import NumpyOperation, forms_of, numpy_operations
 from profkit.analysis.stacks.line_counts import count_of
@@ -109,7 +110,7 @@ def _rows(
     for spot in document.hot_spots:
         if spot.kind == "rest":
             continue
-        under = spot.under.name if spot.under is not None else ""
+        under = called_name(spot.under) if spot.under is not None else ""
         time = spot.share * seconds * part(spot)
         row = AccountRow("host", time, spot.where, under, estimated=True, does=spot.kind)
         if xla is not None and (part_of_xla := _waited_for_xla(document, spot, xla)):

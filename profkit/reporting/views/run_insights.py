@@ -11,7 +11,7 @@ from profkit.analysis.hot_spots import DOES
 from profkit.analysis.judge.rules.gpu_lines import waiting_lines
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
-from profkit.analysis.stacks.python_code import MODULE, module_name
+from profkit.analysis.stacks.python_code import IMPORT_SYSTEM, MODULE, module_name
 from profkit.analysis.summaries.kernels import counted_alone
 from profkit.backends import backend_named
 from profkit.core.formatting import cut_right, format_percent, format_quantity, percent_text, plural
@@ -420,7 +420,9 @@ def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] 
         calls = f"{least}{under.calls:,} x " if several else ""
         each = under.seconds_per_call if several else None
         each_text = f", {format_quantity(each, 's')} each" if each else ""
-        name = cut_right(called_name(under), _CALLED)
+        called = called_name(under)
+        # What Python's import system does is of no package, and the kind says that it imports.
+        name = "" if called == IMPORT_SYSTEM else cut_right(called, _CALLED)
         text += f": {calls}{name}{each_text}" if name else ""
     elif spot.calls and spot.calls > 1:
         text += f", called {least}{spot.calls:,} times"
