@@ -104,6 +104,32 @@ def test_a_kernel_of_triton_that_ran_is_noted_at_its_definition(
         assert Path(__file__).read_text().splitlines()[line - 1].strip().startswith("def unlike_others")
 
 
+@pytest.mark.parametrize(("compiled", "told"), [("[('*bf16', 'D')]", True), ("[('*fp32', 'D')]", False)])
+def test_a_product_of_widened_operands_is_noted_where_memory_holds_16_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: str, told: bool
+) -> None:
+    class JITFunction:
+        def __init__(self, fn: Any) -> None:
+            self.fn, self.device_caches = fn, {0: ({compiled: "binary"}, "target")}
+
+    monkeypatch.setitem(sys.modules, "triton.runtime.jit", SimpleNamespace(JITFunction=JITFunction))
+    (tmp_path / "kernels_of_test.py").write_text(
+        "def multiply(a, b, tl):\n"
+        "    a = tl.load(a).to(tl.float32)\n"
+        "    return tl.dot(a, tl.load(b).to(tl.float32))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    tuner = TritonTuner(str(tmp_path / "out"))
+    tuner.start(SimpleNamespace(Autotuner=type("Autotuner", (), {})))
+    kernel = JITFunction(importlib.import_module("kernels_of_test").multiply)
+    tuner.finish()
+    lines = (tmp_path / "out.operations").read_text().splitlines()
+    rows = [row for line in lines for row in json.loads(line).get("widened", [])]
+    assert rows == [[str(tmp_path / "kernels_of_test.py"), 3, "multiply", "bf16"]] * told
+    monkeypatch.delitem(sys.modules, "kernels_of_test")
+    del kernel
+
+
 def test_the_definition_of_two_kernels_of_one_name_is_not_told() -> None:
     from profkit.analysis.timeline.origins import with_compiled_lines
     from profkit.core.types import GpuLine, GpuTrace, Kernel, KernelTime

@@ -1,0 +1,172 @@
+"""What Triton compiles and tunes: kernels by their definitions, keys, and products whose operands were widened."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import takewhile
+from typing import Any
+
+from ..own_library import is_foreign
+from .operations_file import MOST_KERNELS, MOST_ROWS, add_to_file
+
+
+class TritonTuner:
+    """Notes which kernels `triton.autotune` wraps, and asks them at the end for how many keys they were tuned.
+
+    And which kernels there are at all: those that ran have their definition, whatever module it is in.
+    """
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._wrapped: list[Any] = []
+        self._kernels: list[Any] = []
+
+    def start(self, module: Any) -> None:
+        """Note each kernel that is made or wrapped from here on; `module` is triton.runtime.autotuner."""
+        self._note(module.Autotuner, self._wrapped)
+        if (jit := getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", None)) is not None:
+            self._note(jit, self._kernels)
+
+    def _note(self, kind: Any, made: list[Any]) -> None:
+        original = kind.__init__
+        os.register_at_fork(after_in_child=made.clear)
+
+        @functools.wraps(original)
+        def wrapper(new: Any, *args: Any, **kwargs: Any) -> None:
+            original(new, *args, **kwargs)
+            made.append(new)
+
+        kind.__init__ = wrapper
+
+    def _definitions(self) -> Iterator[list[object]]:
+        """File, line, function, kernel and no module of each kernel of the program's own that was compiled to run."""
+        for kernel in self._kernels:
+            with suppress(Exception):
+                code = kernel.fn.__code__
+                if not any(cache[0] for cache in kernel.device_caches.values()) or is_foreign(
+                    code.co_filename
+                ):
+                    continue
+                lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+                above = sum(1 for _ in takewhile(lambda text: not text.lstrip().startswith("def "), lines))
+                line = code.co_firstlineno + (above if above < len(lines) else 0)
+                yield [os.path.abspath(code.co_filename), line, code.co_name, code.co_name, ""]
+
+    def _widened(self) -> Iterator[list[object]]:
+        """File, line, kernel and type of each product of numbers of 16 bits that were made float32 before it."""
+        for kernel in self._kernels:
+            with suppress(Exception):
+                code = kernel.fn.__code__
+                if is_foreign(code.co_filename):
+                    continue
+                kind = next(filter(None, map(narrow_type, compiled_for(kernel))), None)
+                line = widened_line(inspect.getsource(kernel.fn)) if kind is not None else None
+                if line is not None:
+                    yield [os.path.abspath(code.co_filename), code.co_firstlineno + line, code.co_name, kind]
+
+    def finish(self) -> None:
+        """The process ends: place and name of a kernel, its keys, and the configurations that are tried for each."""
+        if definitions := list(self._definitions())[:MOST_KERNELS]:
+            add_to_file(self._out, kernels=definitions)
+        if widened := list(self._widened())[:MOST_ROWS]:
+            add_to_file(self._out, widened=widened)
+        rows: list[list[object]] = []
+        for tuner in self._wrapped:
+            with suppress(Exception):
+                code, keys = tuner.base_fn.__code__, len(tuner.cache)
+                first = code.co_firstlineno  # that of the first decorator
+                lines = linecache.getlines(code.co_filename)[first - 1 :]
+                above = takewhile(lambda text: not text.lstrip().startswith("def "), lines)
+                line = first + next((at for at, text in enumerate(above) if "autotune" in text), 0)
+                if keys > 1:
+                    file = os.path.abspath(code.co_filename)
+                    rows.append([file, line, code.co_name, keys, len(tuner.configs)])
+        if rows:
+            add_to_file(self._out, tuned=rows[:MOST_ROWS])
+
+
+# ------------------------------------------------------------ products whose operands were widened
+
+# Pointers to numbers of 16 bits in what a kernel was compiled for: `*bf16`, `*fp16`.
+_NARROW = re.compile(r"\*(bf16|fp16)\b")
+MOST_TEXT = 1 << 20  # characters of a source
+
+
+def narrow_type(compiled: object) -> str | None:
+    """Return the type of 16 bits that pointers of a compiled kernel have, by the text of its signature."""
+    found = _NARROW.search(str(compiled)[:MOST_TEXT])
+    return found[1] if found is not None else None
+
+
+def widened_line(source: str) -> int | None:
+    """Return the line, counted from 0, of a `tl.dot` of which both operands were loaded and made float32 before.
+
+    The tensor cores multiply what they are given: float32 as TF32, at half the rate of bfloat16 and with twice the
+    bytes in shared memory, however few digits there were in memory. None where no product is of this form.
+    """
+    if len(source) > MOST_TEXT:
+        return None
+    try:
+        tree = ast.parse(textwrap.dedent(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    values = dict(_assigned(tree))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node.func) == "dot")
+    for call in calls:
+        if len(call.args) >= 2 and all(_is_widened(operand, values) for operand in call.args[:2]):
+            return call.lineno - 1
+    return None
+
+
+def _assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names that are assigned once, and what; what has several values may be anything."""
+    seen: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    seen.setdefault(target.id, []).append(node.value)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            seen.setdefault(node.target.id, []).append(node.value)
+    for name, values in seen.items():
+        if len(values) == 1:
+            yield name, values[0]
+
+
+def _is_widened(operand: ast.expr, values: Mapping[str, ast.expr]) -> bool:
+    """Whether it is `tl.load(...).to(tl.float32)`, in one expression or by a name, transposed or not."""
+    for _ in range(4):  # names that stand for names
+        if isinstance(operand, ast.Name) and operand.id in values:
+            operand = values[operand.id]
+        elif isinstance(operand, ast.Call) and _called(operand.func) == "trans" and operand.args:
+            operand = operand.args[0]
+    if not (isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute)):
+        return False
+    if operand.func.attr != "to" or not operand.args or _called(operand.args[0]) != "float32":
+        return False
+    inner = operand.func.value
+    if isinstance(inner, ast.Name):
+        inner = values.get(inner.id, inner)
+    return isinstance(inner, ast.Call) and _called(inner.func) == "load"
+
+
+def _called(function: ast.expr) -> str:
+    """Return the last part of a name: `dot` of `tl.dot`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def compiled_for(kernel: Any) -> Iterator[object]:
+    """Yield the signatures that a kernel of Triton was compiled for in this process."""
+    for cache in kernel.device_caches.values():
+        yield from cache[0]

@@ -1,0 +1,152 @@
+"""Modules of XLA by their text: at which line of the program each instruction that is launched was written."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+# ------------------------------------------------------------ which line each kernel of XLA stands for
+
+# A module's text has tables of files, functions and frames, and its instructions name a frame, or the file and the line
+# (versions before 0.5). A kernel has the name of its instruction, with `_` for each dot.
+MOST_TEXT = 64 << 20  # characters of all modules
+_Line = tuple[str, int, str]
+_COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+_LAUNCHED = re.compile(
+    rf"^ *(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call|((?:{_COLLECTIVES})(?:-start)?))\(.*$",
+    re.MULTILINE,
+)
+_CALLS = re.compile(r"calls=%([\w.-]+)")
+_COMPUTATION = re.compile(r"^%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTALL)
+_LIBRARY = re.compile(r'custom_call_target="(__cublas)')
+_FRAME = re.compile(r"stack_frame_id=(\d+)")
+_WRITTEN = re.compile(r'source_file="([^"]+)" source_line=(\d+)')
+_NAMES = re.compile(r'^(\d+) "(.*)"$')
+_LOCATION = re.compile(r"^(\d+) \{file_name_id=(\d+) function_name_id=(\d+) line=(\d+)")
+_PARENT = re.compile(r"^(\d+) \{file_location_id=(\d+) parent_frame_id=(\d+)")
+
+
+def kernel_lines(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> list[list[object]]:
+    """File, line, function, kernel and module of what these programs of XLA launch."""
+    return [
+        [*row, module]
+        for module, text in _module_texts(programs)
+        for row in lines_of_module(text, is_foreign)
+    ]
+
+
+def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The name and the text of each module, up to MOST_TEXT characters in all."""
+    read = 0
+    for program in programs:
+        for module in program.hlo_modules():
+            text = module.to_string()
+            read += len(text)
+            if read > MOST_TEXT:
+                return
+            yield module.name, text
+
+
+def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[list[object]]:
+    """File, line, function and kernel of each instruction that is one, where its line is known."""
+    line_of = _frames(text, is_foreign)
+    fused = {found[1]: Counter(_lines_in(found[0], line_of)) for found in _COMPUTATION.finditer(text)}
+    for found in _LAUNCHED.finditer(text):
+        lines = Counter(_lines_in(found[0], line_of))
+        called = _CALLS.search(found[0])
+        if not lines and called is not None:
+            lines = fused.get(called[1], lines)
+        if lines:
+            library = _LIBRARY.search(found[0])
+            name = library[1] if library is not None else re.sub(r"[.-]", "_", found[1])
+            name = "__nccl" if found[2] else name
+            yield [*lines.most_common(1)[0][0], name]
+
+
+def _lines_in(text: str, line_of: dict[int, _Line]) -> Iterator[_Line]:
+    for found in _FRAME.finditer(text):
+        if (line := line_of.get(int(found[1]))) is not None:
+            yield line
+    for found in _WRITTEN.finditer(text):
+        yield found[1], int(found[2]), ""
+
+
+def _frames(text: str, is_foreign: Callable[[str], bool]) -> dict[int, _Line]:
+    """Of each frame the innermost line that is the program's own."""
+    names: dict[str, dict[int, str]] = {"FileNames": {}, "FunctionNames": {}}
+    places: dict[int, _Line] = {}
+    frames: dict[int, tuple[int, int]] = {}
+    table = ""
+    for row in text[: text.find("\n%")].splitlines():
+        if row in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
+            table = row
+        elif (found := _NAMES.match(row)) is not None and table in names:
+            names[table][int(found[1])] = found[2]
+        elif (found := _LOCATION.match(row)) is not None:
+            number, file, function, line = map(int, found.groups())
+            named = names["FileNames"].get(file, ""), names["FunctionNames"].get(function, "")
+            places[number] = named[0], line, named[1]
+        elif (found := _PARENT.match(row)) is not None:
+            number, place, parent = map(int, found.groups())
+            frames[number] = place, parent
+    # Parents are counted from 1 where the outermost frame names itself, else from 0 with 0 for none.
+    offset = 1 if frames.get(1, (0, 0))[1] == 1 else 0
+    lines: dict[int, _Line] = {}
+    for number, (place, parent) in sorted(frames.items()):  # what called a frame stands before it
+        here = places.get(place, ("", 0, ""))
+        if here[0] and not is_foreign(here[0]):
+            lines[number] = here
+        elif parent - offset < number and parent - offset in lines:
+            lines[number] = lines[parent - offset]
+    return lines
+
+
+# ------------------------------------------------------------ and each instruction that runs on a processor
+
+# What XLA runs on a processor are instructions that are in no fusion.
+MOST_OPERATIONS = 5000
+_FUSED = 3  # names of a fusion that are said
+_WHOLE_COMPUTATION = re.compile(r"^(?:ENTRY )?%([\w.-]+) \(.*?(?:^\}|\Z)", re.MULTILINE | re.DOTALL)
+_INSTRUCTION = re.compile(r"^ *(?:ROOT )?%([\w.-]+) = (?:\([^)]*\)|\S+) ([\w-]+)\(.*$", re.MULTILINE)
+_NAME = re.compile(r'op_name="([^"]*)"')
+# A product may carry the name of what became of it: of a gradient that is `transpose`.
+_PRODUCTS = {"dot": "dot_general", "convolution": "conv_general_dilated"}
+_NO_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast"})
+
+
+def operation_lines(programs: Sequence[Any], foreign: Callable[[str], bool]) -> list[list[object]]:
+    """Return file, line, function, instruction, module and JAX's name of what programs of XLA may run."""
+    rows = (
+        [*row[:4], module, row[4]]
+        for module, text in _module_texts(programs)
+        for row in operations_of_module(text, foreign)
+    )
+    return list(islice(rows, MOST_OPERATIONS))
+
+
+def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[list[object]]:
+    """Yield file, line, function, instruction and JAX's name of each instruction whose line is known.
+
+    A fusion is at the line that most of it is written at, and has the names of what was fused, in order.
+    """
+    line_of = _frames(text, foreign)
+    computations = {found[1]: found[0] for found in _WHOLE_COMPUTATION.finditer(text)}
+    fused = set(_CALLS.findall(text))
+    for name, body in computations.items():
+        if name in fused:
+            continue
+        for found in _INSTRUCTION.finditer(body):
+            if found[2] in _NO_WORK:
+                continue
+            called = _CALLS.search(found[0])
+            whole = computations.get(called[1], "") if called is not None else ""
+            lines = Counter(_lines_in(whole, line_of)) or Counter(_lines_in(found[0], line_of))
+            # `dot_general` of `jit(loss)/transpose(jvp())/dot_general`; what is no name of an operation is left out
+            last = (one.rpartition("/")[2] for one in _NAME.findall(whole) or _NAME.findall(found[0]))
+            names = [one for one in dict.fromkeys(last) if one and "(" not in one]
+            shown = _PRODUCTS.get(found[2]) or ", ".join(names[:_FUSED]) or found[2]
+            if lines:
+                yield [*lines.most_common(1)[0][0], found[1], shown]
