@@ -255,6 +255,11 @@ def _tuned(file: Any, line: Any, name: Any, keys: Any, configurations: Any) -> H
     return Hotspot(str(name), float(keys), None, int(keys), str(file), int(line), counters=known)
 
 
+def _widened(file: Any, line: Any, name: Any, type_: Any) -> Hotspot:
+    """A product in a kernel of Triton whose operands were made float32, with the type that they have in memory."""
+    return Hotspot(str(name), 1.0, None, 1, str(file), int(line), str(type_))
+
+
 def _padded(file: Any, line: Any, function: Any, looks: Any, columns: Any, unused: Any) -> Hotspot:
     """A line that brings matrices to the device whose last columns are padding in all rows."""
     return Hotspot(str(function), float(unused), float(columns), int(looks), str(file), int(line))
@@ -275,6 +280,7 @@ _KINDS: tuple[tuple[str, Callable[..., Hotspot], str, str, ProfileKind], ...] = 
     ("recompiles", _compiled_again, "compiled again", "count", "recompilations"),
     ("padding", _padded, "padding brought to the device", "count", "padded-batches"),
     ("tuned", _tuned, "tuned by Triton", "count", "tuned-kernels"),
+    ("widened", _widened, "products of widened operands", "count", "widened-products"),
     ("jax", _compiled_by_jax, "compiled again by JAX", "count", "recompilations"),
 )
 

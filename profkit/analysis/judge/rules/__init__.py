@@ -150,6 +150,13 @@ RULES: tuple[Rule, ...] = (
     Rule("slow-fp64", gpu_units.slow_fp64),
     Rule("double-precision", gpu_units.double_precision),
     Rule("no-tensor-cores", gpu_units.no_tensor_cores),
+    Rule(
+        "widened-product",
+        gpu_units.widened_product,
+        includes=("bank-conflicts", "register-spills", "no-reuse", "small-blocks", "waiting-warps"),
+        explains=("bank-conflicts", "latency"),
+        wasted=True,
+    ),
     Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
     Rule("old-attention", gpu_units.old_attention),
     Rule("wasted-sectors", gpu_memory.wasted_sectors, explains=("coalescing",), wasted=True),

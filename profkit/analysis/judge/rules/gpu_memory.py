@@ -18,6 +18,7 @@ IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 3
 WASTED = 20
 MOST_OF_IT = 0.5
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
+_ATOMIC = ("RED", "ATOM")  # how instructions that add to memory begin: RED, ATOM, ATOMG
 _ISSUE = ("instruction issue",)
 _SHARED = ("L1", "shared memory", "the load/store pipe", *_ISSUE)
 MANY_REGISTERS = 32.0  # of a thread: with fewer, none had to be kept in local memory for want of registers
@@ -44,6 +45,9 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
         evidence = f"{percent_text(used)} of the sectors that global accesses move are used"
         evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
         wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
+        atomic = sum(one.excess_sectors for one in wasteful if (one.text or "").startswith(_ATOMIC))
+        if atomic >= MOST_OF_IT:  # their addresses follow the data: what is missed there is fewer of them
+            continue
         part = sum(one.excess_sectors for one in wasteful)
         if part >= MOST_OF_IT:
             kinds = ", ".join(dict.fromkeys(one.text or "access" for one in wasteful))
@@ -83,7 +87,7 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
     reasons = ("long_scoreboard", "lg_throttle", *(("drain",) if scatters_stores(kernel) else ()))
     # the rest waits for local memory
     waiting = kernel.stall_share(*reasons) * (1.0 - (local_share(kernel) or 0.0))
-    if kernel.bound == "latency" and waiting >= 0.3:
+    if kernel.bound in ("latency", "launch") and waiting >= 0.3:
         return (
             f"its warps wait for memory for {percent_text(100 * waiting)} of the time",
             waiting,
@@ -177,7 +181,8 @@ def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
             continue
         waiting = kernel.stall_share("short_scoreboard", "mio_throttle")
         limiting = kernel.bound in ("shared", "l1")
-        if not limiting and waiting < 0.2:
+        # Of a grid that leaves most of the device empty the blocks are what is missed, not how each one goes.
+        if not limiting and (waiting < 0.2 or kernel.bound == "launch"):
             continue
         part = 1.0 if limiting else waiting
         evidence = f"{percent_text(share)} of the passes through shared memory are there for conflicts"

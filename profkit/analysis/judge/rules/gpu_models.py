@@ -66,30 +66,41 @@ def recomputed_sequence(run: RunEvidence) -> Iterator[Insight]:
 
 def dense_gradient(run: RunEvidence) -> Iterator[Insight]:
     """A table of which a batch uses few rows, while its gradient and the optimizer work on all of them."""
+    tables, own = _large_tables(run), whole_table_kernels(run)
+    share = run.share_of(own)
+    if share < MUCH:
+        return
+    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in list(tables)[:MOST])
+    fewest = min(used / int(table.split(",")[0]) for table, used in tables.items())
+    yield insight_at(
+        "dense-gradient",
+        "Use sparse gradients for the embedding: all its rows are worked on in each step",
+        f"{plural(len(tables), 'table')} of {rows} rows, a batch looks up {max(tables.values()):,}; "
+        f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
+        main_line(own),
+        run.gain(share * (1 - fewest), "as if only these rows were worked on"),
+    )
+
+
+def whole_table_kernels(run: RunEvidence) -> list[KernelTime]:
+    """Return the kernels that work on all rows of a table of which a batch looks up few."""
+    tables = _large_tables(run)
+    return [
+        one
+        for one in run.times
+        if not _looks_up(one)
+        and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in tables)
+    ]
+
+
+def _large_tables(run: RunEvidence) -> dict[str, int]:
+    """Return the shapes of tables, and how many rows a batch looks up, where these are few of them."""
     tables: dict[str, int] = {}
     for one in run.times:
         for text in (one.operation, one.backward_of):
             if (found := _EMBEDDING.match(text or "")) is not None:
                 tables[found[1]] = max(tables.get(found[1], 0), _elements(found[2]))
-    large = [table for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used]
-    own = [
-        one
-        for one in run.times
-        if not _looks_up(one) and any(f"[{table}]" in f"{one.operation} {one.backward_of}" for table in large)
-    ]
-    share = run.share_of(own)
-    if share < MUCH:
-        return
-    rows = ", ".join(f"{int(table.split(',')[0]):,}" for table in large[:MOST])
-    fewest = min(tables[table] / int(table.split(",")[0]) for table in large)
-    yield insight_at(
-        "dense-gradient",
-        "Use sparse gradients for the embedding: all its rows are worked on in each step",
-        f"{plural(len(large), 'table')} of {rows} rows, a batch looks up {max(tables[one] for one in large):,}; "
-        f"the gradients and the optimizer's passes over them take {percent_text(100 * share)} of the time",
-        main_line(own),
-        run.gain(share * (1 - fewest), "as if only these rows were worked on"),
-    )
+    return {table: used for table, used in tables.items() if int(table.split(",")[0]) >= SPARSE * used}
 
 
 def _looks_up(kernel: KernelTime) -> bool:

@@ -40,6 +40,7 @@ from profkit.analysis.judge.rules.gpu_lines import (
     times_text,
     works_on_attention,
 )
+from profkit.analysis.judge.rules.gpu_models import whole_table_kernels
 from profkit.analysis.judge.rules.spot_waits import line_ahead
 from profkit.analysis.judge.words import words, words_for
 from profkit.core.formatting import format_quantity, percent_text, plural
@@ -317,11 +318,13 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
     attention = attention_scores(run)
+    of_tables = whole_table_kernels(run)  # their own rule takes them away instead
     own = [
         one
         for one in trace.kernels
         if is_elementwise(one)
         and not is_copy(one)
+        and one not in of_tables
         and not works_on_attention(one, attention)
         and not _CONVERTING.search(one.kernel.name)
         and "c10::complex" not in one.kernel.name  # which torch.compile leaves as they are

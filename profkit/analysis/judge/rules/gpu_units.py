@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from profkit.analysis.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.judge.rule import MEMORY_UNITS, PIPES, bounded_gain, insight_on
@@ -153,6 +154,41 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
         ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
         change=words_for(run, f"no-tensor-cores{'.convolutions' if convolves else ''}"),
     )
+
+
+_ARITHMETIC = 5.0  # % of the tensor cores' peak: with less, the kernel's products are not what takes its time
+
+
+def widened_product(run: RunEvidence) -> Iterator[Insight]:
+    """Products of a kernel of Triton of which both operands are numbers of 16 bits that it makes float32 before."""
+    profile = run.profile("widened-products")
+    for spot in profile.hotspots if profile is not None else ():
+        named = (kernel for kernel in run.kernels if kernel.row.scope.name == spot.function)
+        kernel = max(named, key=lambda one: one.share, default=None)
+        if (
+            kernel is None
+            or kernel.language != "triton"
+            or not kernel.above("tensor.utilization", _ARITHMETIC)
+        ):
+            continue
+        busy = kernel.values["tensor.utilization"]
+        yield insight_on(
+            "widened-product",
+            kernel,
+            f"Multiply the blocks as they are in memory: {spot.library} instead of float32",
+            f"both operands of tl.dot are {spot.library} that .to(tl.float32) widens: the tensor cores multiply them "
+            "as TF32, at half the rate and with twice the bytes in shared memory, and are busy for "
+            f"{percent_text(busy)}",
+            bounded_gain(
+                run,
+                kernel,
+                1 - busy / 200,
+                "half of the tensor cores' time",
+                (*PIPES, "L1", "shared memory", "the load/store pipe"),
+            ),
+            ("tensor.utilization", "shared.bank_conflicts.share"),
+            replace(kernel.place, file=spot.file, line=spot.line, function=spot.function),
+        )
 
 
 def _is_plain_fp32(kernel: KernelEvidence) -> bool:
