@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, RunDocument, TrialName, TriedChange
@@ -20,8 +21,15 @@ _WON: Mapping[TrialName, tuple[str, ...]] = {**_CARRIED_OUT, "device-memory": ("
 MORE_MEMORY = 1.2  # peak, after over before: it is said
 
 
+OUTWEIGHS = 2.0  # times the gain that was seen: a bound that is so much larger names what the trial leaves
+
+
 def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Insight, ...]:
-    """Return the insights with what was tried: gains that were seen come before gains that may be."""
+    """Return the insights with what was tried.
+
+    Gains that were seen come before gains that may be, but not before the causes that could win far more: to collect
+    garbage more rarely wins a quarter of a loop that goes through all tasks again, and the loop stays.
+    """
     refuted = {
         rule
         for trial in document.trials
@@ -30,7 +38,15 @@ def with_trials(document: RunDocument, insights: Sequence[Insight]) -> tuple[Ins
     }
     tried = sorted(_faster(document), key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
     told = {rule for trial in document.trials if trial.state == "faster" for rule in _WON.get(trial.name, ())}
-    return (*tried, *(one for one in insights if one.rule not in refuted | told))
+    others = [one for one in insights if one.rule not in refuted | told]
+    most = max((one.gain.at_most for one in tried if one.gain is not None), default=0.0)
+    ahead = list(takewhile(lambda one: _outweighs(one, most), others)) if tried else []
+    return (*ahead, *tried, *others[len(ahead) :])
+
+
+def _outweighs(one: Insight, seen: float) -> bool:
+    """Whether an insight names a cause that could win far more than what was `seen` (0..1)."""
+    return one.rule != "hot-spot" and one.gain is not None and one.gain.at_most >= OUTWEIGHS * seen
 
 
 def _faster(document: RunDocument) -> Iterator[Insight]:

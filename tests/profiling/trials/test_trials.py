@@ -275,6 +275,16 @@ def test_what_was_faster_comes_first_and_takes_the_place_of_the_guess() -> None:
     assert found[0].gain.bound == "2.00 s to 1.40 s (-30 %), same output"
 
 
+def test_a_cause_that_could_win_far_more_stays_in_front_of_what_was_faster() -> None:
+    cause = replace(OTHER, gain=replace(GAIN, at_most=0.86))
+    place = replace(cause, rule="hot-spot")  # no cause, and all of its time is no gain
+    faster = tried("faster", 0.74)
+    assert [one.rule for one in with_trials(faster, (cause, OTHER))] == [
+        "linear-search", "tried-collector", "linear-search"
+    ]  # fmt: skip
+    assert with_trials(faster, (place, OTHER))[0].rule == "tried-collector"
+
+
 @pytest.mark.parametrize("state", ["same", "slower", "other-output"])
 def test_advice_that_brought_nothing_is_not_given(state: TrialState) -> None:
     assert with_trials(tried(state, None), (OTHER, COLLECTING)) == (OTHER,)
