@@ -3,6 +3,7 @@
 import profkit.core.library_first  # noqa: F401  # the first of all imports
 
 # isort: split
+import codecs
 import contextlib
 import errno
 import io
@@ -104,7 +105,21 @@ def _make_streams_tolerant() -> None:
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as we live
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            codecs.register_error(_SIGNS_ERROR, _plain_signs)
+            stream.reconfigure(errors=_SIGNS_ERROR)
+
+
+# What bars are made of, for a terminal that knows only ASCII: heights by eighths, and a full one.
+_SIGNS_ERROR = "profkit-signs"
+_SIGNS = {**dict(zip("▁▂▃▄▅▆▇█", "1234567#", strict=True)), "▏": "|", "│": "|", "░": "?", "·": "."}
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    """A piece of text that the stream cannot encode: bars in ASCII, any other character as an escape."""
+    assert isinstance(error, UnicodeEncodeError)
+    piece = error.object[error.start : error.end]
+    plain = (_SIGNS.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in piece)
+    return "".join(plain), error.end
 
 
 def _run_app() -> None:

@@ -99,6 +99,18 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes_and_json_stays_utf8(tmp_p
     assert said.json()["name"] == "café.csv"
 
 
+def test_bars_are_ascii_where_a_terminal_knows_nothing_else() -> None:
+    code = "from profkit import cli; cli._make_streams_tolerant(); print('│▄▄█░·é')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=ENVIRONMENT | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "|44#?.\\xe9\n"
+
+
 # ---------------------------------------------------------------- ends
 
 
