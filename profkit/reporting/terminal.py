@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from profkit.reporting.charts.step_bar import StepBar
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,
@@ -116,6 +117,9 @@ class _Terminal:
             case Commands():
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
+            case StepBar():
+                for part in block.lines(self.screen.console.width - self.indent):
+                    self.block(part)
             case _:
                 for part in block.plain():
                     self.block(part)

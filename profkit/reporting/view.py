@@ -208,6 +208,7 @@ class DataTable(Block):
     note: Text = ""
     brief: int | None = None
     left: int = 0  # rows that are in the JSON document alone
+    anchor: str = ""  # begins the ids of its rows, where something of a page leads to them
 
 
 class Fold(Enum):
@@ -242,6 +243,24 @@ class Detail(Block):
     blocks: tuple[Block, ...]
     brief: tuple[Block, ...] = ()
     title: str = ""
+
+    def plain(self) -> Sequence[Block]:
+        """All of them."""
+        return self.blocks
+
+
+@dataclass(frozen=True)
+class PageOnly(Block):
+    """Blocks that a page shows here; any other format has what they say at another place of the view."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class NotOnPage(Block):
+    """Blocks that stand here in every format but a page, which has them further down, below its pictures."""
+
+    blocks: tuple[Block, ...]
 
     def plain(self) -> Sequence[Block]:
         """All of them."""
@@ -322,7 +341,7 @@ class View:
     """A result as it is shown. `label` is its verdict; `headline` are the lines below it, the reason first.
 
     `warning` stands above everything: what follows may not hold, or is not all of it. A short screen has no facts of
-    `wide` labels.
+    `wide` labels, and a page has those of `below` further down.
     """
 
     title: Text
@@ -331,6 +350,7 @@ class View:
     headline: tuple[Text, ...] = ()
     facts: tuple[tuple[str, Text], ...] = ()
     wide: frozenset[str] = frozenset()
+    below: frozenset[str] = frozenset()
     command: str = ""  # what was run
     warning: Text = ""
 

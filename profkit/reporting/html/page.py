@@ -17,7 +17,9 @@ from pathlib import Path
 from profkit.core.codec import valid_text
 from profkit.core.types import Json
 from profkit.reporting.charts.draw import draw
+from profkit.reporting.charts.draw_bar import draw_bar
 from profkit.reporting.charts.marks import Charts, FlameGraph
+from profkit.reporting.charts.step_bar import StepBar
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.elements import (
@@ -43,6 +45,8 @@ from profkit.reporting.view import (
     Footnote,
     Item,
     Items,
+    NotOnPage,
+    PageOnly,
     Paragraph,
     Section,
     Span,
@@ -54,7 +58,6 @@ from profkit.reporting.view import (
 )
 
 FOLDER = Path(__file__).parent
-ACTIONS = "actions"  # anchor of the section that says what to do
 FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong colours would flash
 
 
@@ -150,7 +153,8 @@ class PageBlocks:
     # ---------------------------------------------------------------- blocks
 
     def head(self, view: View) -> Html:
-        """The title, the verdict with its reason, the facts."""
+        """The title, the verdict with its reason, and those facts that stand nowhere below."""
+        facts = tuple(fact for fact in view.facts if fact[0] not in view.below)
         return filled(
             "head.html.j2",
             title=self.text(view.title),
@@ -158,22 +162,8 @@ class PageBlocks:
             warning=self.text(view.warning),
             label=view.label,
             headline=list(map(self.text, view.headline)),
-            answer=self._answer(view.blocks),
-            facts=self._facts(Facts(view.facts)) if view.facts else "",
+            facts=self._facts(Facts(facts)) if facts else "",
         )
-
-    def _answer(self, blocks: Sequence[Block]) -> Html | str:
-        """What to do first, in a line that leads there: a phone would show it two screens below."""
-        sections = [one for one in blocks if isinstance(one, Section)]
-        to_do = next((one for one in sections if one.anchor == ACTIONS), None)
-        items = next((one for one in to_do.blocks if isinstance(one, Items)), None) if to_do else None
-        if to_do is None or items is None or not items.items:
-            return ""
-        first = items.items[0]
-        known = first if isinstance(first, Item) else Item(first)
-        place = (", ", self.text(known.place)) if known.place else ()
-        link_to = element("a", plain_text(to_do.title), href=f"#{ACTIONS}")
-        return element("p", link_to, ": ", self.text(known.text), *place, class_="answer")
 
     def block(self, block: Block) -> Html:
         """One block, with whatever stands in it."""
@@ -202,7 +192,12 @@ class PageBlocks:
                 assert isinstance(data, list)
                 data.append(flame_data(block.flame))
                 return flame_html(block)
-            case Cases() | Annotations():
+            case StepBar():
+                self.need("charts")
+                return draw_bar(block) or Html("")
+            case PageOnly():
+                return together(map(self.block, block.blocks))
+            case Cases() | Annotations() | NotOnPage():
                 return Html("")
         return together(map(self.block, block.plain()))
 
@@ -259,7 +254,10 @@ class PageBlocks:
             label = f"{title} (table {number})"
         self._labels.add(label)
         parts = {"label": label, "title": table.title, "head": table_head(table), "left": table.left}
-        rows = together(table_row(table, row, self.text) for row in table.rows)
+        rows = together(
+            table_row(table, row, self.text, **_row_id(table.anchor, place))
+            for place, row in enumerate(table.rows)
+        )
         return filled("table.html.j2", rows=rows, note=self.text(table.note), **parts)
 
     def _charts(self, charts: Charts) -> Html:
@@ -273,6 +271,11 @@ class PageBlocks:
             return Html("")
         self.sections.append(("sources", "Sources"))
         return filled("sources.html.j2", notes=list(self.footnotes.items()))
+
+
+def _row_id(anchor: str, place: int) -> dict[str, str]:
+    """An id to which something of the page leads; what is reached so takes the keyboard's focus."""
+    return {"id": f"{anchor}-{place}", "tabindex": "-1"} if anchor else {}
 
 
 def _lines(lines: Sequence[str]) -> Html:

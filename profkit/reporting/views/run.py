@@ -14,9 +14,12 @@ from profkit.reporting.plain_text import reading_span
 from profkit.reporting.view import (
     Block,
     Detail,
+    Facts,
     Fold,
     Items,
     Label,
+    NotOnPage,
+    PageOnly,
     Section,
     Status,
     Style,
@@ -29,7 +32,7 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import Extras, flame_section, kernel_table, kernels_of
-from profkit.reporting.views.run_account import account_section
+from profkit.reporting.views.run_account import account_rows_section, account_section
 from profkit.reporting.views.run_insights import more_on_screen, spots_section, time_split_text, to_do_section
 from profkit.reporting.views.run_text import (
     OUTCOMES,
@@ -43,12 +46,18 @@ from profkit.reporting.views.run_text import (
     unfinished_passes,
 )
 from profkit.reporting.views.run_trials import trials_section
-from profkit.reporting.views.run_verdicts import fix_option, targets_section, verdict_sections
+from profkit.reporting.views.run_verdicts import (
+    fix_option,
+    targets_section,
+    verdict_sections,
+    verdicts_of_page,
+)
 from profkit.reporting.views.summaries import summary_texts
 from profkit.reporting.views.summaries.parts import SummaryText
 from profkit.runtime.passes.shown_command import shown_command
 
 Texts = Mapping[str, SummaryText]  # by concern
+NamedTexts = Sequence[tuple[str, Text]]
 
 _STATES = {
     "running": "This run goes on, or its process died: what was finished stands below.",
@@ -81,13 +90,15 @@ def view(
         warning = joined(strong("✗ Failed: ", Status.FAIL), document.failure)
     label, reason = _verdict(document.verdicts)
     texts = {text.concern: text for text in summary_texts(document)}
+    facts = tuple(_facts(document, texts))
     return View(
         (strong(document.name), f" on {document.facts.get('device', document.backend)}{state}"),
         tuple(filter(None, _blocks(document, texts, folder, extras, verdicts=verdicts))),
         label,
         (reason,) if reason else (),
-        facts=tuple(_facts(document, texts)),
+        facts=facts,
         wide=_wide_facts(document),
+        below=_facts_below(document, facts),
         command=command_line(document),
         warning=warning,
     )
@@ -147,6 +158,15 @@ def _wide_facts(document: RunDocument) -> frozenset[str]:
     return _WIDE if time_split_text(document.time_split) is not None else _WIDE - {"Time"}
 
 
+def _facts_below(document: RunDocument, facts: NamedTexts) -> frozenset[str]:
+    """What a page has below its answer; without an account the time is the answer."""
+    account = document.account
+    answers = {"Took"} if account is not None else {"Took", "Split", "Time", "GPU"}
+    if account is not None and account.unit == "run":
+        answers.add("Split")  # of a whole run the account's headline tells no time
+    return frozenset(name for name, _ in facts) - answers
+
+
 def _commit(document: RunDocument) -> str | None:
     """`1a2b3c4d5e6f on main, with changes that are not committed`; None where the run was not asked."""
     revision = document.revision
@@ -198,19 +218,26 @@ def _why_unknown(verdicts: Sequence[Verdict]) -> Iterator[Text]:
 def _blocks(
     document: RunDocument, texts: Texts, folder: Path | None, extras: Extras, *, verdicts: bool
 ) -> Iterator[Block | None]:
+    """The answer, the numbers of the targets, pictures, then tables; a page has the large tables below the pictures."""
     kernels = kernels_of(document)
     account = account_section(document)
     yield account
     yield to_do_section(document)
     # Without a device the account is made of the same places.
     places = None if account is not None and document.trace is None else spots_section(document)
-    for section in (places, *_gpu_sections(document, texts, kernels)):
-        if section is not None:  # the account has what they say, in one table
-            yield section if account is None else Detail((section,))
+    tables = [one for one in (places, *_gpu_sections(document, texts, kernels)) if one is not None]
+    if account is not None:  # it has what they say, in one table
+        tables = [Detail((one,)) for one in tables]
+    yield NotOnPage(tuple(tables))
     yield trials_section(document)
     yield targets_section(document)
-    yield from (part if verdicts else Detail((part,)) for part in verdict_sections(document))
+    sections = tuple(verdict_sections(document))
+    yield NotOnPage(sections if verdicts else (Detail(sections),))
     yield from flame_section(extras)
+    yield _page_facts(document, texts)
+    yield account_rows_section(document)
+    yield PageOnly(tuple(tables))
+    yield from verdicts_of_page(document)
     yield _all_numbers(texts, placed=bool(document.hot_spots))
     if (unknown := texts.get("unknown")) is not None:
         yield Detail((Section(title_of("unknown"), tuple(_summary(unknown)), unknown.headline),))
@@ -225,6 +252,14 @@ def _blocks(
     if not document.hot_spots:
         yield more_on_screen(document)
     yield run_about.cases_of(document)
+
+
+def _page_facts(document: RunDocument, texts: Texts) -> PageOnly | None:
+    """What was profiled, of a page: every other format has it at its head."""
+    facts = tuple(_facts(document, texts))
+    below = _facts_below(document, facts)
+    rows = tuple(fact for fact in facts if fact[0] in below)
+    return PageOnly((Section("What was profiled", (Facts(rows),), anchor="profiled"),)) if rows else None
 
 
 # ---------------------------------------------------------------- concerns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from profkit.analysis.hot_spots import DOES
@@ -11,12 +11,15 @@ from profkit.analysis.summaries.host import is_disturbed, share_of_others
 from profkit.analysis.summaries.kernels import bottleneck_title
 from profkit.core.formatting import cut_right, format_quantity, joined, percent_text, plural
 from profkit.core.types import Account, AccountRow, Bound, HotSpot, RunDocument, SpotKind
+from profkit.reporting.charts.step_bar import PartLook, StepBar, StepPart
 from profkit.reporting.columns import Column, data_table
-from profkit.reporting.view import Block, Paragraph, Section, Text, soft
+from profkit.reporting.view import Block, NotOnPage, PageOnly, Paragraph, Section, Text, plain_text, soft
 from profkit.reporting.view import joined as joined_spans
 from profkit.reporting.views.run_insights import brief_place, does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
+_MOST_PARTS = 40  # of the bar: an account has fewer rows, but its file may be anybody's
+ROW = "account-row"  # begins the ids of the table's rows
 _UNIT = {
     "step": "a step",
     "region": "one entry of the region",
@@ -50,7 +53,7 @@ _SHORT: Mapping[Bound, str] = {
     "issue": "issue",
 }
 _COMPUTES = ("python", "library", "native", "gpu", "import", "rest")
-_WAITS: Mapping[SpotKind, str] = {kind: text for kind, text in DOES.items() if kind not in _COMPUTES}
+WAITS: Mapping[SpotKind, str] = {kind: text for kind, text in DOES.items() if kind not in _COMPUTES}
 # What bounds a place of the host, where no unit of the processor was counted.
 _BOUND_TO: Mapping[SpotKind, str] = {
     "sleep": "sleep",
@@ -75,33 +78,89 @@ _HELD_BY = {
 
 
 def account_section(document: RunDocument) -> Section | None:
-    """The table, with what follows from it above and the start-up below; None without an account."""
+    """What follows from the account, its bar, and its table, which a page has further down; None without one."""
     account = document.account
-    if account is None or not account.rows:
+    if account is None or not account.rows or account.seconds <= 0:
         return None
     folder = document.workload.folder
-    limited = any(_limit(row) or _at_limit(row) for row in account.rows)
+    said = _run_headline(account, folder) if account.unit == "run" else _headline(account, document)
+    said = f"{said} {_growth(account, folder)}".strip()
+    blocks = (*step_bars(document, account), NotOnPage(_rows(document, account)))
+    return Section(f"Where {_UNIT[account.unit]} goes", blocks, said, anchor="account")
+
+
+def account_rows_section(document: RunDocument) -> PageOnly | None:
+    """The table of the account for a page, whose bar leads to its rows; None without one."""
+    account = document.account
+    if account is None or not account.rows or account.seconds <= 0:
+        return None
+    title = f"{_UNIT[account.unit][:1].upper()}{_UNIT[account.unit][1:]}, row by row"
+    return PageOnly((Section(title, _rows(document, account), anchor="account-rows"),))
+
+
+def step_bars(document: RunDocument, account: Account) -> Iterator[StepBar]:
+    """The account as one bar, whose rows that are too many are one part; nothing where no row takes any time."""
+    rows = [(number, row) for number, row in enumerate(account.rows) if row.seconds > 0]
+    whole = sum(row.seconds for _, row in rows)
+    if whole <= 0:
+        return
+    parts = [_part(document, account, number, whole) for number, _ in rows[:_MOST_PARTS]]
+    if others := rows[_MOST_PARTS:]:
+        share = sum(row.seconds for _, row in others) / whole
+        words = f"{len(others):,} more rows"
+        said = f"{percent_text(100 * share)}, {format_quantity(share * whole, 's')}: {words}"
+        parts.append(StepPart(share, "unknown", words, "", said, row=others[0][0]))
+    title = f"{_UNIT[account.unit]} of {format_quantity(account.seconds, 's')} as a bar of {len(parts)} parts"
+    yield StepBar(f"{title[:1].upper()}{title[1:]}", tuple(parts), ROW)
+
+
+def _part(document: RunDocument, account: Account, number: int, whole: float) -> StepPart:
+    """A row as a part of the bar; waits of a host are as empty as idle time of a device."""
+    row, folder = account.rows[number], document.workload.folder
+    share = row.seconds / whole
+    place = "all else" if row.kind == "rest" else row_place(row, folder)
+    what = plain_text(row_text(document, account, row, folder))
+    look: PartLook = "limited" if row.least is not None else "unknown"
+    if row.kind == "rest":
+        look = "unknown"
+    elif row.kind == "idle" or (
+        row.does in WAITS and row.does != "file"
+    ):  # of a file nobody knows what waits
+        look = "idle"
+    limit = row_limit(row)
+    said = [f"{percent_text(100 * share)}, {_time(row)}", ": ".join(filter(None, (place, what)))]
+    said += [f"limit: {limit}"] if limit else []
+    if look == "limited":
+        said.append(f"{_at_limit(row)} of it would be left at its limit")
+    elif look == "unknown" and row.kind != "rest":
+        said.append("how much of it the hardware needs is not known")
+    needed = min(1.0, (row.least or 0.0) / row.seconds)
+    name = f"{100 * share:.0f} % {place or what}"
+    return StepPart(share, look, name, what if place else "", "; ".join(said), needed, row.busy, number)
+
+
+def _rows(document: RunDocument, account: Account) -> tuple[Block, ...]:
+    """The table, and below it the clock, threads that wait, and the start-up."""
+    folder = document.workload.folder
+    limited = any(row_limit(row) or _at_limit(row) for row in account.rows)
     columns: list[Column[AccountRow]] = [  # the first five fit into 80 columns
         Column("share", lambda row: _share(row.seconds / account.seconds), meaning="of the time"),
         Column(
             "time", lambda row: row.seconds, "s", meaning="~: divided by what another run showed", text=_time
         ),
-        Column("place", lambda row: "all else" if row.kind == "rest" else _place(row, folder)),
-        Column("limit", _limit, meaning="the busiest unit, in % of its peak"),
+        Column("place", lambda row: "all else" if row.kind == "rest" else row_place(row, folder)),
+        Column("limit", row_limit, meaning="the busiest unit, in % of its peak"),
         Column(
             "at limit",
             _at_limit,
             meaning="what its shapes need at the peaks, else the counted work at that unit's peak",
         ),
         # With a limit beside each row there is no room for it at 80 columns: it stands in a second table then.
-        Column("what it is", lambda row: _what_text(document, account, row, folder), wraps=not limited),
+        Column("what it is", lambda row: row_text(document, account, row, folder), wraps=not limited),
     ]
-    blocks: list[Block] = [data_table(columns, account.rows, brief=_BRIEF)]
+    table = replace(data_table(columns, account.rows, brief=_BRIEF), anchor=ROW)
     below = (_clock(account), _waiting_threads(account), _start_up(document, account))
-    blocks += [Paragraph(one) for one in below if one is not None]
-    said = _run_headline(account, folder) if account.unit == "run" else _headline(account, document)
-    said = f"{said} {_growth(account, folder)}".strip()
-    return Section(f"Where {_UNIT[account.unit]} goes", tuple(blocks), said, anchor="account")
+    return (table, *(Paragraph(one) for one in below if one is not None))
 
 
 def _headline(account: Account, document: RunDocument) -> str:
@@ -149,7 +208,7 @@ def _growth(account: Account, folder: str) -> str:
 
 def _run_headline(account: Account, folder: str) -> str:
     """What a run waits for, where that is much of it; else where most is above its limit, if any is known."""
-    waits = [(row, _WAITS[row.does]) for row in account.rows if row.does is not None and row.does in _WAITS]
+    waits = [(row, WAITS[row.does]) for row in account.rows if row.does is not None and row.does in WAITS]
     seconds: dict[str, float] = {}
     for row, text in waits:
         seconds[text] = seconds.get(text, 0.0) + row.seconds
@@ -175,8 +234,8 @@ def _most_to_win(account: Account, folder: str, limits: str) -> str:
         return ""
     if most.seconds - most.least < _WORTH * account.seconds:
         return ""
-    place = _place(most, folder)
-    what = f"{_what(most)} ({place})" if _what(most) and place else _what(most) or place
+    place = row_place(most, folder)
+    what = f"{row_what(most)} ({place})" if row_what(most) and place else row_what(most) or place
     took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
     return f" Most is above {limits} in {what}: {took}, where {needs} would do."
 
@@ -197,7 +256,8 @@ def _at_limit(row: AccountRow) -> str:
     return format_quantity(row.least, "s") if row.least else "0"
 
 
-def _place(row: AccountRow, folder: str) -> str:
+def row_place(row: AccountRow, folder: str) -> str:
+    """Where a row is, in as many characters as its column has: `forward train.py:12`."""
     text = where_text(row.where, folder)
     if len(text) <= _PLACE or row.where.file is None:
         return text[:_PLACE]
@@ -205,7 +265,7 @@ def _place(row: AccountRow, folder: str) -> str:
     return f"{brief_place(row.where, max(1, _PLACE - len(line) - 1))} {line}"
 
 
-def _what(row: AccountRow, width: int = _WHAT) -> str:
+def row_what(row: AccountRow, width: int = _WHAT) -> str:
     """`3 x mm [4096,768] x [768,50257] bf16, cuBLAS`; `GPU idle: the host launches 189 kernels`."""
     if row.kind == "rest":
         return ""
@@ -261,7 +321,7 @@ def _operation(text: str) -> str:
     return re.sub(r"^aten::_*", "", text)
 
 
-def _what_text(document: RunDocument, account: Account, row: AccountRow, folder: str) -> Text:
+def row_text(document: RunDocument, account: Account, row: AccountRow, folder: str) -> Text:
     """What a row is: an operation, or what the place does, as the list of places says it.
 
     Behind an operation the line of a library that calls it, to which that of the program leads.
@@ -269,8 +329,8 @@ def _what_text(document: RunDocument, account: Account, row: AccountRow, folder:
     if row.kind != "host" or row.library is not None:
         below = where_text(replace(row.below, function=None), folder)
         if not below:
-            return _what(row)
-        return joined_spans(_what(row, _WITH_BELOW - len(below)), soft(f" in {below}"))
+            return row_what(row)
+        return joined_spans(row_what(row, _WITH_BELOW - len(below)), soft(f" in {below}"))
     spots = (one for one in document.hot_spots if (one.where, one.kind) == (row.where, row.does))
     spot = next(spots, None)
     if spot is None:
@@ -297,7 +357,7 @@ def _of_one(spot: HotSpot, repeats: int) -> HotSpot:
     return replace(spot, calls=part(spot.calls), under=under)
 
 
-def _limit(row: AccountRow) -> str:
+def row_limit(row: AccountRow) -> str:
     """`tensor 97 %`; what the device waits for, where it is idle."""
     if row.kind == "idle":
         return "host" if row.where.file is not None else ""
@@ -319,7 +379,8 @@ def _clock(account: Account) -> str | None:
         if row is not None and row.busy is not None and row.of_sheet is not None:
             unit = "tensor cores" if limit == "tensor" else "FP32 units"
             at_clock, of_sheet = percent_text(100 * row.busy), percent_text(100 * row.of_sheet)
-            said += f"; {_what(row)} has {at_clock} of the {unit}' peak at that clock, {of_sheet} of the data sheet's"
+            said += f"; {row_what(row)} has {at_clock} of the {unit}' peak at that clock, "
+            said += f"{of_sheet} of the data sheet's"
     return said
 
 

@@ -16,6 +16,7 @@ from profkit.reporting.view import (
     Block,
     DataTable,
     Fold,
+    PageOnly,
     Paragraph,
     Section,
     Span,
@@ -205,26 +206,43 @@ def fix_option(verdict: Verdict) -> str:
 
 def verdict_sections(document: RunDocument) -> Iterator[Section]:
     """Verdicts on the run, then on its functions or kernels."""
-    whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
-    inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
-    readings = _by_place(document)
-    blocks: list[Block] = []
-    if whole:
-        blocks.append(Statuses(tuple(_rows(whole, readings))))
-    if inner:
-        above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
-        told = [
-            replace(row, below=()) if verdict.target in above else row
-            for verdict in worst_first(inner)[:_MOST_VERDICTS]
-            for row in (_row(verdict, readings),)
-        ]
-        left = len(inner) - len(told)
-        more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
-        title = f"In single {backend_named(document.backend).work}s"
-        body = (Statuses(tuple(told)), *more)
-        blocks.append(Section(title, body, count_verdicts(inner), Fold.FOLDED))
+    blocks = (*_whole_statuses(document), *_inner_verdicts(document))
     if blocks:
-        yield Section("Verdicts", tuple(blocks))
+        yield Section("Verdicts", blocks)
+
+
+def verdicts_of_page(document: RunDocument) -> Iterator[PageOnly]:
+    """The same for a page, folded: the table of targets above has their values, and this why, and what to try."""
+    whole = _whole_statuses(document)
+    why = Section("Why, and what to try", whole, fold=Fold.FOLDED)
+    blocks = (*((why,) if whole else ()), *_inner_verdicts(document))
+    if blocks:
+        yield PageOnly((Section("Targets, one by one", blocks, anchor="verdicts"),))
+
+
+def _whole_statuses(document: RunDocument) -> tuple[Statuses, ...]:
+    whole = [v for v in document.verdicts if v.scope.kind in ("run", "region")]
+    return (Statuses(tuple(_rows(whole, _by_place(document)))),) if whole else ()
+
+
+def _inner_verdicts(document: RunDocument) -> Iterator[Section]:
+    """Verdicts on single functions or kernels, folded, the worst first."""
+    inner = [v for v in document.verdicts if v.scope.kind not in ("run", "region")]
+    if not inner:
+        return
+    whole = (v for v in document.verdicts if v.scope.kind in ("run", "region"))
+    above = {verdict.target for verdict in whole if verdict.verdict in ("fail", "unknown")}
+    readings = _by_place(document)
+    told = [
+        replace(row, below=()) if verdict.target in above else row
+        for verdict in worst_first(inner)[:_MOST_VERDICTS]
+        for row in (_row(verdict, readings),)
+    ]
+    left = len(inner) - len(told)
+    more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
+    title = f"In single {backend_named(document.backend).work}s"
+    body = (Statuses(tuple(told)), *more)
+    yield Section(title, body, count_verdicts(inner), Fold.FOLDED)
 
 
 def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:

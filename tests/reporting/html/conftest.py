@@ -12,6 +12,8 @@ import pytest
 from profkit.core.types import RunDocument
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.views.run_about import Extras
+from tests.answers.gpu.recordings import RECORDINGS
+from tests.answers.trial import recorded_document, truth_set
 from tests.browser import Visit, visit
 from tests.conftest import ROOT
 from tests.reporting.shown import run_page as render
@@ -24,6 +26,12 @@ Show = Callable[..., Visit]
 def gpu_document() -> RunDocument:
     """Twelve kernels that were counted on an H200."""
     return summarize_report(GPU_REPORT)
+
+
+@pytest.fixture(scope="session")
+def gpu_answer() -> RunDocument:
+    """A recorded run on a GPU with an account, findings and targets."""
+    return recorded_document(truth_set(gpu=True), "odd_vocabulary", RECORDINGS / "odd_vocabulary")
 
 
 @pytest.fixture

@@ -1,30 +1,48 @@
 "use strict";
-// What hovers over a mark of a chart is also shown where the keyboard rests on it, or a finger touches it.
+// What a mark of a chart tells is shown at once where the pointer or the keyboard rests on it, or a finger touches it.
 (function () {
   const tip = document.createElement("div");
   tip.className = "chart-tip";
   tip.hidden = true;
   tip.setAttribute("role", "status");
   document.body.append(tip);
-  const hide = () => { tip.hidden = true; };
-  function show(text, at, below) {
+  let pointed = null, title = null; // the mark under the pointer, and its own words, or the browser would show them again
+  function show(text, at) {
     tip.textContent = text;
     tip.hidden = false;
     const box = tip.getBoundingClientRect(), wide = document.documentElement.clientWidth;
-    const above = below ? -1 : at.top - box.height - 6;
+    const above = at.top - box.height - 6;
     tip.style.left = Math.max(8, Math.min(at.left + at.width / 2 - box.width / 2, wide - box.width - 8)) + window.scrollX + "px";
     tip.style.top = (above > 0 ? above : at.bottom + 6) + window.scrollY + "px";
   }
-  const near = (target, selector) => (target && target.closest ? target.closest(selector) : null);
-
-  // ---- a mark
-  const mark = (target) => near(target, ".chart [tabindex]");
+  function leave() {
+    if (pointed && title) pointed.prepend(title);
+    pointed = title = null;
+  }
+  const hide = () => { leave(); tip.hidden = true; };
+  const words = (mark) => Array.from(mark.children || []).find((one) => one.localName === "title");
+  function marked(target) {
+    const whole = target && target.closest ? target.closest(".chart, .step-bar") : null;
+    if (!whole) return null;
+    for (let one = target; one !== whole; one = one.parentNode) if (one === pointed || words(one)) return one;
+    return null;
+  }
   document.addEventListener("focusin", (event) => {
-    const one = mark(event.target), title = one && one.querySelector("title");
-    if (title) show(title.textContent, one.getBoundingClientRect()); else hide();
+    const mark = marked(event.target);
+    if (!mark) return hide();
+    const own = mark === pointed ? title : words(mark);
+    if (own) show(own.textContent, mark.getBoundingClientRect());
   });
   document.addEventListener("focusout", hide);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-
-  document.addEventListener("pointermove", () => { if (!mark(document.activeElement)) hide(); });
+  document.addEventListener("pointerover", (event) => {
+    const mark = marked(event.target);
+    if (mark && mark === pointed) return;
+    if (pointed || (mark && !tip.hidden)) hide();
+    if (!mark) return;
+    pointed = mark;
+    title = words(mark);
+    show(title.textContent, { left: event.clientX, width: 0, top: event.clientY - 8, bottom: event.clientY + 18 });
+    title.remove();
+  });
 })();
