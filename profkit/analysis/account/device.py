@@ -215,10 +215,17 @@ def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
     seconds = one.bytes / gpu.bandwidth
     if one.unit != "tensor" or not one.flop:
         return seconds
-    if one.type in ("fp32", "fp64", None) and _TF32.search(one.kernel) is None:
+    if not runs_on_tensor_cores(one):
         return None  # that of the FMA pipes is in no data sheet's line for tensor cores
     peak = tensor_peak(gpu, operand_type(one.kernel))
     return max(seconds, one.flop / peak) if peak is not None else None
+
+
+def runs_on_tensor_cores(one: GpuOperation) -> bool:
+    """Whether an operation is a product whose kernel uses tensor cores, by the type of its operands and its name."""
+    return one.unit == "tensor" and (
+        one.type not in ("fp32", "fp64", None) or _TF32.search(one.kernel) is not None
+    )
 
 
 def _source_line(document: RunDocument, row: KernelRow) -> Place:

@@ -19,6 +19,7 @@ from profkit.reporting.charts.marks import (
     Area,
     AxisRule,
     Chart,
+    Label,
     Line,
     Point,
     Points,
@@ -26,8 +27,6 @@ from profkit.reporting.charts.marks import (
 )
 from profkit.reporting.html.elements import Html, element, together
 from profkit.reporting.plain_text import text_for_others
-
-_DOT = 2.4  # units: the radius of a point
 
 
 def draw(chart: Chart) -> Html | None:
@@ -80,6 +79,8 @@ class _Drawing:
                 drawn = curve([*upper, *lower], mark.style, closed=True)
             case AxisRule():
                 drawn = line(self.x(mark.x), self.top, self.x(mark.x), self.bottom, mark.style)
+            case Label():
+                return Html("")  # when all else stands
             case Points():
                 drawn = together(map(self._point, mark.points))
         if not mark.hover:
@@ -90,7 +91,7 @@ class _Drawing:
 
     def _point(self, point: Point) -> Html:
         title = hover(point.hover) if point.hover else ""
-        return tag("circle", title, cx=self.x(point.x), cy=self.y(point.y), r=_DOT, class_=point.style)
+        return tag("circle", title, cx=self.x(point.x), cy=self.y(point.y), r=point.size, class_=point.style)
 
     def _names(self) -> Iterator[Html]:
         """The names of rules above them, those that stand apart."""
@@ -100,6 +101,32 @@ class _Drawing:
             if middle is not None:
                 yield text((middle, self.top - 4), rule.label, f"{rule.style} m")
         yield from self._line_names()
+        yield from self._labels()
+
+    def _labels(self) -> Iterator[Html]:
+        """Words beside their places, on the first side where no others and no end of a line are."""
+        dots = (dot for mark in self.chart.marks if isinstance(mark, Points) for dot in mark.points)
+        places = ((self.x(dot.x), self.y(dot.y), dot.size) for dot in dots)
+        used = [(x - size, y - size, x + size, y + size) for x, y, size in places]
+        for mark in self.chart.marks:
+            if not isinstance(mark, Label):
+                continue
+            words, high = fitted(mark.text, (self.right - self.left) * 0.6), FONT
+            wide = width(words)
+            x, y = self.x(mark.x), self.y(mark.y)
+            sides = {
+                "r": (x + mark.apart, y - high / 2),
+                "l": (x - mark.apart - wide, y - high / 2),
+                "a": (x - wide / 2, y - mark.apart - high),
+                "b": (x - wide / 2, y + mark.apart),
+            }
+            for left, top in map(sides.__getitem__, mark.sides if words else ""):
+                box = left, top, left + wide, top + high
+                inside = self.left < left and box[2] < self.right and self.top <= top and box[3] < self.bottom
+                if inside and not any(_overlap(box, other) for other in used):
+                    used.append(box)
+                    yield text((left, top + high * 0.8), words, f"label {mark.style}".strip())
+                    break
 
     def _line_names(self) -> Iterator[Html]:
         """The names of lines behind their ends; those that would stand on each other make way upwards and downwards.
@@ -120,6 +147,11 @@ class _Drawing:
             highest += FONT
         for mark, y in zip(named, places, strict=True):
             yield text((self.right + 4, y + FONT * 0.35), mark.label, f"end {mark.style}")
+
+
+def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) share a place."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _free_place(words: str, x: float, used: list[tuple[float, float]]) -> float | None:

@@ -155,6 +155,19 @@ class Point:
     y: float
     hover: str = ""
     style: str = "dot"
+    size: float = 2.4  # units: its radius
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words beside a place; left out where others stand, or where they have no room."""
+
+    x: float
+    y: float
+    text: str
+    style: str = ""
+    apart: float = 3.0  # units between the place and the words
+    sides: str = "rlab"  # where they may stand, the best first: right, left, above, below
 
 
 @dataclass(frozen=True)
@@ -165,7 +178,7 @@ class Points:
     hover: str = ""
 
 
-AnyMark: TypeAlias = Line | Area | AxisRule | Points
+AnyMark: TypeAlias = Line | Area | AxisRule | Points | Label
 
 
 def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
@@ -182,6 +195,9 @@ def places(marks: Sequence[AnyMark]) -> tuple[list[float], list[float]]:
                 up += [y for _, low, high in mark.edges for y in (low, high)]
             case AxisRule():
                 across.append(mark.x)
+            case Label():
+                across.append(mark.x)
+                up.append(mark.y)
             case Points():
                 across += [point.x for point in mark.points]
                 up += [point.y for point in mark.points]

@@ -1,0 +1,194 @@
+"""The roofline of a run on its page: what runs, below what the machine can do, and the same as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, floor, log10, sqrt
+
+from profkit.analysis.summaries.roofline_points import RooflineModel, RooflinePoint, roofline_model
+from profkit.core.formatting import format_percent, format_quantity, percent_text, plural
+from profkit.core.types import RunDocument
+from profkit.reporting.charts.marks import AnyMark, Axis, Chart, Charts, Label, Line, Point, Points, Tick
+from profkit.reporting.columns import Column, data_table
+from profkit.reporting.view import DataTable, Fold, PageOnly, Section
+from profkit.reporting.views.run_insights import where_text
+
+_MOST_POINTS = 60  # drawn, and in the table: what is smaller has no time worth a look
+_NUMBERED = 9  # points whose numbers stand beside them: the table has all
+_SMALLEST, _LARGEST = 2.4, 11.0  # units: radii of a point with no time, and with all
+_ROOM = 1.6  # times further than the points and the edges of the roofs
+_MOST_TICKS = 5
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+# Targets that are a share of a roof, and which: of DRAM alone, or of both.
+_TARGETS = (("roofline", True), ("memory-bandwidth", False))
+
+
+def roofline_section(document: RunDocument) -> PageOnly | None:
+    """The chart with its table; a sentence where roofs are known and nothing can be drawn; None without roofs."""
+    model = roofline_model(document)
+    if model is None:
+        return None
+    if not model.points:
+        said = "Nothing is drawn: of nothing that took time both the arithmetic and the bytes are known."
+        return PageOnly((Section("Roofline", (), said, anchor="roofline"),))
+    shown = model.points[:_MOST_POINTS]
+    share = percent_text(100 * min(1.0, sum(one.share for one in shown)))
+    said = f"{plural(len(shown), 'mark')}, with {share} of {model.of}."
+    if model.drawn < 0.995:
+        said += (
+            " Of the others the arithmetic or the bytes are not known, or there are none: they are not drawn."
+        )
+    chart = Charts((_chart(document, model, shown),), _note(model, shown), repeats=True)
+    table = Section("As a table", (_table(document, model, shown),), fold=Fold.FOLDED)
+    return PageOnly((Section("Roofline", (chart, table), said, anchor="roofline"),))
+
+
+def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
+    """How to read it, and what the roofs are."""
+    said = ["The larger a mark, the more time; the nearer to its roof, the less is left."]
+    if any(one.evidence == "counted" for one in shown):
+        said.append("Filled: counted.")
+    if any(one.evidence == "necessary" for one in shown):
+        said.append("Hollow: the least that the shapes need, so the true traffic may be more.")
+    if model.clock is not None:
+        said.append(
+            f"The roof of the tensor cores is that of {format_quantity(model.clock, 'Hz')}, which was seen."
+        )
+    return " ".join(said)
+
+
+def _chart(document: RunDocument, model: RooflineModel, shown: Sequence[RooflinePoint]) -> Chart:
+    """Roofs, the target below them, and a mark for each point; both axes are logarithmic."""
+    ridges = [peak / model.bandwidth for peak in model.arithmetic.values()]
+    across = [*(one.intensity for one in shown), *ridges]
+    left, right = _range(across)
+    up = [*(one.rate for one in shown), *model.arithmetic.values()]
+    low, high = _range(up)
+    marks: list[AnyMark] = [*_roofs(model, left, right, low, ""), *_target(document, model, left, right, low)]
+    marks += [
+        Points(
+            (Point(one.intensity, one.rate, "", _style(one), _radius(one.share)),),
+            _told(document, model, one),
+        )
+        for one in reversed(shown)  # the largest are drawn last, and reached last
+    ]
+    marks += [
+        Label(one.intensity, one.rate, str(number), "", _radius(one.share) + 2)
+        for number, one in enumerate(shown[:_NUMBERED], 1)
+    ]
+    at = sqrt(max(left, low / model.bandwidth) * min(ridges))
+    marks.append(Label(at, at * model.bandwidth, "DRAM", "roof", sides="la"))
+    roofs = ", ".join(f"{kind} {format_quantity(peak, 'FLOP/s')}" for kind, peak in model.arithmetic.items())
+    words = f"Roofs: DRAM {format_quantity(model.bandwidth, 'B/s')}, {roofs}. The table below has each mark."
+    return Chart(
+        "roofline",
+        "Roofline",
+        words,
+        Axis("FLOP per byte of DRAM", low=left, high=right, ticks=_decades(left, right), log=True),
+        Axis("FLOP/s, over FLOP per byte of DRAM", low=low, high=high, ticks=_decades(low, high), log=True),
+        tuple(marks),
+    )
+
+
+def _roofs(
+    model: RooflineModel,
+    left: float,
+    right: float,
+    low: float,
+    of: str,
+    bytes_: float = 1.0,
+    flop: float = 1.0,
+) -> Iterator[Line]:
+    """A line for each kind of arithmetic from the slope of DRAM on, and that slope up to the highest of them.
+
+    `bytes_` and `flop` are the shares of the roofs at which a target stands; `of` names it.
+    """
+    bandwidth = bytes_ * model.bandwidth
+    peaks = {kind: flop * peak for kind, peak in model.arithmetic.items()} if flop else {}
+    top = max(peaks.values(), default=bandwidth * right)
+    begin = max(left, low / bandwidth)
+    style = "target" if of else "roof"
+    words = of or f"DRAM: {format_quantity(bandwidth, 'B/s')}"
+    yield Line(((begin, begin * bandwidth), (top / bandwidth, top)), style, words)
+    for kind, peak in peaks.items():
+        words = of or f"{kind}: {format_quantity(peak, 'FLOP/s')}"
+        label = "" if of else kind.replace("tensor cores", "tensor").replace(" bits", " bit")
+        yield Line(((peak / bandwidth, peak), (right, peak)), style, words, label)
+
+
+def _target(
+    document: RunDocument, model: RooflineModel, left: float, right: float, low: float
+) -> Iterator[Line]:
+    """The target of the run as a line: a share of both roofs, else of DRAM's."""
+    for name, both in _TARGETS:
+        verdict = next((v for v in document.verdicts if v.target == name and v.threshold is not None), None)
+        if verdict is None or verdict.threshold is None or not 0 < verdict.threshold.value < 100:
+            continue
+        share = verdict.threshold.value / 100
+        words = f"target {name}: {format_percent(100 * share)} % of the {'roof' if both else 'slope'}"
+        if both:
+            yield from _roofs(model, left, right, low, words, share, share)
+        else:
+            ridge = max(model.arithmetic.values(), default=0.0) / model.bandwidth
+            begin = max(left, low / (share * model.bandwidth))
+            yield Line(tuple((at, at * share * model.bandwidth) for at in (begin, ridge)), "target", words)
+        return
+
+
+def _radius(share: float) -> float:
+    """The area grows with the time."""
+    return sqrt(_SMALLEST**2 + min(1.0, max(0.0, share)) * (_LARGEST**2 - _SMALLEST**2))
+
+
+def _style(point: RooflinePoint) -> str:
+    return "mark" if point.evidence == "counted" else "mark hollow"
+
+
+def _told(document: RunDocument, model: RooflineModel, point: RooflinePoint) -> str:
+    """`softmax at train.py:9: 47 % of the GPU time; 1.13 FLOP/B, 2.86 TFLOP/s, 76 % of what its roofs allow`."""
+    place = where_text(point.where, document.workload.folder)
+    where = f" at {place}" if place and point.where.file else ""
+    reached = percent_text(100 * point.rate / model.attainable(point))
+    share = percent_text(100 * point.share)
+    return (
+        f"{point.name}{where}: {share} of {model.of}; {format_quantity(point.intensity, 'FLOP/B')}, "
+        f"{format_quantity(point.rate, 'FLOP/s')}, {reached} of what DRAM and {point.roof} allow"
+    )
+
+
+def _table(document: RunDocument, model: RooflineModel, shown: Sequence[RooflinePoint]) -> DataTable:
+    folder = document.workload.folder
+    numbers = {id(one): number for number, one in enumerate(shown, 1)}
+    columns: list[Column[RooflinePoint]] = [
+        Column("mark", lambda one: numbers[id(one)], "n"),
+        Column("what", lambda one: one.name),
+        Column("place", lambda one: where_text(one.where, folder) if one.where.file else ""),
+        Column("share", lambda one: 100 * one.share, "%", f"of {model.of}"),
+        Column("intensity", lambda one: one.intensity, "FLOP/B", "arithmetic per byte of DRAM"),
+        Column("rate", lambda one: one.rate, "FLOP/s"),
+        Column("roof", lambda one: one.roof, meaning="whose peak it stands below, and that of DRAM"),
+        Column("of roof", lambda one: 100 * one.rate / model.attainable(one), "%", "of what they allow"),
+        Column("known by", lambda one: "counters" if one.evidence == "counted" else "its shapes"),
+    ]
+    left = len(model.points) - len(shown)
+    return data_table(columns, shown, title="Marks of the roofline", left=left)
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """Some room around the values, and at least two decades: in a smaller part the roofs have no shape."""
+    high = max(values) * _ROOM
+    return min(min(values) / _ROOM, high / 100), high
+
+
+def _decades(low: float, high: float) -> tuple[Tick, ...]:
+    """Powers of ten, at most some: `10 G`."""
+    first, last = ceil(log10(low)), floor(log10(high))
+    apart = max(1, ceil((last - first + 1) / _MOST_TICKS))
+    return tuple(Tick(10.0**power, _short(10.0**power)) for power in range(first, last + 1, apart))
+
+
+def _short(value: float) -> str:
+    for size, prefix in _PREFIXES:
+        if value >= size:
+            return f"{value / size:.3g} {prefix}"
+    return f"{value:.3g}"
