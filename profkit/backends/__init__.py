@@ -27,6 +27,7 @@ from profkit.core.types import (
     KernelInstruction,
     LineCount,
     Machine,
+    MemorySeries,
     MetalTrace,
     PassResult,
     Profile,
@@ -103,6 +104,7 @@ class PassFindings:
     sampled: SampledTime | None = None
     line_counts: tuple[LineCount, ...] = ()
     allocations: Allocations | None = None
+    memory: tuple[MemorySeries, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     launched: GpuTrace | None = None  # whose times do not count: what launched each kernel, and lines

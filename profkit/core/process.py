@@ -60,6 +60,9 @@ class ProcessOutcome:
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
     main_thread: tuple[float, float] = (0.0, 0.0)  # seconds in which the first thread ran, and waited (Linux)
+    memory: tuple[
+        tuple[float, int], ...
+    ] = ()  # at each look: seconds since its start, resident bytes of its tree
     rss_counted: bool = False  # by the kernel; else `peak_rss` is the largest of what was seen now and then
 
     @property
@@ -162,6 +165,7 @@ def run(
         output_tail=output.tail(),
         usage=tuple(usage),
         use=tree.use,
+        memory=tuple(under_way.memory),
         main_thread=tree.main_thread,
         rss_counted=largest > 0,
     )
@@ -196,6 +200,7 @@ class _UnderWay:
     start: float
     tick: Callable[[float], None] | None
     usage: list[tuple[float, float, float]] = field(default_factory=list)
+    memory: list[tuple[float, int]] = field(default_factory=list)
 
     def wait(self, timeout: float | None, cancel: threading.Event | None) -> bool:
         """Wait for its end; True when its time ran out first."""
@@ -210,9 +215,11 @@ class _UnderWay:
                 step = min(step * 1.5, 0.25)
                 self.tree.look()
                 used = self.tree.cpu_seconds, self.tree.queued_seconds
-                self.usage.append((time.monotonic() - self.start, *used))
+                now = time.monotonic() - self.start
+                self.usage.append((now, *used))
+                self.memory.append((now, self.tree.rss))
                 if len(self.usage) > MOST_LOOKS:  # of hours half as many looks say the same
-                    del self.usage[::2]
+                    del self.usage[::2], self.memory[::2]
                 if cancel is not None and cancel.is_set():
                     raise Interrupted("interrupted") from None
                 self._tick()

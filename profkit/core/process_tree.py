@@ -56,7 +56,7 @@ class ProcessTree:
         self._born = 0.0
         with contextlib.suppress(psutil.Error):
             self._born = psutil.Process(pid).create_time()
-        self.peak_rss = 0
+        self.rss = self.peak_rss = 0  # at the last look, and the most at any
         self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
         self.use = TreeUse()
         self._queued: dict[int, float] = {}  # pid -> seconds in which its threads waited for a processor
@@ -90,6 +90,7 @@ class ProcessTree:
                         io = process.io_counters()
                         calls = io.read_count + io.write_count
                         moved = [moved[0] + io.read_chars, moved[1] + io.write_chars, moved[2] + calls]
+        self.rss = total
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
         self.use = TreeUse._make(map(max, self.use, (*moved, threads)))

@@ -14,18 +14,21 @@ from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.plausible import check_possible
 from profkit.analysis.stacks.line_counts import lines_to_count
 from profkit.analysis.summaries.host import time_split
+from profkit.analysis.summaries.memory import memory_series
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.timeline.origins import with_compiled_lines, with_operations
 from profkit.backends import Backend, PassFindings, PlanState, RunContext
 from profkit.backends.passes import BackendRun, head_of
 from profkit.core.errors import Interrupted, Progress, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import plural
+from profkit.core.process import ProcessOutcome
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
     Fact,
     Gpu,
     Insight,
+    MemorySeries,
     PassName,
     PassPlan,
     PassResult,
@@ -281,6 +284,7 @@ class RunCollector:
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
             time_split=time_split(typical.usage, _outside(main, start), typical.use),
+            memory=tuple(filter(None, (_resident(typical),))),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
             disturbances=record.disturbances,
@@ -372,6 +376,7 @@ class RunCollector:
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
             line_counts=(*known.line_counts, *findings.line_counts),
             allocations=findings.allocations or known.allocations,
+            memory=(*known.memory, *findings.memory),
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
         cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
@@ -513,6 +518,12 @@ def _entries(timings: Sequence[Timing]) -> int | None:
     if timings[0].kind == "benchmark":
         return 1
     return min((len(process.seconds) for process in timings[0].processes), default=None)
+
+
+def _resident(outcome: ProcessOutcome) -> MemorySeries | None:
+    """What a plain process held over its time; the kernel tells the most, where it counted."""
+    peak = float(outcome.peak_rss) if outcome.rss_counted else None
+    return memory_series("resident", outcome.memory, peak)
 
 
 def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[Gpu, ...]:

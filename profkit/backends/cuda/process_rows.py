@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from profkit.analysis.summaries.memory import memory_series
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import GpuLine
+from profkit.core.types import GpuLine, MemorySeries, MemorySeriesKind
 
 
 def said_by_processes(path: Path) -> list[dict[str, Any]]:
@@ -31,6 +32,21 @@ def of_rows(said: Sequence[Mapping[str, Any]], key: str, make: Callable[..., Any
             with suppress(ValueError, TypeError):
                 if all(isinstance(one, str) or 0 <= one < 1 << 62 for one in row):
                     yield make(*row)
+
+
+def memory_of(said: Sequence[Mapping[str, Any]]) -> Iterator[MemorySeries]:
+    """What torch allocated and reserved on the device over time, of the process in which that was most."""
+
+    def look(seconds: float, allocated: float, reserved: float) -> tuple[float, float, float]:
+        return float(seconds), float(allocated), float(reserved)
+
+    courses = [list(of_rows([line], "held", look)) for line in said]
+    most = max(courses, key=lambda looks: max((one[2] for one in looks), default=0.0), default=[])
+    kinds: tuple[tuple[MemorySeriesKind, int], ...] = (("allocated", 1), ("reserved", 2))
+    for kind, column in kinds:
+        series = memory_series(kind, [(one[0], one[column]) for one in most])
+        if series is not None:
+            yield series
 
 
 def _kernel_line(file: Any, line: Any, function: Any, kernel: Any, module: Any) -> tuple[str, str, GpuLine]:

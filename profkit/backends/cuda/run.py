@@ -21,7 +21,7 @@ from profkit.backends.cuda.passes import (
     ExplanationPass,
     KernelCountersPass,
 )
-from profkit.backends.cuda.process_rows import lines_of, of_rows, said_by_processes
+from profkit.backends.cuda.process_rows import lines_of, memory_of, of_rows, said_by_processes
 from profkit.backends.passes import (
     ALL_PASSES,
     BackendRun,
@@ -208,7 +208,8 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     reasons = [Fact.of(code, said=text) for code, text in why]
     notes = (*findings.notes, *(Fact.of("launchers-of-a-part", one) for one in dict.fromkeys(reasons)))
     profiles = (*findings.profiles, *(found for kind in _KINDS if (found := _said_profile(said, *kind))))
-    findings = replace(findings, notes=notes, profiles=profiles, kernel_lines=lines_of(said))
+    memory = (*findings.memory, *memory_of(said))
+    findings = replace(findings, notes=notes, profiles=profiles, memory=memory, kernel_lines=lines_of(said))
     path = folder / EXPORT
     if not path.is_file():
         return findings

@@ -207,6 +207,9 @@ class Report:
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
 
+MemorySeriesKind = Literal["resident", "allocated", "reserved"]
+
+
 @dataclass(frozen=True)
 class AllocationLine:
     """A source line and what it holds, or what that grew by: bytes and blocks."""
@@ -239,6 +242,20 @@ class Allocations:
     top: tuple[AllocationLine, ...]
     growing: tuple[AllocationLine, ...]  # between the first iterations and the last
     notes: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class MemorySeries:
+    """Memory over one run, as it was looked at: bytes at so many seconds after it began; at most some hundred looks.
+
+    `resident` is of the processes of the program together, since its start. `allocated` (by tensors) and `reserved` (by
+    torch's allocator) are of the device, since CUDA was first used in the run that recorded operations.
+    """
+
+    kind: MemorySeriesKind
+    seconds: tuple[float, ...]
+    bytes: tuple[float, ...]
+    peak: float | None = None  # bytes, where something else tells the most: it may lie between two looks
 
 
 @dataclass(frozen=True)
@@ -309,6 +326,7 @@ class RunDocument:
     time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     allocations: Allocations | None = None  # of Python, as tracemalloc saw them
+    memory: tuple[MemorySeries, ...] = ()
     notes: tuple[Fact, ...] = ()
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)

@@ -34,6 +34,7 @@ from profkit.reporting.views import run_about
 from profkit.reporting.views.run_about import Extras, flame_section, kernel_table, kernels_of
 from profkit.reporting.views.run_account import account_rows_section, account_section
 from profkit.reporting.views.run_insights import more_on_screen, spots_section, time_split_text, to_do_section
+from profkit.reporting.views.run_memory import memory_section
 from profkit.reporting.views.run_roofline import roofline_section
 from profkit.reporting.views.run_text import (
     OUTCOMES,
@@ -235,6 +236,7 @@ def _blocks(
     sections = tuple(verdict_sections(document))
     yield NotOnPage(sections if verdicts else (Detail(sections),))
     yield roofline_section(document)
+    yield memory_section(document)
     yield from flame_section(extras)
     yield _page_facts(document, texts)
     yield account_rows_section(document)

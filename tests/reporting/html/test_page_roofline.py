@@ -78,7 +78,20 @@ def test_a_mark_has_its_name_and_numbers_for_the_keyboard_and_the_table_has_them
     assert told.startswith("k0: 50 % of the GPU time; 4.00 FLOP/B, 2.00 TFLOP/s, 50 % of what")
     page.locator("#roofline summary").click()
     row = page.locator("#roofline tbody tr").first.inner_text()
-    assert row.split() == ["1", "k0", "50.0", "%", "4.00", "FLOP/B", "2.00", "TFLOP/s", "FP32", "50.0", "%", "counters"]
+    assert row.split() == [
+        "1",
+        "k0",
+        "50.0",
+        "%",
+        "4.00",
+        "FLOP/B",
+        "2.00",
+        "TFLOP/s",
+        "FP32",
+        "50.0",
+        "%",
+        "counters",
+    ]
     assert page.locator("#roofline tbody tr").count() == 4
 
 

@@ -60,6 +60,21 @@ def test_a_line_that_holds_more_at_each_look_is_told(monkeypatch: pytest.MonkeyP
     assert (first, last) == (30 * MIB, 60 * MIB)
 
 
+def test_what_is_held_is_noted_at_times_that_grow_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = {"at": 0.0}
+    monkeypatch.setattr(torch_state, "perf_counter", lambda: now["at"])
+    torch = device([1] * 100_000)
+    torch.cuda.memory_reserved = lambda: 4 * MIB
+    memory = DeviceMemory(lambda file: "site-packages" in file)
+    memory.begin(torch)
+    for number in range(60_000):
+        now["at"] = number / 1000
+        memory.look_now_and_then()
+    assert torch_state.MOST_HELD / 2 <= len(memory.course) <= torch_state.MOST_HELD + 1
+    assert memory.course[0] == [0.0, MIB, 4 * MIB]
+    assert memory.course[-1][0] == pytest.approx(60.0, abs=0.5)
+
+
 def test_memory_that_comes_and_goes_is_no_growth(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked_at([10, 20, 30, 10, 20, 30], monkeypatch) == []
 

@@ -96,6 +96,7 @@ class OperationLines:
             reason=self._reason,
             said=self._said,
             memory=self._memory.end(),
+            held=self._memory.course,
             full=self._memory.when_full[:MOST_ROWS],
             checks=self._checks_on(),
             breaks=self._compiler.breaks(),

@@ -15,6 +15,10 @@ from time import perf_counter
 from typing import Any
 
 FIRST, SLOWER = 0.1, 1.3  # seconds until the first look, and how much longer it takes until each next one
+HELD_EVERY, MOST_HELD = (
+    0.02,
+    480,
+)  # seconds between two looks at how much is held; after so many, twice as long
 LOOKS = 3  # at least, of which each found more
 LEAST_STEP, LEAST_GROWTH = 1 << 20, 16 << 20  # bytes between two looks, and between the first and the last
 MOST_BLOCKS = 200_000  # a look at more takes seconds
@@ -30,6 +34,8 @@ class DeviceMemory:
         self._is_foreign = is_foreign
         self._looks: list[tuple[float, dict[_Line, tuple[int, int]]]] = []
         self._held: list[int] = []  # bytes at each look
+        self.course: list[list[float]] = []  # at some times: seconds, bytes that are allocated, and reserved
+        self._every, self._next_held = HELD_EVERY, inf
         self._torch: Any = None
         self._begun = self._pause = 0.0
         self._next = inf
@@ -44,10 +50,17 @@ class DeviceMemory:
             torch._C._cuda_attach_out_of_memory_observer(self._ran_out)
         self._torch, self._begun, self._pause = torch, perf_counter(), FIRST
         self._next = self._begun + FIRST
+        self._next_held = self._begun
 
     def look_now_and_then(self) -> None:
         """Look, if it is time: called in the main thread, again and again."""
-        if perf_counter() < self._next:
+        now = perf_counter()
+        if now >= self._next_held:
+            self._next_held = inf
+            with suppress(Exception):
+                self._note_held(now)
+                self._next_held = now + self._every
+        if now < self._next:
             return
         self._pause *= SLOWER
         self._next = inf
@@ -72,6 +85,14 @@ class DeviceMemory:
             if len(seen) >= LOOKS and growth >= LEAST_GROWTH and steady:
                 rows.append((growth, [*line, len(seen), first[0], first[1], last[0], last[1], last[2]]))
         return [row for _, row in sorted(rows, key=lambda one: -one[0])][:MOST_ROWS]
+
+    def _note_held(self, now: float) -> None:
+        """How much the allocator holds; of a long run half as many looks say the same."""
+        reserved = self._torch.cuda.memory_reserved()
+        self.course.append([round(now - self._begun, 4), self._torch.cuda.memory_allocated(), reserved])
+        if len(self.course) > MOST_HELD:
+            del self.course[1::2]
+            self._every *= 2
 
     def _look(self) -> bool:
         """Whether to look again."""

@@ -1,0 +1,127 @@
+"""Memory over time on a run's page: the process and the device, the steps, the peak and the lines that hold most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, isfinite, log2
+
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import MemorySeries, Place, RunDocument
+from profkit.reporting.charts.marks import AnyMark, Area, Axis, Chart, Charts, Label, Line, Tick
+from profkit.reporting.view import Items, PageOnly, Section
+from profkit.reporting.views.run_insights import where_text
+
+_MOST_LOOKS = 1000  # drawn of a series: profkit writes fewer, and a file may be anybody's
+_LARGEST = 1e18  # bytes: more is no memory
+_LINES = 3  # that hold most
+_WORTH = 0.1  # of what the first of them holds
+_ROOM = 1.08  # times the most, so that the peak's name has a place above it
+# The series of one chart, by its title, and what each is called.
+_CHARTS = (
+    ("Process", (("resident", "resident"),)),
+    ("Device", (("reserved", "reserved"), ("allocated", "allocated"))),
+)
+
+
+def memory_section(document: RunDocument) -> PageOnly | None:
+    """A chart of the process, one of the device, and the lines that held most; None where nothing was looked at."""
+    charts = [chart for title, kinds in _CHARTS if (chart := _chart(document, title, kinds)) is not None]
+    if not charts:
+        return None
+    lines = tuple(_holding_lines(document))
+    blocks = (
+        Charts(tuple(charts), _note(len(charts) > 1), repeats=True),
+        *((Items(lines),) if lines else ()),
+    )
+    return PageOnly((Section("Memory over time", blocks, anchor="memory-over-time"),))
+
+
+def _note(with_device: bool) -> str:
+    said = ["Looked at now and then: a peak between two looks is drawn as a line alone."]
+    if with_device:
+        said.append("The device's is of the run that recorded operations, from the first use of CUDA on.")
+    return " ".join(said)
+
+
+def _chart(document: RunDocument, title: str, kinds: Sequence[tuple[str, str]]) -> Chart | None:
+    """The series of these kinds as areas, the highest behind the others, with the steps and the peak."""
+    shown = [(name, series) for kind, name in kinds for series in document.memory if series.kind == kind]
+    known = [(name, looks, series) for name, series in shown if len(looks := _looks(series)) > 1]
+    if not known:
+        return None
+    most = max(max(size for _, size in looks) for _, looks, _ in known)
+    end = max(looks[-1][0] for _, looks, _ in known)
+    peak, of = max((series.peak or 0.0, name) for name, _, series in known)
+    if not most < peak < _LARGEST:
+        peak, of = max((max(size for _, size in looks), name) for name, looks, _ in known)
+    marks: list[AnyMark] = []
+    high = _ROOM * peak or 1.0
+    if title == "Process":
+        marks += _steps(document, end, high)
+    for number, (name, looks, _) in enumerate(known):
+        edges = tuple((at, 0.0, size) for at, size in looks)
+        largest = format_quantity(max(size for _, size in looks), "B")
+        words = f"{name}: at most {largest} at a look, {format_quantity(looks[-1][1], 'B')} at the end"
+        marks.append(Area(edges, f"area held w{number + 1}"))
+        marks.append(Line(looks, f"curve w{number + 1}", words, name))
+    told = f"peak {format_quantity(peak, 'B')}"
+    marks.append(Line(((0.0, peak), (end, peak)), "peak", f"{told}, {of}"))
+    marks.append(Label(0.0, peak, told, "peak", sides="ra"))
+    words = (
+        f"{title}: {'; '.join(mark.hover for mark in marks if not isinstance(mark, Label) and mark.hover)}."
+    )
+    return Chart(
+        "memory",
+        f"Memory of the {title.lower()}",
+        words,
+        Axis("time", "s", low=0.0, high=end),
+        Axis(f"{title}, bytes over seconds", "B", low=0.0, high=high, ticks=_binary_ticks(high)),
+        tuple(marks),
+    )
+
+
+def _binary_ticks(high: float) -> tuple[Tick, ...]:
+    """At most six ticks, at multiples of a power of two: round as MiB are."""
+    step = 2.0 ** ceil(log2(high / 5))
+    return tuple(Tick(step * n, format_quantity(step * n, "B")) for n in range(int(high / step) + 1))
+
+
+def _looks(series: MemorySeries) -> tuple[tuple[float, float], ...]:
+    """Its looks in their order, without any that is none; a file may hold anything."""
+    pairs = sorted(zip(series.seconds, series.bytes, strict=False))
+    fine = [
+        (at, size)
+        for at, size in pairs
+        if isfinite(at) and isfinite(size) and 0 <= at < _LARGEST and 0 <= size < _LARGEST
+    ]
+    every = -(-len(fine) // _MOST_LOOKS) or 1
+    kept = [max(fine[at : at + every], key=lambda look: look[1]) for at in range(0, len(fine), every)]
+    return tuple(kept) if kept and kept[-1][0] > 0 else ()
+
+
+def _steps(document: RunDocument, end: float, high: float) -> Iterator[AnyMark]:
+    """When the steps ran, as an area: where each of them began within it was not recorded."""
+    split = document.time_split
+    if split is None or not split.steady or not split.startup or not split.repeats:
+        return
+    if not 0 < split.startup < end:
+        return
+    step = format_quantity(split.steady / split.repeats, "s")
+    words = f"{plural(split.repeats, 'step')} of {step}, from {format_quantity(split.startup, 's')} on"
+    yield Area(((split.startup, 0.0, high), (end, 0.0, high)), "steps", words)
+    yield Label(split.startup, 0.94 * high, "steps", "steps", sides="r")
+
+
+def _holding_lines(document: RunDocument) -> Iterator[str]:
+    """`Python's objects at their peak: train.py:9, 34 MiB`; lines of the device's tensors, where those were told."""
+    folder = document.workload.folder
+    top = document.allocations.top if document.allocations is not None else ()
+    largest = max((one.size for one in top), default=0)
+    for one in [one for one in top if one.size >= _WORTH * largest > 0][:_LINES]:
+        place = where_text(Place(file=one.file, line=one.line), folder)
+        yield f"Python's objects of {place}: {format_quantity(float(one.size), 'B')}"
+    held = next((one for one in document.profiles if one.kind == "held-lines"), None)
+    for spot in held.hotspots[:_LINES] if held is not None else ():
+        place = where_text(Place(function=spot.function, file=spot.file, line=spot.line), folder)
+        size = format_quantity(spot.own, "B")
+        yield f"The device's tensors of {place or 'the backward pass'}: {size} when it was full"
