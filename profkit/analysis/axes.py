@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import hypot
 from typing import TypeAlias
 
 from profkit.analysis.ranking import BASELINE, ComparisonGroup, least_time
@@ -36,6 +37,8 @@ class AxisMeans:
     shapes: int
     without: tuple[int | str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    # The half of each mean's 95 % interval, as a share of it; None where one of its times has none.
+    half_widths: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
     @property
     def left_out(self) -> int:
@@ -75,6 +78,12 @@ def means_along(group: ComparisonGroup, axis: str, ceilings: MeasuredCeilings) -
         name: tuple(_mean([timed[points[value]][name].median for points in whole]) for value in values)
         for name in names
     }
+    half_widths = {
+        name: tuple(
+            _half_width([timed[points[value]][name].half_width for points in whole]) for value in values
+        )
+        for name in names
+    }
     least = [
         [least_time(next(iter(timed[points[value]].values())), ceilings) for points in whole]
         for value in values
@@ -89,6 +98,7 @@ def means_along(group: ComparisonGroup, axis: str, ceilings: MeasuredCeilings) -
         len(group.points),
         tuple(value for value in asked if value not in values),
         tuple(n for n in group.implementations if n not in names and any(n in own for own in timed.values())),
+        half_widths,
     )
 
 
@@ -121,6 +131,12 @@ def _is_everywhere(name: str, timed: Mapping[GridPoint, Mapping[str, CaseResult]
     groups = {(point.operation, point.direction, point.dtype) for point in timed}
     own = {(p.operation, p.direction, p.dtype) for p, results in timed.items() if name in results}
     return bool(own) and own == groups
+
+
+def _half_width(widths: list[float | None]) -> float | None:
+    """That of a geometric mean of times that err independently: a small relative error is one of the logarithm."""
+    known = [width for width in widths if width is not None and width >= 0]
+    return hypot(*known) / len(widths) if widths and len(known) == len(widths) else None
 
 
 def _mean(times: list[float | None]) -> float:

@@ -94,3 +94,20 @@ def test_words_are_axes_too_in_the_order_of_the_sweep() -> None:
     document = sweeps.sweep(factors=TWO, dtypes=("float32", "bfloat16"))
     assert varied_axes(whole_sweep(document)) == ("batch", "sequence", "dimension", "dtype")
     assert means_along(whole_sweep(document), "dtype", document.roofs).values == ("float32", "bfloat16")
+
+
+def test_the_interval_of_a_mean_is_that_of_times_that_err_independently() -> None:
+    document = sweeps.sweep("GELU", batches=(16, 32, 64, 128), sequences=(256,), half=0.04)
+    means = means_along(whole_sweep(document), "dimension", document.roofs)
+    assert means.compared == 4
+    for widths in means.half_widths.values():
+        assert widths == pytest.approx((0.02,) * 3)  # of four times half as much as of one
+
+
+def test_a_mean_of_a_time_without_an_interval_has_none() -> None:
+    document = sweeps.sweep("GELU")
+    first, *others = document.results
+    document = replace(document, results=(replace(first, half_width=None), *others))
+    means = means_along(whole_sweep(document), "dimension", document.roofs)
+    assert means.half_widths[first.implementation][0] is None
+    assert None not in means.half_widths[first.implementation][1:]

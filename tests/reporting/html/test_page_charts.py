@@ -69,6 +69,22 @@ def test_curves_of_a_sweep_fit_any_screen_and_tell_their_values_to_the_keyboard(
         assert len(set(strokes)) == 4  # each implementation has its colour
 
 
+def test_a_curve_of_a_sweep_has_its_interval_around_it(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render(sweep_view(sweeps.sweep("GELU", half=0.4))), encoding="utf-8")
+    with visit(browser, path) as visited:
+        page = visited.page
+        chart = page.locator("#axes svg.chart").first
+        assert chart.locator("path.held").count() == chart.locator("path.curve").count() == 4
+        boxes = "all => all.map((one) => { const b = one.getBBox(); return [b.y, b.y + b.height]; })"
+        areas = chart.locator("path.held").evaluate_all(boxes)
+        curves = chart.locator("path.curve").evaluate_all(boxes)
+        for (top, bottom), (high, low) in zip(areas, curves, strict=True):
+            assert top < high
+            assert bottom > low
+        assert "±" in (chart.locator("[role=img]").last.get_attribute("aria-label") or "")
+
+
 @pytest.fixture
 def charts(browser: Any, tmp_path: Path) -> Iterator[Any]:
     """A page with the trend of forty nights and a change."""

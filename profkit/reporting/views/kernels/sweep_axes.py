@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, zip_longest
 
 from profkit.analysis.axes import SIZES, AxisMeans, means_along, varied_axes
 from profkit.analysis.ranking import BASELINE, ComparisonGroup, comparison_groups, whole_sweep
-from profkit.core.formatting import format_quantity, joined, plural
+from profkit.core.formatting import format_percent, format_quantity, joined, plural
 from profkit.core.types import SweepDocument
 from profkit.reporting.charts.marks import (
     AnyMark,
+    Area,
     Axis,
     Chart,
     Charts,
@@ -26,6 +28,7 @@ from profkit.reporting.views.kernels.cases import ratio, short_name
 
 _DECADE = 10.0  # values that span more than that stand on a logarithmic axis
 _ROOM = 1.15  # free above and below the curves of a logarithmic axis
+_LEAST_EDGE = 0.05  # of a time: an interval down to 0 has no end on a logarithmic axis
 _MOST_CHARTS = 30  # five operations in both directions and three dtypes
 _DASHED = "dashed: the least time by the roofline"
 LEAST = "Roof"
@@ -104,10 +107,19 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
     """Time against the axis, a line for each implementation with its letter behind it, and the roof."""
     values = [float(value) for value in means.values]
     times = [time for own in (*means.times.values(), means.least or ()) for time in own]
+    times += [
+        end
+        for name in means.times
+        for area in _bands(means, name, "")
+        for _, *ends in area.edges
+        for end in ends
+    ]
     across = max(values) / min(values) > _DECADE
     up = across or max(times) / min(times) > _DECADE
     room = Scale(min(times) / _ROOM, max(times) * _ROOM, 0, 1) if up else linear(times, 0, 1)
     drawn: list[AnyMark] = []
+    for name in means.times:  # behind all curves
+        drawn += _bands(means, name, f"area held w{(marks[name].series or 0) % 8 + 1}")
     if means.least is not None:
         roof = tuple(zip(values, means.least, strict=True))
         drawn.append(Line(roof, "roof", f"{LEAST}: {_told(means, means.least)}"))
@@ -115,7 +127,9 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
         series = f"w{(marks[name].series or 0) % 8 + 1}"
         drawn.append(Line(tuple(zip(values, own, strict=True)), f"curve {series}", label=marks[name].text))
         dots = tuple(Point(x, y, style=f"knot {series}") for x, y in zip(values, own, strict=True))
-        drawn.append(Points(dots, f"{short_name(name)}: {_told(means, own)}"))
+        drawn.append(
+            Points(dots, f"{short_name(name)}: {_told(means, own, means.half_widths.get(name, ()))}")
+        )
     ticks = tuple(Tick(float(value), str(value)) for value in means.values)
     named = f"{title}: time by {means.axis}"
     return Chart(
@@ -129,11 +143,26 @@ def _chart(title: str, means: AxisMeans, marks: Mapping[str, Span]) -> Chart:
     )
 
 
-def _told(means: AxisMeans, times: Sequence[float]) -> str:
-    """`16 1.20 ms, 32 2.31 ms`: each value with its time."""
-    return ", ".join(
-        f"{value} {format_quantity(time, 's')}" for value, time in zip(means.values, times, strict=True)
-    )
+def _bands(means: AxisMeans, name: str, style: str) -> Iterator[Area]:
+    """The intervals of an implementation's times, as far as they are known side by side."""
+    values, widths = map(float, means.values), means.half_widths.get(name, ())
+    places = list(zip(values, means.times[name], widths, strict=False))
+    for known, stretch in groupby(places, key=lambda place: place[2] is not None):
+        edges = tuple(
+            (at, time * max(_LEAST_EDGE, 1 - (half or 0.0)), time * (1 + (half or 0.0)))
+            for at, time, half in stretch
+        )
+        if known and len(edges) > 1:
+            yield Area(edges, style)
+
+
+def _told(means: AxisMeans, times: Sequence[float], half_widths: Sequence[float | None] = ()) -> str:
+    """`16 1.20 ms ±0.8 %, 32 2.31 ms`: each value with its time, and its interval where that is known."""
+    told = []
+    for value, time, half in zip_longest(means.values, times, half_widths):
+        interval = f" ±{format_percent(100 * half)} %" if half else ""
+        told.append(f"{value} {format_quantity(time, 's')}{interval}")
+    return ", ".join(told)
 
 
 def _legend(charts: Sequence[AxisMeans], shown: int, marks: Mapping[str, Span]) -> Text:
