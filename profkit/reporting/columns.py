@@ -95,9 +95,10 @@ def sortable_table(
     note: Text = "",
     hint: str = "part of a name",
     reference: tuple[Block, ...] = (),
+    most: int = _MOST,
 ) -> SortableTable:
-    """A table that sorts and filters; `names` are found by the filter too."""
-    first = rows[:_MOST]
+    """A table that sorts and filters, of the first `most` rows; `names` are found by the filter too."""
+    first = rows[:most]
     values = [(c, tuple(_value(c.value(row)) for row in first)) for c in columns]
     known = [
         (c, own)

@@ -132,10 +132,11 @@ def table_row(
     row: Sequence[Text],
     text: Callable[[Text], Html],
     values: Sequence[CellValue] | None = None,
+    whole_name: str | None = None,
     **attributes: str,
 ) -> Html:
-    """A row: its name, then its cells, with the `values` that they are sorted by."""
-    cells = [element("th", text(row[0]), scope="row", class_="name", title=attributes.get("data_name"))]
+    """A row: its name, over which the whole one hovers, then its cells, with the `values` that they are sorted by."""
+    cells = [element("th", text(row[0]), scope="row", class_="name", title=whole_name)]
     for place, (column, cell) in enumerate(zip(table.columns[1:], row[1:], strict=True), 1):
         value = _sorted_by(values[place]) if values is not None and column.numeric else None
         cells.append(element("td", text(cell), class_="num" if column.numeric else None, data_v=value))
@@ -146,7 +147,7 @@ def sortable_html(block: SortableTable, text: Callable[[Text], Html]) -> Html:
     """The table, and the field by which a script filters it."""
     table = block.table
     rows = [
-        _reached(table_row(table, row, text, values, data_row=str(place), data_name=name), place)
+        _reached(table_row(table, row, text, values, name, data_row=str(place)), place)
         for place, (row, name, values) in enumerate(
             zip(table.rows, block.names, zip(*block.values, strict=True), strict=True)
         )

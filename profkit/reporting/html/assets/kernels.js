@@ -32,7 +32,7 @@
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const row of rows) {
-      if (!hay.has(row)) hay.set(row, (row.dataset.name + "\n" + row.textContent).toLowerCase());
+      if (!hay.has(row)) hay.set(row, (row.cells[0].title + "\n" + row.textContent).toLowerCase());
       row.hidden = !words.every((word) => hay.get(row).includes(word));
       if (!row.hidden) shown += 1;
     }
