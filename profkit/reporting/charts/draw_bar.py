@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.reporting.charts.draw import LONGEST, clean, fitted, hover, tag
+from profkit.reporting.charts.draw import LONGEST, clean, fitted, hover, tag, width
 from profkit.reporting.charts.step_bar import PartLook, StepBar, StepPart
 from profkit.reporting.html.elements import Html, element, together
 
@@ -15,10 +15,12 @@ _ROOMS = {
     "wide": 1000.0,
 }  # pixels that the bar has at least where these letters show
 _MARGIN = 10.0
+_READABLE = 14  # characters: of fewer nobody knows the place
 _SEEN = 0.03  # of the height: less is no difference that anybody sees
 _KEYS: dict[PartLook, tuple[tuple[str, str], ...]] = {
     "limited": (
         ("need", "would be left at the hardware's limits"),
+        ("limited", "is above them"),
         ("busy", "its busiest unit works on more than is needed"),
     ),
     "idle": (("idle", "idle or waiting"),),
@@ -75,12 +77,21 @@ def _words(part: StepPart, share: float) -> Iterator[Html]:
     """Its name and what it is, as far as they fit in; one text for narrow screens and one for others."""
     for line, words in enumerate((part.name, part.what)):
         at = {"x": "5", "y": f"{1.2 + 1.3 * line:.1f}em"}
-        texts = {room: fitted(words, share * wide - _MARGIN, _FONT) for room, wide in _ROOMS.items()}
+        least = " ".join(words.split()[:2]) if line == 0 else ""  # `6 %`
+        texts = {room: _in_room(words, least, share * wide - _MARGIN) for room, wide in _ROOMS.items()}
         if len(set(texts.values())) == 1:
             texts = {"": texts["narrow"]}
         yield together(
             tag("text", words, **at, class_=kind or None) for kind, words in texts.items() if words
         )
+
+
+def _in_room(words: str, least: str, room: float) -> str:
+    """The words, shortened as long as somebody can read them; else the least of them, where that fits."""
+    short = fitted(words, room, _FONT)
+    if len(short) >= min(_READABLE, len(clean(words))):
+        return short
+    return least if width(least, _FONT) <= room else ""
 
 
 def _key(bar: StepBar) -> Iterator[Html]:

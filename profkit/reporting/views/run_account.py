@@ -32,6 +32,7 @@ _NEAR = 0.85  # of the time: what would be left at the limits, where little is t
 _COVERED = 0.8  # of the time: rows whose least is known, for a word on all of it
 _MARGIN = 0.05
 _WORTH = 0.1  # of a step
+_NOTHING = 1e-6  # of a row's time: what is needed of it less than that is what rounding left
 _BARRIERS = 0.05  # of the processor time
 _IDLE = 0.3  # of the time, from which on it comes first
 _WHAT = (
@@ -237,6 +238,8 @@ def _most_to_win(account: Account, folder: str, limits: str) -> str:
     place = row_place(most, folder)
     what = f"{row_what(most)} ({place})" if row_what(most) and place else row_what(most) or place
     took, needs = format_quantity(most.seconds, "s"), format_quantity(most.least, "s")
+    if most.least < _NOTHING * most.seconds:
+        return f" Most is above {limits} in {what}: {took}, of which next to nothing is needed."
     return f" Most is above {limits} in {what}: {took}, where {needs} would do."
 
 
@@ -253,7 +256,7 @@ def _time(row: AccountRow) -> str:
 def _at_limit(row: AccountRow) -> str:
     if row.least is None or row.kind == "rest":
         return ""
-    return format_quantity(row.least, "s") if row.least else "0"
+    return format_quantity(row.least, "s") if row.least >= _NOTHING * row.seconds > 0 else "0"
 
 
 def row_place(row: AccountRow, folder: str) -> str:
