@@ -359,7 +359,7 @@ def walk(blocks: Sequence[Block]) -> Iterator[Block]:
     """The blocks and all inside of them."""
     for block in blocks:
         yield block
-        if isinstance(block, Section | Detail):
+        if isinstance(block, Section | Detail | NotOnPage | PageOnly):
             yield from walk(block.blocks)
 
 

@@ -45,7 +45,7 @@ from profkit.core.types import (
     Timing,
     Transfer,
 )
-from profkit.reporting.view import DataTable, Paragraph, plain_text
+from profkit.reporting.view import DataTable, Paragraph, plain_text, walk
 from profkit.reporting.views.run_account import account_section
 from tests import documents
 
@@ -271,7 +271,7 @@ def test_the_line_of_a_library_stands_behind_the_operation_where_most_of_it_come
         assert (f"{below.file}:{below.line}" if below.file else None) == shown
         section = account_section(replace(document, account=account))
         assert section is not None
-        (table,) = (one for one in section.blocks if isinstance(one, DataTable))
+        (table,) = (one for one in walk(section.blocks) if isinstance(one, DataTable))
         cells = [plain_text(row[-1]) for row in table.rows]
         assert ("2 x mm [4,4] x [4,4] in /lib/net.py:70" in cells) == (shown is not None)
 
@@ -297,7 +297,7 @@ def timed(*clocks: float, throttled: int = 0, held_by: tuple[str, ...] = ()) -> 
 def below_the_table(document: RunDocument) -> str:
     section = account_section(replace(document, account=make_account(document)))
     assert section is not None
-    return "\n".join(str(block.text) for block in section.blocks if isinstance(block, Paragraph))
+    return "\n".join(str(block.text) for block in walk(section.blocks) if isinstance(block, Paragraph))
 
 
 def test_the_clock_stands_below_the_table_with_what_held_it_and_with_both_peaks() -> None:

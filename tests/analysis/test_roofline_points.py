@@ -42,7 +42,7 @@ def gpu(*operations: GpuOperation, **values: float) -> RunDocument:
 def test_a_counted_kernel_stands_at_its_rate_over_its_arithmetic_per_byte() -> None:
     model = model_of(gpu(**COUNTED))
     (point,) = model.points
-    assert (point.intensity, point.rate, point.roof, point.evidence) == (4.0, 2e12, "FP32", "counted")
+    assert (point.intensity, point.rate, point.roof, point.counted) == (4.0, 2e12, "FP32", True)
     assert model.attainable(point) == 4e12  # DRAM's slope, at 4 FLOP per byte
     assert model.drawn == 1.0
 
@@ -58,7 +58,7 @@ def test_a_product_without_counters_stands_where_its_shapes_put_it_below_the_roo
         "aten::mm [4096,4096] x [4096,4096]", 2, 2, 1e-3, "nvjet_sm90_tst", "bf16", "tensor", 1.4e11, 1e8
     )
     (point,) = model_of(gpu(product)).points
-    assert point.evidence == "necessary"
+    assert not point.counted
     assert point.roof == "tensor cores, 16 bits"
     assert point.rate == pytest.approx(2.8e14)
     assert point.intensity == pytest.approx(1400)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal, TypeAlias
 
 from profkit.analysis.account.device import runs_on_tensor_cores
 from profkit.analysis.summaries.host import is_disturbed
@@ -19,7 +18,6 @@ from profkit.analysis.summaries.roofline import RooflinePlace, place_kernel, wor
 from profkit.analysis.timeline.products import operand_type, tensor_peak
 from profkit.core.types import NOWHERE, GpuOperation, Place, RunDocument, Scope
 
-Evidence: TypeAlias = Literal["counted", "necessary"]
 _TITLES = {"f32": "FP32", "f64": "FP64", "f16": "FP16"}
 
 
@@ -36,7 +34,7 @@ class RooflinePoint:
     intensity: float
     rate: float
     roof: str  # a key of the model's `arithmetic`
-    evidence: Evidence
+    counted: bool  # else it is the least that its shapes need
     where: Place = NOWHERE
 
 
@@ -98,7 +96,7 @@ def _of_device(document: RunDocument) -> RooflineModel | None:
                     place.rate / moved,
                     place.rate,
                     roof,
-                    "counted",
+                    True,
                     where,
                 )
             )
@@ -151,7 +149,7 @@ def _point_by_shapes(one: GpuOperation, share: float, roof: str) -> RooflinePoin
     where = Place(function=one.function, file=one.file, line=one.line)
     name = one.operation.removeprefix("aten::")
     rate = one.flop * one.calls / one.seconds
-    return RooflinePoint(name, share, one.seconds, one.flop / one.bytes, rate, roof, "necessary", where)
+    return RooflinePoint(name, share, one.seconds, one.flop / one.bytes, rate, roof, False, where)
 
 
 def _place_of(row: KernelRow) -> Place:
@@ -201,7 +199,7 @@ def _native_functions(document: RunDocument) -> Iterator[RooflinePoint]:
             where = Place(function=spot.function, file=spot.file, line=spot.line)
             share = spot.own / sampled.total
             rate = flop / spot.own
-            yield RooflinePoint(spot.function, share, spot.own, flop / moved, rate, "FP32", "counted", where)
+            yield RooflinePoint(spot.function, share, spot.own, flop / moved, rate, "FP32", True, where)
 
 
 def _operators(document: RunDocument) -> Iterator[RooflinePoint]:
@@ -214,7 +212,7 @@ def _operators(document: RunDocument) -> Iterator[RooflinePoint]:
             name = f"{one.function} {one.shapes}" if one.shapes else one.function
             where = Place(file=one.file, line=one.line)
             yield RooflinePoint(
-                name, one.own / whole, one.own, flop / moved, flop / one.own, "FP32", "necessary", where
+                name, one.own / whole, one.own, flop / moved, flop / one.own, "FP32", False, where
             )
 
 
@@ -225,4 +223,4 @@ def _whole_region(document: RunDocument, scope: Scope) -> Iterator[RooflinePoint
     rate = next((one.value for one in readings if one.metric == "flops.rate" and one.value), None)
     seconds = find_reading(document, "time.median", "timing").value
     if intensity and rate and seconds:
-        yield RooflinePoint(scope.name or document.name, 1.0, seconds, intensity, rate, "FP32", "counted")
+        yield RooflinePoint(scope.name or document.name, 1.0, seconds, intensity, rate, "FP32", True)

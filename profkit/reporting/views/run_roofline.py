@@ -46,9 +46,9 @@ def roofline_section(document: RunDocument) -> PageOnly | None:
 def _note(model: RooflineModel, shown: Sequence[RooflinePoint]) -> str:
     """How to read it, and what the roofs are."""
     said = ["The larger a mark, the more time; the nearer to its roof, the less is left."]
-    if any(one.evidence == "counted" for one in shown):
+    if any(one.counted for one in shown):
         said.append("Filled: counted.")
-    if any(one.evidence == "necessary" for one in shown):
+    if any(not one.counted for one in shown):
         said.append("Hollow: the least that the shapes need, so the true traffic may be more.")
     if model.clock is not None:
         said.append(
@@ -141,7 +141,7 @@ def _radius(share: float) -> float:
 
 
 def _style(point: RooflinePoint) -> str:
-    return "mark" if point.evidence == "counted" else "mark hollow"
+    return "mark" if point.counted else "mark hollow"
 
 
 def _told(document: RunDocument, model: RooflineModel, point: RooflinePoint) -> str:
@@ -168,7 +168,7 @@ def _table(document: RunDocument, model: RooflineModel, shown: Sequence[Roofline
         Column("rate", lambda one: one.rate, "FLOP/s"),
         Column("roof", lambda one: one.roof, meaning="whose peak it stands below, and that of DRAM"),
         Column("of roof", lambda one: 100 * one.rate / model.attainable(one), "%", "of what they allow"),
-        Column("known by", lambda one: "counters" if one.evidence == "counted" else "its shapes"),
+        Column("known by", lambda one: "counters" if one.counted else "its shapes"),
     ]
     left = len(model.points) - len(shown)
     return data_table(columns, shown, title="Marks of the roofline", left=left)
