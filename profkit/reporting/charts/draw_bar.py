@@ -15,6 +15,7 @@ _ROOMS = {
     "wide": 1000.0,
 }  # pixels that the bar has at least where these letters show
 _MARGIN = 10.0
+_HALF = 0.5
 _READABLE = 14  # characters: of fewer nobody knows the place
 _SEEN = 0.03  # of the height: less is no difference that anybody sees
 _KEYS: dict[PartLook, tuple[tuple[str, str], ...]] = {
@@ -56,17 +57,13 @@ def _part(part: StepPart, begin: float, share: float, anchor: str) -> Html:
     body = [tag("rect", width="100%", height="100%", class_=part.look, fill=hatched)]
     if part.look == "limited":
         heights = {"busy": part.busy or 0.0, "need": part.needed}
-        body += [
-            tag(
-                "rect",
-                y=_percent(1 - min(1.0, high)),
-                width="100%",
-                height=_percent(min(1.0, high)),
-                class_=kind,
-            )
-            for kind, high in heights.items()
-            if high > 0
-        ]
+        for kind, high in heights.items():
+            top, tall = _percent(1 - min(1.0, high)), _percent(min(1.0, high))
+            body += [tag("rect", y=top, width="100%", height=tall, class_=kind)] if high > 0 else []
+        level = _percent(1 - min(1.0, part.needed))
+        body.append(
+            tag("line", x2="100%", y1=level, y2=level, class_="level")
+        )  # pale areas are hard to tell apart
     body += [*_words(part, share), tag("rect", width="100%", height="100%", class_="edge")]
     inside = tag("svg", *body, x=_percent(begin), width=_percent(share), height="100%")
     href = f"#{anchor}-{part.row}" if part.row is not None else f"#{anchor}"
@@ -76,7 +73,9 @@ def _part(part: StepPart, begin: float, share: float, anchor: str) -> Html:
 def _words(part: StepPart, share: float) -> Iterator[Html]:
     """Its name and what it is, as far as they fit in; one text for narrow screens and one for others."""
     for line, words in enumerate((part.name, part.what)):
-        at = {"x": "5", "y": f"{1.2 + 1.3 * line:.1f}em"}
+        # In the larger of the two areas, so that the line between them goes through no word.
+        below = part.look == "limited" and part.needed > _HALF
+        at = {"x": "5", "y": "100%" if below else "0", "dy": f"{(-1.9 if below else 1.2) + 1.3 * line:.1f}em"}
         least = " ".join(words.split()[:2]) if line == 0 else ""  # `6 %`
         texts = {room: _in_room(words, least, share * wide - _MARGIN) for room, wide in _ROOMS.items()}
         if len(set(texts.values())) == 1:

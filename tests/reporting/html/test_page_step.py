@@ -67,6 +67,22 @@ def test_a_part_tells_row_time_limit_and_what_is_left_to_pointer_and_keyboard(sh
     assert "not known" in (page.locator(".step-bar a").last.get_attribute("aria-label") or "")
 
 
+def test_tab_reaches_one_of_many_parts_and_arrow_keys_the_others(show: Show) -> None:
+    document = step_bars.hostile_account()
+    page = show(document).page
+    page.locator(".step-bar a").first.focus()
+    focused = "[...document.querySelectorAll('.step-bar a')].indexOf(document.activeElement)"
+    places = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "End", "ArrowRight", "Home"):
+        page.keyboard.press(key)
+        places.append(page.evaluate(focused))
+    last = len(page_documents.HOSTILE) - 1
+    assert places == [1, 2, 1, last, last, 0]
+    assert "1.00 ms" in page.locator(".chart-tip").inner_text()
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == -1
+
+
 def test_enter_and_a_click_lead_to_the_row_of_the_table(show: Show) -> None:
     page = show(step_bars.mixed(), viewport={"width": 800, "height": 300}).page
     page.locator(".step-bar a").nth(2).focus()

@@ -34,6 +34,24 @@
     if (own) show(own.textContent, mark.getBoundingClientRect());
   });
   document.addEventListener("focusout", hide);
+
+  // ---- Tab reaches the first of many marks alone, and arrow keys the others: nobody passes sixty to come to the table
+  const FEW = 4;
+  for (const whole of document.querySelectorAll(".chart, .step-bar > svg")) {
+    const marks = Array.from(whole.querySelectorAll(":scope > [tabindex], :scope > a"));
+    if (whole.classList.contains("roofline")) marks.reverse(); // drawn last is the largest
+    if (marks.length <= FEW) continue;
+    const enter = (place) => marks.forEach((mark, n) => mark.setAttribute("tabindex", n === place ? "0" : "-1"));
+    enter(0);
+    whole.addEventListener("focusin", (event) => { const place = marks.indexOf(event.target); if (place >= 0) enter(place); });
+    whole.addEventListener("keydown", (event) => {
+      const at = marks.indexOf(document.activeElement), last = marks.length - 1;
+      const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
+      if (at < 0 || to === undefined) return;
+      event.preventDefault();
+      marks[Math.max(0, Math.min(last, to))].focus();
+    });
+  }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
   document.addEventListener("pointerover", (event) => {
     const mark = marked(event.target);
