@@ -66,6 +66,7 @@ class RunContext:
     # secrets among the workload's arguments, which nothing that is written shows
     hidden: tuple[str, ...] = ()
     name: Path | None = None  # what the folder is called, where `folder` is the path of an open handle
+    given: Path | None = None  # what each run of the workload reads at its standard input
 
     def shown(self, value: _T) -> _T:
         """Plain data, or dataclasses, as they may be written: without secrets, the folder by its name."""

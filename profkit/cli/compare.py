@@ -109,7 +109,8 @@ def compare(
             )
         request = _versions(words or [], base, head, a, b, setup)
         _compare_versions(
-            replace(request, pairs=pairs, causes=cause, asked=bool(_metrics(metric or []))), show
+            replace(request, pairs=pairs, causes=cause, asked=bool(_metrics(metric or [])), take_input=True),
+            show,
         )
     baseline, candidate = _two_runs(words or [])
     asked = CompareOptions(
@@ -337,7 +338,9 @@ def bisect(
     asked = BisectOptions(budget, share if share is not None else FLOOR, sampling, timeout)
     progress = progress_for(quiet=quiet)
     with raise_on_signals():
-        document, folder = bisecting.bisect(good, bad, tuple(command), asked, progress, setup)
+        document, folder = bisecting.bisect(
+            good, bad, tuple(command), asked, progress, setup, take_input=True
+        )
     with defer_interrupts():
         options.print_as(format, lambda: json.document(document), lambda: view(document, str(folder)))
     raise typer.Exit(bisecting.exit_code(document))

@@ -121,10 +121,11 @@ def profile(
     if pid is not None:
         document, folder = _profile_running(typed, elsewhere is not None, progress)
     elif elsewhere is None:
-        document, folder = profile_workload(asked, progress)
+        document, folder = profile_workload(asked, progress, take_input=True)
     else:
         from profkit.profiling.elsewhere import profile_elsewhere
 
+        _say_input_stays(progress)
         document, folder = profile_elsewhere(asked, *elsewhere, progress)
     if document.state == "interrupted":
         with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
@@ -137,6 +138,15 @@ def profile(
         except UsageError as without:  # nothing was sampled: the run itself is as it is
             print_fault(without)
     raise typer.Exit(options.verdict_exit(document, judged=check, strict=strict))
+
+
+def _say_input_stays(progress: Progress) -> None:
+    from profkit.core.standard_input import waiting_bytes
+    from profkit.core.types import Fact
+    from profkit.reporting.facts import fact_text
+
+    if waiting_bytes():
+        progress.note(fact_text(Fact("input-not-sent")))
 
 
 def _profile_running(typed: dict[str, Any], elsewhere: bool, progress: Progress) -> tuple[RunDocument, Path]:
@@ -181,10 +191,11 @@ def record(
     asked = options.taken(RecordOptions, {**typed, "command": tuple(command), "what": what.value})
     elsewhere = where.places()
     if elsewhere is None:
-        left = record_report(asked, progress_for(quiet=quiet))
+        left = record_report(asked, progress_for(quiet=quiet), take_input=True)
     else:
         from profkit.profiling.elsewhere import record_elsewhere
 
+        _say_input_stays(progress_for(quiet=quiet))
         left = record_elsewhere(asked, *elsewhere, progress_for(quiet=quiet))
     if format is options.OutputFormat.json:
         options.print_json({"schema": "profkit.record/1", "tool": tool, "report": str(left)})

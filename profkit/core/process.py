@@ -101,6 +101,7 @@ def run(
     waits: Callable[[], None] | None = None,
     hidden: Sequence[str] = (),
     printed: Path | None = None,
+    given: Path | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
@@ -109,8 +110,8 @@ def run(
     where nobody knows how long it takes, as in the first run of a workload. `tick` is called a few times a second with
     the seconds gone; where it raises, all is killed. `cancel`, once set by another thread, ends the tree and raises
     Interrupted. `finish`: seconds that the child has to finish its files after `end_signal` to it alone, until another
-    Ctrl-C; `waits` is called when they begin. Its standard input is empty. `hidden`: secrets that no log and no outcome
-    shows.
+    Ctrl-C; `waits` is called when they begin. `given` is the file at its standard input, from its start;
+    else that is empty. `hidden`: secrets that no log and no outcome shows.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt once the tree ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
@@ -123,7 +124,7 @@ def run(
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with starting:
-            child = _start(argv, env, cwd, subprocess.STDOUT if printed is None else subprocess.PIPE)
+            child = _start(argv, env, cwd, subprocess.STDOUT if printed is None else subprocess.PIPE, given)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child.stderr or child.stdout, log, hidden)
         result = _OutputReader(child.stdout, printed, (), PRINTED_LIMIT) if printed is not None else None
@@ -172,18 +173,23 @@ def run(
 
 
 def _start(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, stderr: int
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    stderr: int,
+    given: Path | None,
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            list(argv),
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        )
+        with open(os.devnull if given is None else given, "rb") as source:
+            return subprocess.Popen(
+                list(argv),
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+            )
     except OSError as error:  # of the folder, too, which may be gone
         fix = f"chmod +x {shlex.quote(argv[0])}" if isinstance(error, PermissionError) else None
         raise UsageError(f"cannot start {argv[0]}: {error.strerror}: {error.filename}", fix) from error

@@ -65,7 +65,8 @@ def profile_test(config: pytest.Config, name: str, plugin: str, variable: str) -
         flush=True,
     )
     argv = [sys.executable, "-m", *words]
-    return subprocess.call(argv, env={**os.environ, variable: "1"}, cwd=folder)
+    # the first run has read what stood at standard input
+    return subprocess.call(argv, env={**os.environ, variable: "1"}, cwd=folder, stdin=subprocess.DEVNULL)
 
 
 class EachTestIsARegion:

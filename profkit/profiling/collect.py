@@ -105,6 +105,7 @@ class RunCollector:
             progress.tick,
             progress.note,
             context.hidden,
+            given=context.given,
         )
         document = RunDocument(
             name=context.workload.name,

@@ -54,7 +54,8 @@ class PlainProcess:
     """A command that is to be run without an instrument, its marks timed. `name` is what its errors call it.
 
     `env` comes on top of the caller's environment. `folder`, for its records, is made anew, and `inside` in it.
-    `printed` takes standard output alone; `hidden` are secrets that no log and no error shows.
+    `printed` takes standard output alone; `given` what it reads at its standard input; `hidden` are
+    secrets that no log and no error shows.
     """
 
     name: str
@@ -67,6 +68,7 @@ class PlainProcess:
     printed: Path | None = None
     inside: Path | None = None
     hidden: Sequence[str] = ()
+    given: Path | None = None
 
     def time(self, tick: Callable[[float], None] | None = None) -> OneRun:
         """Run it, and return what it took. Raises as `run`."""
@@ -105,6 +107,7 @@ class PlainProcess:
                 tick=tick,
                 hidden=self.hidden,
                 printed=self.printed,
+                given=self.given,
             )
         except UsageError as fault:
             fault.message = f"{self.name}: {fault.message}"

@@ -25,6 +25,7 @@ from profkit.core.errors import (
 from profkit.core.files.safe_folder import chown_to_sudo_user, held, opened, write_whole
 from profkit.core.run_folder import create_run_folder, elsewhere, short_path, write_run
 from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.standard_input import StandardInput, given_input
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
@@ -32,7 +33,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.summarize import judge_document, targets_for
 from profkit.profiling.trials.stage import TRYING, Trying, try_changes, wanted
-from profkit.profiling.workload import describe_workload, seems_marked, unread_input
+from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.facts import fact_text
 from profkit.reporting.report_files import write_page
@@ -72,9 +73,11 @@ def make_plan(options: ProfileOptions) -> Plan:
 
 
 def profile_workload(
-    options: ProfileOptions, progress: Progress, *, page: bool = True
+    options: ProfileOptions, progress: Progress, *, page: bool = True, take_input: bool = False
 ) -> tuple[RunDocument, Path]:
     """Carry the workload through every pass; the judged run and its folder. Without `page` it has no report.html.
+
+    `take_input`: standard input is the user's, and each run of the workload gets it.
 
     Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself. What is
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
@@ -84,12 +87,16 @@ def profile_workload(
     choice = choose_backend(options.backend, workload)
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
-    told = tuple(filter(None, (choice.reason, unread_input())))
-    for fact in told:
-        progress.note(fact_text(fact))
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
+        given = StandardInput()
+        if take_input:
+            given = last.enter_context(given_input("profkit profile", options.command, progress))
+            context = replace(context, given=given.file)
+        told = tuple(filter(None, (choice.reason, given.told)))
+        for fact in told:
+            progress.note(fact_text(fact))
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             name = create_run_folder(options.output, workload.name, backend.name, datetime.now()).absolute()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -32,6 +33,7 @@ from profkit.core.files.safe_folder import (
 )
 from profkit.core.process import read_status
 from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.standard_input import StandardInput, given_input
 from profkit.core.types import Json
 from profkit.execution.places.there import Home, serve
 from profkit.hardware.gpu import read_gpu_uuids
@@ -43,6 +45,7 @@ from profkit.profiling.doctor import diagnose
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from profkit.profiling.run_steps import RunSettings, StepOutcome, entered_region, is_full, run_step
 from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.reporting.facts import fact_text
 from profkit.runtime.passes.command import python_version
 from profkit.runtime.passes.secrets import mask_command
 from profkit.runtime.passes.shown_command import shown_line
@@ -65,8 +68,8 @@ class RecordOptions:
     force: bool = False
 
 
-def record_report(options: RecordOptions, progress: Progress) -> Path:
-    """Leave the report, and return its path.
+def record_report(options: RecordOptions, progress: Progress, *, take_input: bool = False) -> Path:
+    """Leave the report, and return its path. `take_input`: standard input is the user's, and the workload gets it.
 
     Raises UsageError (exists already, cannot be written, no such tool), MachineError (the tool is not here or was
     refused) and WorkloadError (the workload failed; what the tool wrote all the same is kept).
@@ -83,7 +86,14 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     uuids = read_gpu_uuids() if recorder.uses_gpu else ()
-    with raise_on_signals(), lock_gpus(uuids, progress), TemporaryFolder() as folder:
+    with (
+        raise_on_signals(),
+        _input_of(options, progress) if take_input else contextlib.nullcontext(StandardInput()) as given,
+        lock_gpus(uuids, progress),
+        TemporaryFolder() as folder,
+    ):
+        if given.told is not None:
+            progress.note(fact_text(given.told))
         progress.begin(f"record with {tool}", shown_line(options.command))
         request = RecordRequest(
             options.what,
@@ -96,14 +106,14 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
             kernel=options.kernel,
             timeout=options.timeout,
         )
-        recorded = _record(request, recorder, progress)
+        recorded = _record(request, recorder, given.file, progress)
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
                 progress.note("it marks a region: once more" if marked else "it marks no region: once more")
                 request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
-                recorded = _record(request, recorder, progress)
+                recorded = _record(request, recorder, given.file, progress)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
@@ -114,6 +124,11 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         _raise_faults(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
+
+
+def _input_of(options: RecordOptions, progress: Progress) -> contextlib.AbstractContextManager[StandardInput]:
+    words = shlex.join(["profkit", "record", "--tool", options.tool, "--report", str(options.report)])
+    return given_input(words, options.command, progress)
 
 
 def find_recorder(tool: str) -> Recorder:
@@ -148,7 +163,9 @@ def _bring(written: Path, report: Path) -> None:
         copy_into(written, report)
 
 
-def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> StepOutcome:
+def _record(
+    request: RecordRequest, recorder: Recorder, given: Path | None, progress: Progress
+) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
     settings = RunSettings(
@@ -157,6 +174,7 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> S
         tick=progress.tick,
         note=progress.note,
         hidden=mask_command(request.command)[1],
+        given=given,
     )
     try:
         return run_step(step, settings)

@@ -363,15 +363,15 @@ def _time_process(
     if recorded.workload_ok or recorded.outcome.timed_out:
         return recorded
     text = _failure_text(recorded)
-    raise WorkloadError(text, _fix_of(text, step))
+    raise WorkloadError(text, _fix_of(text, step, settings))
 
 
-def _fix_of(text: str, step: Step) -> str | None:
+def _fix_of(text: str, step: Step, settings: RunSettings) -> str | None:
     """Return what helps a workload that failed with this text under nothing but our environment."""
     # Triton keeps what it tuned as JSON; what cannot be written so, it raises. We had asked for it.
     if "TRITON_CACHE_AUTOTUNING" in step.env and "is not JSON serializable" in text:
         return "export TRITON_CACHE_AUTOTUNING=0"
-    if _END_OF_INPUT.search(text) is not None:
+    if settings.given is None and _END_OF_INPUT.search(text) is not None:
         read = shlex.quote(f"{shlex.join(step.argv)} < FILE")
         return f"its standard input is empty here: profkit profile -- sh -c {read}"
     return None

@@ -130,6 +130,7 @@ class RunSettings:
     note: Callable[[str], None] | None = None
     hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
     more: str = MORE_TIME
+    given: Path | None = None  # what the workload reads at its standard input
 
 
 def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None = None) -> StepOutcome:
@@ -161,6 +162,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
             end_signal=step.end_signal,
             waits=(lambda: note(wait)) if note is not None else None,
             hidden=[secret for secret in settings.hidden if len(secret) >= LEAST_ANYWHERE],
+            given=settings.given,
         )
     finally:
         _remove_pipes(step)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shlex
 import shutil
-import stat
-import struct
-import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +39,8 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
     if reads_program_from_input(command):
         raise UsageError(
-            "the workload reads its program from standard input, which is empty", "name its file"
+            "the workload reads its program from standard input, and only a file of it can be profiled",
+            "name its file",
         )
     return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
 
@@ -104,19 +101,6 @@ def seems_server(workload: Workload) -> bool:
         or words[:2] == ["flask", "run"]
     )
     return workload.python is not None and (named or first_mention(workload, _SERVES) is not None)
-
-
-def unread_input() -> Fact | None:
-    """What to say where something waits at standard input that no run gets: a program may do nothing without it."""
-    try:
-        about = os.fstat(0)
-        if stat.S_ISFIFO(about.st_mode):
-            (waiting,) = struct.unpack("i", fcntl.ioctl(0, termios.FIONREAD, bytes(4)))
-        else:
-            waiting = about.st_size - os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(about.st_mode) else 0
-    except OSError:  # it is closed
-        return None
-    return Fact("input-not-given") if waiting > 0 else None
 
 
 # ------------------------------------------------------------ its commit, as git tells it

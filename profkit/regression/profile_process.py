@@ -71,6 +71,7 @@ class ProfileRequest:
     limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
     on: str | None = None  # another place, as `profile --on` takes it
     on_python: str | None = None
+    given: Path | None = None  # what it reads at its standard input; no key of a file
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,14 @@ def profile_once(
     log = into / "profkit.log"
     try:
         outcome = process.run(
-            argv, env=env, cwd=spec.cwd, log=log, timeout=spec.budget, tick=tick, cancel=cancel
+            argv,
+            env=env,
+            cwd=spec.cwd,
+            log=log,
+            timeout=spec.budget,
+            tick=tick,
+            cancel=cancel,
+            given=spec.given,
         )
     except UsageError as fault:  # its folder is gone
         return ProfileResult("refused", Fact.message(fault.message), fault.fix)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -176,36 +175,6 @@ def test_a_program_that_reads_its_input_fails_with_the_line_that_gives_it_some(t
         f"fix: its standard input is empty here: profkit profile -- sh -c '{sys.executable} ask.py < FILE'"
         in said.err
     )
-
-
-@pytest.mark.parametrize(
-    "given", ["pipe", "file", "rest of a file", "nothing in a pipe", "end of a file", "nothing"]
-)
-def test_input_that_no_run_gets_is_told_also_where_the_program_does_without(
-    tmp_path: Path, given: str
-) -> None:
-    """`cat lines | profkit profile -- python count.py` counted none, in no time, and said nothing."""
-    (tmp_path / "count.py").write_text("import sys\nprint(sum(1 for _ in sys.stdin))\n")
-    lines = tmp_path / "lines"
-    lines.write_text("a\nb\n")
-    with contextlib.ExitStack() as opened:
-        if "pipe" in given:
-            source, sink = os.pipe()
-            opened.callback(os.close, source)
-            opened.callback(os.close, sink)
-            os.write(sink, b"" if "nothing" in given else b"a\n")
-        else:
-            source = os.open(os.devnull if given == "nothing" else lines, os.O_RDONLY)
-            opened.callback(os.close, source)
-            os.lseek(source, {"rest of a file": 2, "end of a file": 4}.get(given, 0), os.SEEK_SET)
-        words = [*PROFKIT, "profile", "--depth", "quick", "--", sys.executable, "count.py"]
-        done = subprocess.run(
-            words, cwd=tmp_path, env=ENVIRONMENT, stdin=source, capture_output=True, text=True
-        )
-    assert done.returncode == 0, done.stderr
-    told = given in ("pipe", "file", "rest of a file")
-    for text in (done.stderr, next(tmp_path.glob("reports/*/report.md")).read_text()):
-        assert ("something waits at standard input, and the program does not get it" in text) is told
 
 
 def test_a_program_that_runs_once_only_fails_with_the_line_that_removes_what_it_left(tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ OTHERS = {
     "cli/nightly.py",
     "core/process.py",
     "core/process_tree.py",
+    "core/standard_input.py",
     "core/tables.py",
     "core/files/regular.py",
     "core/files/safe_folder.py",

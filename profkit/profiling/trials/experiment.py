@@ -56,6 +56,7 @@ class TrialSetting:
     tick: Callable[[float], None] | None = None
     seed: int | None = None
     hidden: Sequence[str] = ()  # secrets that no log shows
+    given: Path | None = None  # what the program reads at its standard input
 
 
 class TrialRun:
@@ -195,6 +196,7 @@ class TrialRun:
             log=bench.logs / f"try-{self._experiment.name}.log" if changed else None,
             printed=printed,
             hidden=bench.hidden,
+            given=bench.given,
         ).time((lambda seconds: tick(begin + seconds)) if tick is not None else None)
         self._printed[changed].append(_read(printed))
         if run.rss:

@@ -137,6 +137,7 @@ def _setting(
         options=options,
         tick=progress.tick,
         hidden=[secret for secret in context.hidden if len(secret) >= LEAST_ANYWHERE],
+        given=context.given,
     )
 
 

@@ -24,6 +24,7 @@ from profkit.core.files.safe_folder import ensure_folder, write_whole
 from profkit.core.formatting import plural
 from profkit.core.pairs import confirm
 from profkit.core.run_folder import create_run_folder
+from profkit.core.standard_input import StandardInput, given_input
 from profkit.core.types import (
     BisectDocument,
     BisectOptions,
@@ -77,10 +78,13 @@ def bisect(
     options: BisectOptions,
     progress: Progress,
     setup: str | None = None,
+    *,
+    take_input: bool = False,
 ) -> tuple[BisectDocument, Path]:
     """Search the commit after `good` and up to `bad` that changed the time of `command`, where it is called.
 
-    The document, and the folder in which it is left after each step. Raises UsageError, WorkloadError where an end does
+    `take_input`: standard input is the user's, and each run gets it. The document, and the folder in which it is left
+    after each step. Raises UsageError, WorkloadError where an end does
     not run, and Interrupted after a Ctrl-C.
     """
     cwd = Path.cwd().resolve()
@@ -97,7 +101,13 @@ def bisect(
     progress.note(
         f"{plural(len(commits), 'commit')}: about {ceil(tests)} tests of {options.budget:.0f} s at most"
     )
-    return Bisection(document, root, cwd, folder, progress).run(), folder
+    with contextlib.ExitStack() as stack:
+        given = StandardInput()
+        if take_input:
+            given = stack.enter_context(given_input(f"profkit bisect {good} {bad}", command, progress))
+        if given.told is not None:
+            progress.note(fact_text(given.told))
+        return Bisection(document, root, cwd, folder, progress, given.file).run(), folder
 
 
 def exit_code(document: BisectDocument) -> int:
@@ -114,6 +124,7 @@ class Bisection:
     cwd: Path
     folder: Path
     progress: Progress
+    given: Path | None = None  # what each run reads at its standard input
     good: Version | None = None  # the good end, ready to run
     slowest: float | None = None  # seconds of the slowest run so far
 
@@ -340,7 +351,7 @@ class Bisection:
         spec = CheckoutSpec(setup=("sh", "-c", setup) if setup is not None else ())
         log_folder = self._logs(number) / commit[:SHORT]
         with version_of(commit, command, self.cwd, spec, log_folder, self.progress.tick) as version:
-            yield version
+            yield replace(version, given=self.given)
 
     def _logs(self, number: int) -> Path:
         """Where a step's logs and the last records of its runs lie, by a path that holds in any checkout."""

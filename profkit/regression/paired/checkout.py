@@ -317,6 +317,7 @@ class Version:
     commit: str | None = None
     dirty: bool = False
     repository: Path | None = None  # where it was checked out from; None: it runs in its own place
+    given: Path | None = None  # what it reads at its standard input
 
     def environment(self) -> dict[str, str]:
         """What is set for its processes: Python finds the modules of its own folder before installed ones.

@@ -17,6 +17,7 @@ from profkit.core.errors import MachineError, Progress, UsageError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.pairs import FIRST_ROUNDS
+from profkit.core.standard_input import given_input
 from profkit.core.types import Change, Comparison, Fact, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import Decided, outcome_of, worst_first
@@ -56,6 +57,7 @@ class VersionsRequest:
     causes: bool = True
     backend: str = "auto"
     asked: bool = False  # the time was asked for by name: then a tenth of it is an improvement, too
+    take_input: bool = False  # standard input is the user's, and each run gets it
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
             _say_log(fault)
             raise
         progress.end(f"{first.name}; {second.name}")
+        if request.take_input:
+            given = stack.enter_context(given_input("profkit compare ...", second.command, progress))
+            if given.told is not None:
+                progress.note(fact_text(given.told))
+            first, second = (replace(version, given=given.file) for version in (first, second))
         return _compare_ready(request, first, second, folder, progress)
 
 
@@ -212,6 +219,7 @@ def _search(
             env=version.environment(),
             cwd=version.cwd,
             timeout=request.pairs.run.timeout,
+            given=version.given,
         )
 
     return Search(versions, change, profiled, folder, progress, request.pairs.budget)

@@ -112,7 +112,13 @@ class CountedRuns:
             argv = counter.argv(version.command, out, marked=self.marked)
             try:
                 outcome = process.run(
-                    argv, env=env, cwd=version.cwd, log=folder / "log", timeout=seconds, cancel=cancel
+                    argv,
+                    env=env,
+                    cwd=version.cwd,
+                    log=folder / "log",
+                    timeout=seconds,
+                    cancel=cancel,
+                    given=version.given,
                 )
             except (ProfkitError, OSError) as fault:
                 return Fact.of("counts-failed", tool=counter.tool, message=str(fault))

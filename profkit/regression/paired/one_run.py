@@ -39,7 +39,8 @@ def run_once(
     Raises WorkloadError where it fails, UsageError where it cannot be started.
     """
     env = {**version.environment(), **variation(draw, hash_seed)}
-    return PlainProcess(version.name, version.command, version.cwd, env, folder, options).time(tick)
+    one = PlainProcess(version.name, version.command, version.cwd, env, folder, options, given=version.given)
+    return one.time(tick)
 
 
 def loaded_files(
@@ -57,7 +58,10 @@ def loaded_files(
         extra["PYTHONPATH"] = os.pathsep.join((str(START_FOLDER), own))
     env = {**version.environment(), **extra}
     quick = replace(options, sampling=min(_QUICK, options.sampling))
-    PlainProcess(version.name, version.command, version.cwd, env, folder, quick, inside=names).run(tick)
+    one = PlainProcess(
+        version.name, version.command, version.cwd, env, folder, quick, inside=names, given=version.given
+    )
+    one.run(tick)
     return Loaded.of_lines([line for path in sorted(names.glob("*.txt"))[:64] for line in _read_lines(path)])
 
 
