@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
+from profkit.profilers.perf.metrics_only import has_metrics_alone, no_counts
 
 # A line of a tool's own: only there an error is the tool's, and not one of a program that uses the same words.
 _OWN_LINES = {
@@ -292,6 +293,8 @@ def explain_foreign(path: Path, head: bytes) -> UnreadableReport | None:
         if one.begins.search(head) is not None:
             name = shlex.quote(path.name)
             return UnreadableReport(f"{path} is {one.what}", one.fix.format(name=name))
+    if b"\0" not in head and has_metrics_alone(head.decode("utf-8", "replace").splitlines()[:60]):
+        return no_counts(str(path))
     return None
 
 

@@ -16,6 +16,7 @@ from profkit.core.types import CounterState, Fact, Report
 from profkit.profilers.files import reading
 from profkit.profilers.numbers import NumberStyle, whole_number
 from profkit.profilers.perf.command import explain
+from profkit.profilers.perf.metrics_only import has_metrics_alone, no_counts
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
 # perf prints intervals as seconds with nine decimals and nothing else so.
@@ -325,7 +326,7 @@ def read_stat_text(path: Path) -> Report:
     reader = StatReader(path, TEXT_FORMAT)
     style = NumberStyle()
     unclear: list[StatRow] = []
-    inside = False
+    inside = counted = False
     for line in iter_lines(path):
         text = line.text
         if _HEADER.match(text) or _INTERVALS.match(text):
@@ -333,10 +334,13 @@ def read_stat_text(path: Path) -> Report:
         elif text.lstrip().startswith("#"):
             reader.comment(text)
         elif inside and len(text) <= _LONGEST and (row := _parse_row(text, style)) is not None:
+            counted = counted or row.event not in _CLOCKS.values()
             if row.printed and row.value is None and len(unclear) < _MOST_UNCLEAR:
                 unclear.append(row)
             else:
                 reader.sums.add(row)
+    if not counted and has_metrics_alone(reader.head):
+        raise no_counts(reader.name)
     for row in unclear:  # what the whole report tells may decide what a line did not
         reader.sums.add(row._replace(value=style.value(row.printed)))
     return reader.report()

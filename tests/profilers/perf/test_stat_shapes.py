@@ -13,6 +13,7 @@ from profkit.profilers.perf.stat_csv import (
     read_stat_csv,
     read_stat_text,
 )
+from profkit.profilers.registry import recognise_format
 from tests.spoken import spoken, spoken_lines
 
 READERS = {"csv": read_stat_csv, "text": read_stat_text}
@@ -321,3 +322,59 @@ def test_the_table_for_people_is_read_with_the_decimal_comma_of_a_locale(tmp_pat
     )
     clock = pytest.approx(512_345_678)
     assert told(report) == {"cycles": 1_234_567_890, "instructions": 2_345_678_901, "duration_time": clock}
+
+
+ALONE = {
+    "text": TITLE
+    + "         CPUs utilized                  GHz       insn per cycle  branch-misses of all branches \n"
+    + "                   1.0                  3.2                 1.41                           0.5% \n"
+    + "\n       0.539755870 seconds time elapsed\n\n       0.225707000 seconds user\n",
+    # https://lkml.org, "perf stat: Add computation of TopDown formulas"
+    "top-down": " Performance counter stats for 'system wide':\n\n"
+    + "             retiring     bad speculation   frontend bound   backend bound\n"
+    + "  S0-C0    2     23.8%       11.6%            28.3%           36.3%\n"
+    + "\n         0.000579956 seconds time elapsed\n",
+    "metrics of -M": TITLE
+    + "                IPC       DRAM_BW_Use\n               1.2               3,4\n\n",
+    # tools/perf/Documentation/topdown.txt
+    "intervals": "#           time      %  tma_retiring %  tma_backend_bound\n"
+    + "     1.001141351                 11.5                 34.9\n",
+    "CSV": "CPUs utilized,GHz,insn per cycle,\n0.99,3.2,1.41,\n",
+    "CSV of CPUs": "# started on Mon Nov 30 01:06:46 2026\n\ncpu;IPC;\nCPU0;0.99;\nCPU1;0.99;\n",
+    "CSV of intervals": "time,GHz,insn per cycle,\n1.000208486,3.2,1.41,\n",
+    "JSON": '{"GHz" : "3.2", "insn per cycle" : "1.41", "branch-misses of all branches" : "0.5"}\n',
+    "JSON without a counter": '{"metric-value" : ""}{"metric-value" : ""}\n',
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_ratios_without_counts_are_named_with_the_way_on(tmp_path, kind):
+    path = tmp_path / "report"
+    path.write_text(ALONE[kind])
+    with pytest.raises(UnreadableReport, match="--metric-only") as raised:
+        recognise_format(path).read(path)
+    assert raised.value.fix.startswith("perf stat -x';' -- COMMAND")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,time,\nload,0.91,\n",
+        "time,loss,\n1.0,0.5,\n",
+        '{"accuracy" : "0.99"}\n',
+        "IPC GHz\n1.4 3.2\n",
+        "# started on Mon\n1,2,\n3.5,4.5,\n",
+    ],
+)
+def test_another_table_of_numbers_is_not_taken_for_it(tmp_path, text):
+    path = tmp_path / "report"
+    path.write_text(text)
+    with pytest.raises(UnreadableReport) as raised:
+        recognise_format(path)
+    assert "--metric-only" not in raised.value.message
+
+
+def test_a_run_without_counters_is_read_for_its_time(tmp_path):
+    """As `perf stat -n` prints it."""
+    text = TITLE + "\n       0.539755870 seconds time elapsed\n"
+    assert told(read(tmp_path, text, "text")) == {"duration_time": pytest.approx(539755870)}
