@@ -31,6 +31,19 @@ Row: TypeAlias = "dict[str, Cell]"
 
 ALL_BY_ATTRIBUTES = "save() writes all of them"
 FRAME = "width:100%;height:36em;border:0"  # of a page inside a notebook, as CSS
+# The frame cannot look at the notebook around it. But browsers tell a frame the colours of the element that it is in,
+# and by these each notebook says which it has: JupyterLab and Notebook, VS Code, Colab.
+FRAME_COLOURS = "".join(
+    f"{where} .profkit-page{{color-scheme:{colours}}}"
+    for colours, where in (
+        ("light", "[data-jp-theme-light=true]"),
+        ("dark", "[data-jp-theme-light=false]"),
+        ("light", ".vscode-light"),
+        ("dark", ".vscode-dark"),
+        ("light", "html[theme=light]"),
+        ("dark", "html[theme=dark]"),
+    )
+)
 
 
 @dataclass
@@ -95,7 +108,10 @@ class Run:
         from profkit.reporting.views.run_about import read_extras
 
         shown = page.render(view(self.document, extras=read_extras(self.path)), inline=True)
-        frame = f'<iframe srcdoc="{html.escape(shown)}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
+        frame = (
+            f'<style>{FRAME_COLOURS}</style><iframe class="profkit-page" srcdoc="{html.escape(shown)}" '
+            f'sandbox="allow-scripts" style="{FRAME}"></iframe>'
+        )
         return {"text/plain": self._text(), "text/html": frame}
 
     @property

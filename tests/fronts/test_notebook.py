@@ -143,7 +143,7 @@ def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any)
     notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     (tmp_path / "cells.ipynb").write_text(json.dumps(notebook))
     with jupyter(tmp_path) as address:
-        page = browser.new_page(viewport={"width": 1180, "height": 1130})
+        page = browser.new_page(viewport={"width": 1180, "height": 1130}, color_scheme="null")
         page.goto(f"{address}/lab/tree/cells.ipynb")
         page.wait_for_function(
             "window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session?.kernel"
@@ -158,4 +158,13 @@ def test_in_jupyter_the_page_stands_below_the_cell(tmp_path: Path, browser: Any)
         if (picture := os.environ.get("PROFKIT_PICTURE")) is not None:  # docs/images/notebook.png
             page.evaluate("document.querySelector('.Toastify')?.remove()")
             page.locator(".jp-WindowedPanel-inner, .jp-Notebook").first.screenshot(path=picture)
+        # The frame cannot look at the notebook, whose colours are not those of the system.
+        paper = "getComputedStyle(document.documentElement).getPropertyValue('--paper')"
+        frame = page.frames[1]
+        assert frame.evaluate(paper) == "#fdfdfb"
+        page.evaluate(
+            "() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})"
+        )
+        page.wait_for_selector("[data-jp-theme-light=false]", state="attached")
+        frame.wait_for_function(f"{paper} === '#161618'")
         page.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
+from profkit.analysis.stacks.python_code import is_cell
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
@@ -155,6 +156,15 @@ class _Node:
         self.value = 0.0
         self.own = 0.0
         self.children: dict[Frame, _Node] = {}
+
+
+def without_notebook(stacks: Stacks) -> Stacks:
+    """Return the stacks without what called a notebook's cell: the kernel's thirty frames are nobody's question."""
+    weights: dict[tuple[Frame, ...], float] = {}
+    for stack, weight in stacks.weights.items():
+        cell = next((number for number, frame in enumerate(stack) if is_cell(frame.file)), 0)
+        weights[stack[cell:]] = weights.get(stack[cell:], 0.0) + weight
+    return replace(stacks, weights=weights)
 
 
 def flame_of(stacks: Stacks, least: float = LEAST_SHARE, most: int = MOST_BOXES) -> Flame | None:

@@ -32,11 +32,16 @@ _PACKAGE_ROOT = re.compile(
 )
 
 
+def is_cell(file: str | None) -> bool:
+    """Whether the code is that of a notebook's cell."""
+    return file is not None and _CELL.fullmatch(file) is not None
+
+
 def is_users_code(file: str | None, function: str = "") -> bool:
     """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
     if file == _TEXT:
         return not _GENERATED.search(function)
-    if file and _CELL.fullmatch(file):
+    if is_cell(file):
         return True
     if not file or file.startswith(("<", "~")) or any(part in file for part in _INSTALLED):
         return False

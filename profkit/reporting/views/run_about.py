@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.analysis.kernel_names import shape
-from profkit.analysis.stacks.files import flame_of, read_speedscope
+from profkit.analysis.stacks.files import flame_of, read_speedscope, without_notebook
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
 from profkit.core.errors import UnreadableReport
@@ -210,7 +210,7 @@ _FLAMES = 3  # sampled events that are drawn
 
 def flame_section(extras: Extras) -> Iterator[Section]:
     """The fullest flame graphs; nothing where nothing was sampled."""
-    flames = [flame for stacks in extras.stacks if (flame := flame_of(stacks)) is not None]
+    flames = [flame for stacks in extras.stacks if (flame := flame_of(without_notebook(stacks))) is not None]
     if flames:
         graphs = tuple(map(FlameGraph, flames[:_FLAMES]))
         yield Section("Flame graph", graphs, anchor="flame-graph", repeats=True)

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.stacks.files import DEEPEST_BOX, flame_of, read_speedscope, write_speedscope
+from profkit.analysis.stacks.files import (
+    DEEPEST_BOX,
+    flame_of,
+    read_speedscope,
+    without_notebook,
+    write_speedscope,
+)
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Stacks
 from profkit.reporting.html.elements import flame_data, island
@@ -106,3 +112,12 @@ def test_a_damaged_file_is_refused_in_words(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(UnreadableReport, match=r"trace\.speedscope\.json"):
         read_speedscope(path)
+
+
+def test_the_flame_of_a_cell_begins_with_the_cell():
+    launcher, cell = Frame("_run_code", file="<frozen runpy>"), Frame("<module>", file="cell [3]")
+    found = flame_of(
+        without_notebook(stacks(((launcher, cell, WORK), 1.0), ((launcher, WORK), 0.5), ((cell, WORK), 2.0)))
+    )
+    assert (found.boxes[0].depth, found.boxes[0].value) == (0, 3.0)
+    assert [box.value for box in found.boxes] == [3.0, 3.0, 0.5, 0.5]
