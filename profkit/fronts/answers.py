@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from profkit.core.types import Check, Comparison, Fact, HotSpot, Insight, Place
@@ -17,6 +18,7 @@ from profkit.fronts.tool_words import as_arguments
 from profkit.profiling.api import Run
 from profkit.reporting.facts import fact_text
 from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.views.comparison.changes import difference_line
 from profkit.reporting.views.comparison.view import why_lines
 from profkit.reporting.views.run_text import scope_name, time_line, unfinished_passes, worst_first
 from profkit.runtime.passes.shown_command import mask_secrets
@@ -27,7 +29,9 @@ _CHECKED = ("name", "state", "detail", "fix")
 _FIRST = {"hot_spots": 6, "insights": 3}  # rows of a run, where no part was asked for
 _LEAST = 0.005  # of the wall time: a smaller hot spot is none
 _LONGEST = 300  # characters of one text
+_DIGITS = 6  # of a number: more are noise, and of seventeen an answer is half
 _LINES = 12  # of what a program printed, the last ones
+_MOST_DIFFERENCES = 4  # between two runs, beside the numbers
 _COLUMNS = ("metric", "target", "verdict", "value", "unit", "threshold", "scope_name", "quality", "reason")
 # Cells that hold a name of the program, or a sentence with one: never profkit's own, whatever they say.
 _NAMES = ("file", "function", "code", "name", "title", "evidence", "scope_name", "why")
@@ -77,12 +81,12 @@ class DoctorAnswer:
     more: dict[str, int] = field(default_factory=dict)
 
 
-def of_run(run: Run, id: str, part: str | None = None, start: int = 0) -> RunAnswer:
-    """A run in short, or the rows of one `part` from `start` on."""
+def of_run(run: Run, id: str, part: str | None = None, start: int = 0, root: Path | None = None) -> RunAnswer:
+    """A run in short, or the rows of one `part` from `start` on; files below `root` as paths from there."""
     document = run.document
     rows = {
-        "hot_spots": [_spot(spot) for spot in document.hot_spots if spot.share >= _LEAST],
-        "insights": list(map(_insight, document.insights)),
+        "hot_spots": [_spot(spot, root) for spot in document.hot_spots if spot.share >= _LEAST],
+        "insights": [_insight(insight, root) for insight in document.insights],
         "verdicts": [
             _columns({**row, "reason": verdict.reason})
             for row, verdict in zip(run.verdicts(), worst_first(document.verdicts), strict=True)
@@ -105,10 +109,17 @@ def of_comparison(found: Comparison) -> CompareAnswer:
             _of(change, "metric", "word", "course", "unit", "ratio", "low", "high"),
             {"scope_name": scope_name(change.scope) if change.scope.name else None},
             {"baseline": change.baseline.value, "candidate": change.candidate.value},
+            {"doubt": next(iter(change.doubts), None)},
         )
         for change in found.changes
     ]
     own, untrusted = _separated({"sentence": found.why, "fix": found.fix})
+    if (
+        "fix" in untrusted
+    ):  # it has the commands of both runs in it, and an agent runs nothing that stands there
+        own["fix"] = as_arguments(fact_text(Fact("in-turns")))
+    if alike := [_short(difference_line(one)) for one in found.differences[:_MOST_DIFFERENCES]]:
+        untrusted["not_alike"] = alike
     if found.outcome not in ("same", "ambiguous") and (why := why_lines(found)):
         untrusted["why"] = [_short(line) for line in why]
     said = {name: str(text) for name, text in own.items()}
@@ -139,21 +150,24 @@ def of_fault(error: str, fix: str | None = None, said: str = "") -> str:
     )
 
 
-def _spot(spot: HotSpot) -> Row:
+def _spot(spot: HotSpot, root: Path | None) -> Row:
     under = spot.under
     code: Cells = {"code": spot.code.text if spot.code is not None else None}
     called: Cells = _of(under, "name", "calls") if under is not None else {"calls": spot.calls}
-    return _row({"share": round(spot.share, 3), "kind": spot.kind}, _place(spot.where), code, called)
+    return _row({"share": round(spot.share, 3), "kind": spot.kind}, _place(spot.where, root), code, called)
 
 
-def _insight(insight: Insight) -> Row:
+def _insight(insight: Insight, root: Path | None) -> Row:
     gain = insight.gain
     bound: Cells = {"at_most": round(gain.at_most, 3), "of": gain.of} if gain is not None else {}
-    return _row(_of(insight, "rule", "title", "evidence", "change"), _place(insight.where), bound)
+    return _row(_of(insight, "rule", "title", "evidence", "change"), _place(insight.where, root), bound)
 
 
-def _place(where: Place) -> Cells:
-    return {"file": where.file, "line": where.line, "function": where.function or where.kernel}
+def _place(where: Place, root: Path | None) -> Cells:
+    file = where.file
+    if file is not None and root is not None and Path(file).is_relative_to(root):
+        file = str(Path(file).relative_to(root))
+    return {"file": file, "line": where.line, "function": where.function or where.kernel}
 
 
 def _columns(row: Cells) -> Row:
@@ -177,7 +191,9 @@ def _separated(*parts: Cells) -> tuple[Row, Texts]:
     for name, cell in (item for part in parts for item in part.items()):
         is_own = is_own_fact(cell) if isinstance(cell, Fact) else is_own_text(str(cell))
         text = as_arguments(fact_text(cell)) if isinstance(cell, Fact) else cell
-        if not isinstance(text, str):
+        if isinstance(text, float):
+            own[name] = float(f"{text:.{_DIGITS}g}")
+        elif not isinstance(text, str):
             own |= {name: text} if text is not None else {}
         elif is_own and name not in _NAMES:
             own[name] = _short(text)

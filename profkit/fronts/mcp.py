@@ -28,7 +28,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from profkit import __version__
 from profkit.core import process
 from profkit.core.codec import from_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, WorkloadError
 from profkit.core.files.regular import read_bounded
 from profkit.core.files.safe_folder import TemporaryFolder
 from profkit.core.formatting import shorten
@@ -61,6 +61,7 @@ _LAST_WORDS = 30.0  # seconds that a child may take beyond its measurements
 _EXAMPLE = 'command: ["python", "bench.py"]'
 _FILE = f'{_EXAMPLE}; any other line in a script below the folder: ["sh", "bench.sh"]'
 _REFUSED = Fact("ended refused")
+_UNREADABLE = Fact("ended unreadable")
 _KINDS = {
     MachineError.exit_code: Fact("ended machine"),
     WorkloadError.exit_code: Fact("ended workload-failed"),
@@ -102,7 +103,9 @@ class Tools:
         done = await self._run(context, words, budget, work)
         if done.document is None or done.folder is None or done.document.state != "complete":
             raise _failed(done.reason, Fact(f"ended {done.ending}"), done.fix)
-        return _result(answers.of_run(Run(done.document, done.folder), self._id(done.folder)))
+        return _result(
+            answers.of_run(Run(done.document, done.folder), self._id(done.folder), root=self._root)
+        )
 
     async def compare(
         self,
@@ -162,7 +165,7 @@ class Tools:
             raise _error(f"there is no part {part!r}", f"part: {', '.join(PARTS)}")
         file = self._report(path)
         run = await _in_thread(lambda: load(file))
-        return _result(answers.of_run(run, self._id(file), part, max(0, start)))
+        return _result(answers.of_run(run, self._id(file), part, max(0, start), self._root))
 
     async def check(self, path: str, targets: str | None = None) -> Annotated[CallToolResult, RunAnswer]:
         """Judge a run or a report by the default targets, or by those of a YAML file: the worst first.
@@ -259,9 +262,9 @@ async def _in_thread(work: Callable[[], T]) -> T:
         try:
             return work()
         except ProfkitError as fault:
-            raise _failed(
-                Fact.message(fault.message), _KINDS.get(fault.exit_code, _REFUSED), fault.fix
-            ) from None
+            unreadable = isinstance(fault, UnreadableReport)
+            kind = _UNREADABLE if unreadable else _KINDS.get(fault.exit_code, _REFUSED)
+            raise _failed(Fact.message(fault.message), kind, fault.fix) from None
 
     return await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
 
@@ -308,6 +311,10 @@ class Server(MCPServer):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as fault:
+            if isinstance(
+                fault.__cause__, ToolError
+            ):  # without what the package puts before it, which is no JSON
+                raise fault.__cause__ from None
             if not isinstance(fault.__cause__, ValidationError):
                 raise
             wrong = fault.__cause__.errors()[0]

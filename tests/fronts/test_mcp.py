@@ -25,10 +25,11 @@ import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 
 from profkit.core.run_folder import run_to_json, write_run
-from profkit.core.types import Beneath, Gain, HotSpot, Insight, Place
-from profkit.fronts.answers import MOST, PARTS, of_run, text_of
+from profkit.core.types import Beneath, Difference, Fact, Gain, HotSpot, Insight, Place
+from profkit.fronts.answers import MOST, PARTS, of_comparison, of_run, text_of
 from profkit.fronts.mcp import INSTRUCTIONS, Server, Tools
 from profkit.profiling.api import Run
+from profkit.regression.compare import CompareOptions, compare
 from tests.documents import document as recorded
 from tests.fronts.agent_trial import ENVIRONMENT, LOOKUP, connected, find_change_prove, project, text_in
 
@@ -343,3 +344,45 @@ def test_without_the_package_the_line_that_installs_it_is_said(tmp_path: Path) -
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT
     )
     assert (done.returncode, done.stderr.splitlines()[-1]) == (3, "  fix: pip install 'profkit[mcp]'")
+
+
+def test_every_error_is_one_line_of_json_to_a_client_too(tmp_path: Path) -> None:
+    """The package mcp puts `Error executing tool ...` before what a tool raises."""
+    (tmp_path / "README.md").write_text("# no report")
+
+    async def said() -> list[Any]:
+        async with connected(tmp_path) as session:
+            calls = [
+                ("summarize", {"path": "README.md"}),
+                ("summarize", {"path": "../x"}),
+                ("profile", {"command": ["ls"]}),
+            ]
+            return [json.loads(text_in(await session.call_tool(name, given))) for name, given in calls]
+
+    unreadable, outside, nothing = finished(said())
+    assert unreadable["error"] == "it is no report that profkit can read"
+    assert "is not below" in outside["error"]
+    assert "runs no file below" in nothing["error"]
+
+
+def test_a_place_in_the_folder_is_a_path_from_there(tmp_path: Path) -> None:
+    document = recorded()
+    spots = [
+        HotSpot(0.5, 1.0, "python", Place(file=str(tmp_path / "pkg" / "a.py"), line=3)),
+        HotSpot(0.5, 1.0, "python", Place(file="/usr/lib/python3/json.py", line=4)),
+    ]
+    answer = of_run(Run(replace(document, hot_spots=tuple(spots)), Path("r")), "r", root=tmp_path)
+    files = [spot["untrusted"]["file"] for spot in answer.hot_spots]  # type: ignore[index, call-overload]
+    assert files == ["pkg/a.py", "/usr/lib/python3/json.py"]
+
+
+def test_two_runs_of_other_programs_say_so_and_what_to_do_in_profkits_own_words() -> None:
+    found = replace(
+        compare(recorded(), recorded(), CompareOptions()),
+        outcome="ambiguous",
+        differences=(Difference("workload.program", "should", "python a.py", "python b.py"),),
+        fix=Fact.of("text", text="profkit compare --a 'python a.py' --b 'python b.py'"),
+    )
+    answer = of_comparison(found)
+    assert answer.fix.startswith("run both programs in turns")
+    assert answer.untrusted["not_alike"][0].startswith("program: python a.py -> python b.py")
