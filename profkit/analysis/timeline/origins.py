@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.necessary_work.calls import OperationCall, written_call
 from profkit.analysis.necessary_work.formulas import operation_form, with_given
+from profkit.analysis.timeline.placed import placed_timeline
 from profkit.analysis.timeline.records import Range
 from profkit.core.types import GpuLine, GpuTrace, KernelTime
 
@@ -291,12 +292,14 @@ def with_operations(trace: GpuTrace | None, launched: GpuTrace | None) -> GpuTra
     }
     told = sum(time.total for time in trace.kernels if time.kernel.scope in known)
     named = _by_name(known.values()) if told < KNOWN * sum(time.total for time in trace.kernels) else {}
+    placed = tuple(
+        with_operation(time, known.get(time.kernel.scope) or named.get(time.kernel.name))
+        for time in trace.kernels
+    )
     return replace(
         trace,
-        kernels=tuple(
-            with_operation(time, known.get(time.kernel.scope) or named.get(time.kernel.name))
-            for time in trace.kernels
-        ),
+        kernels=placed,
+        timeline=placed_timeline(trace.timeline, placed),
         lines=launched.lines or trace.lines,
         work=launched.work or trace.work,
         line_span=launched.line_span or trace.line_span,
@@ -356,7 +359,7 @@ def with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
     return replace(time, **told, operation_launches=most, lines=lines)
 
 
-_MODULE = re.compile(r"hlo_module=([^,#]+)")
+MODULE = re.compile(r"hlo_module=([^,#]+)")
 # How XLA calls what a library does, whose kernels have names of their own, by whose they are.
 _OF_LIBRARIES = {"cublas": "__cublas", "cutlass": "__cublas", "nccl": "__nccl"}
 
@@ -374,7 +377,7 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, 
             known.setdefault(key, set()).add((one.file, one.line, one.function))
 
     def lined(time: KernelTime) -> KernelTime:
-        module = next((found[1] for name in time.ranges if (found := _MODULE.search(name))), None)
+        module = next((found[1] for name in time.ranges if (found := MODULE.search(name))), None)
         name = time.kernel.name.partition("(")[0]
         library = _OF_LIBRARIES.get(kernel_owner(time.kernel.name), "")
         keys = ((name, module), (name, None), (library, module))
@@ -384,7 +387,8 @@ def with_compiled_lines(trace: GpuTrace | None, lines: Sequence[tuple[str, str, 
         file, line, function = next(iter(places))
         return replace(time, file=file, line=line, function=function)
 
-    return replace(trace, kernels=tuple(map(lined, trace.kernels)))
+    kernels = tuple(map(lined, trace.kernels))
+    return replace(trace, kernels=kernels, timeline=placed_timeline(trace.timeline, kernels))
 
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`

@@ -9,7 +9,13 @@ from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.timeline.device_time import CommunicationSums, Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import Durations, KernelSums, LineSums, TransferSums
-from profkit.analysis.timeline.origins import RangePaths, SourceLine, TimeWindows, range_meaning
+from profkit.analysis.timeline.origins import (
+    LaunchOrigins,
+    RangePaths,
+    SourceLine,
+    TimeWindows,
+    range_meaning,
+)
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording, distinct_pairs
 from profkit.analysis.timeline.work_sums import WorkSums, multiplies
 from profkit.core.types import ApiCall, GpuLine, GpuOperation, GpuRange, GpuTrace, Kernel, KernelTime
@@ -199,6 +205,11 @@ class Sums:
         self._communication = CommunicationSums(recording.tables.configurations, windows)
         self._working: set[int] = set()  # devices that ran kernels
         self._seen = 0  # kernels so far, in the order of their starts
+
+    @property
+    def origins(self) -> LaunchOrigins:
+        """Where launches come from."""
+        return self._lines.origins
 
     def add(self, block: Columns) -> None:
         """Activities (columns ACTIVITY), joined with their launches."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.origins import EVER, TimeWindows, marked_windows, range_meaning
 from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
+from profkit.analysis.timeline.shown_part import choose_part, launches_of
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
+from profkit.analysis.timeline.step_record import build_timeline
 from profkit.analysis.timeline.sums import Sums
-from profkit.core.types import Fact, GpuTrace, Kernel
+from profkit.core.types import Fact, GpuTrace, Kernel, Timeline
 
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
@@ -31,7 +33,23 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
         for block in calls:
             sums.add_calls(block)
         trace = sums.trace(repeats=steady.repeats if steady is not None else None)
+        trace = replace(trace, timeline=_timeline(recording, activities, calls, windows, steady, sums))
     return trace, (*notes, *_loading_notes(loading, windows), *repeats.notes())
+
+
+def _timeline(
+    recording: Recording,
+    activities: Spool,
+    calls: Spool,
+    windows: TimeWindows,
+    steady: SteadyPart | None,
+    sums: Sums,
+) -> Timeline | None:
+    """The record of one typical step; None where nothing was launched."""
+    filling = [fills_memory(configuration.name) for configuration in recording.tables.configurations]
+    order = launch_order(activities, filling)
+    part = choose_part(recording.ranges, windows, order, steady, filling, launches_of(activities, order.lane))
+    return build_timeline(recording, activities, calls, part, sums.origins) if part is not None else None
 
 
 class Repetitions:

@@ -16,10 +16,22 @@ if TYPE_CHECKING:
     from profkit.core.types.kernels import *
     from profkit.core.types.readings import *
     from profkit.core.types.run import *
+    from profkit.core.types.timeline import *
     from profkit.core.types.trials import *
 
 # Those that most processes load come first, and none before one that it is made of.
-_MODULES = ["readings", "gpu", "hot_spots", "account", "trials", "run", "kernels", "comparison", "history"]
+_MODULES = [
+    "readings",
+    "timeline",
+    "gpu",
+    "hot_spots",
+    "account",
+    "trials",
+    "run",
+    "kernels",
+    "comparison",
+    "history",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profkit.core.types.readings import Bound, Fact, Scope
+from profkit.core.types.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,9 @@ class GpuTrace:
     work: tuple[GpuOperation, ...] = ()  # most time first: some hundred
     line_span: float | None = None  # seconds of the part that counts in which lines were recorded,
     lines_of: float | None = None  # and seconds of that part in the run that recorded them
+    timeline: Timeline | None = (
+        None  # of one typical step; None: the report tells no times of single launches
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""What a host does while a device is idle: it is in calls that launch, wait or allocate, or in none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from profkit.analysis.timeline.marks import Marks
+from profkit.core.types import MarkKind
+
+# By the names of calls of CUDA and HIP, and what JAX's reader calls its own.
+_KINDS: tuple[tuple[MarkKind, re.Pattern[str]], ...] = (
+    ("launch", re.compile(r"Launch")),
+    ("wait", re.compile(r"Synchronize|WaitEvent|^cu(?:da)?Memcpy(?:DtoH)?(?:_v\d+|_ptds)*$|^hipMemcpy$")),
+    ("copy", re.compile(r"Mem(?:cpy|set)")),
+    ("memory", re.compile(r"Malloc|Mem(?:Alloc|Host|Map|Create|Pool|Release|Address)|Free|Host(?:Alloc|Register)")),
+)  # fmt: skip
+CALL_KINDS: tuple[MarkKind, ...] = ("launch", "wait", "copy", "memory", "call")
+
+
+def call_kind(name: str) -> MarkKind:
+    """What a call of a device's library is for.
+
+    >>> call_kind("cudaStreamSynchronize"), call_kind("cuLaunchKernel"), call_kind("cudaMemcpyAsync")
+    ('wait', 'launch', 'copy')
+    """
+    return next((kind for kind, sign in _KINDS if sign.search(name)), "call")
+
+
+@dataclass
+class HostTime:
+    """How long a host was in calls of each kind up to any moment. Calls of several threads at a time count once."""
+
+    _points: dict[MarkKind, tuple[Any, Any]]
+
+    @staticmethod
+    def of(calls: Mapping[MarkKind, Marks]) -> HostTime:
+        """Of the calls of each kind, by their starts."""
+        import numpy as np
+
+        points: dict[MarkKind, tuple[Any, Any]] = {}
+        for kind, mine in calls.items():
+            # Where each begins anew behind all before it: what overlaps is cut.
+            reached = np.maximum.accumulate(mine.end)
+            begin = np.maximum(mine.start, np.r_[mine.start[:1], reached[:-1]])
+            end = np.maximum(mine.end, begin)
+            spent = np.minimum(mine.busy, end - begin)
+            sums = np.cumsum(spent)
+            times = np.stack([begin, end], axis=1).reshape(-1)
+            points[kind] = times, np.stack([sums - spent, sums], axis=1).reshape(-1)
+        return HostTime(points)
+
+    def between(self, begin: Any, end: Any) -> Any:
+        """The ns in calls of each of CALL_KINDS (rows) from `begin` to `end` (columns)."""
+        import numpy as np
+
+        rows = np.zeros((len(CALL_KINDS), len(begin)))
+        for number, kind in enumerate(CALL_KINDS):
+            if kind in self._points:
+                times, sums = self._points[kind]
+                rows[number] = np.interp(end, times, sums) - np.interp(begin, times, sums)
+        return rows

@@ -1,0 +1,152 @@
+"""Lanes of marks out of columns of times: at most so many, those that no screen could tell apart merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from profkit.core.types import Lane, LaneKind, MarkLabel
+
+MOST_MARKS = 5000  # in all lanes: what a browser draws at once without a pause, in some 100 kB
+MOST_LANES = 40  # more than that is a page of lines
+FINE = 20_000  # of the length of a timeline: what is shorter is merged while a long trace is read
+_COARSER = 1.3  # by so much each time that there are too many marks
+
+
+@dataclass
+class Labels:
+    """The table of labels, and the number of each."""
+
+    table: list[MarkLabel] = field(default_factory=list)
+    _numbers: dict[MarkLabel, int] = field(default_factory=dict)
+
+    def number(self, label: MarkLabel) -> int:
+        """The place of a label in the table."""
+        number = self._numbers.get(label)
+        if number is None:
+            number = self._numbers[label] = len(self.table)
+            self.table.append(label)
+        return number
+
+
+@dataclass
+class Marks:
+    """Marks of one lane as columns of ns: begin, end, what each is, of how many things, and their time together."""
+
+    start: Any
+    end: Any
+    what: Any
+    count: Any
+    busy: Any
+
+    @staticmethod
+    def of(start: Any, end: Any, what: Any) -> Marks:
+        """Marks of one thing each."""
+        import numpy as np
+
+        start, end = np.asarray(start, dtype=np.int64), np.asarray(end, dtype=np.int64)
+        count = np.ones(len(start), dtype=np.int64)
+        return Marks(start, end, np.asarray(what, dtype=np.int64), count, end - start)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def rows(self, chosen: Any) -> Marks:
+        """Some of them."""
+        return Marks(*(column[chosen] for column in (self.start, self.end, self.what, self.count, self.busy)))
+
+    @staticmethod
+    def joined(parts: Sequence[Marks]) -> Marks:
+        """Several as one, by their starts."""
+        import numpy as np
+
+        columns = [
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("start", "end", "what", "count", "busy")
+        ]
+        return Marks(*columns).rows(np.argsort(columns[0], kind="stable"))
+
+    def merged(self, shortest: float) -> Marks:
+        """Those shorter than `shortest` ns that begin in the same stretch of that length as one, after the longest."""
+        import numpy as np
+
+        if shortest <= 0 or len(self) < 2:
+            return self
+        short = self.end - self.start < shortest
+        stretch = (self.start / shortest).astype(np.int64)
+        alone = ~short[1:] | ~short[:-1] | (stretch[1:] != stretch[:-1])
+        firsts = np.flatnonzero(np.r_[True, alone])
+        if len(firsts) == len(self):
+            return self
+        group = np.repeat(np.arange(len(firsts)), np.diff(np.r_[firsts, len(self)]))
+        # The longest of each group comes first in it, so that it is the one that is met first.
+        longest = np.lexsort((self.start - self.end, group))[firsts]
+        return Marks(
+            self.start[firsts],
+            np.maximum.reduceat(self.end, firsts),
+            self.what[longest],
+            np.add.reduceat(self.count, firsts),
+            np.add.reduceat(self.busy, firsts),
+        )
+
+
+@dataclass
+class LaneMarks:
+    """A lane while it is made. `lane` says whose it is, `rank` where it stands among the others."""
+
+    lane: Lane
+    rank: tuple[int, ...]
+    marks: Marks
+
+
+def lane_of(kind: LaneKind, **whose: Any) -> Lane:
+    """A lane without marks."""
+    return Lane(kind, (), (), (), **whose)
+
+
+def bounded_lanes(
+    lanes: Iterable[LaneMarks], span: float, most: int = MOST_MARKS
+) -> tuple[list[LaneMarks], float, int, int]:
+    """The lanes in their order with at most `most` marks; what was merged (shorter than so many ns), how many things
+    are no mark of their own for it, and how many lanes were left out."""
+    found = [one for one in lanes if len(one.marks)]
+    # Of too many lanes those with least time go: of a hundred streams most have a kernel or two.
+    kept = sorted(found, key=lambda one: -int(one.marks.busy.sum()))[:MOST_LANES]
+    kept.sort(key=lambda one: one.rank)
+    shortest, merged = 0.0, kept
+    while sum(len(one.marks) for one in merged) > most:
+        shortest = max(_COARSER * shortest, span / FINE)
+        merged = [replace(one, marks=one.marks.merged(shortest)) for one in kept]
+        if shortest > span:  # even one mark in each lane would be too many, or nothing is short
+            merged = [replace(one, marks=_longest(one.marks, most // len(kept))) for one in merged]
+            break
+    several = sum(int((one.marks.count - 1).sum()) for one in merged)
+    return merged, shortest if several else 0.0, several, len(found) - len(kept)
+
+
+def _longest(marks: Marks, most: int) -> Marks:
+    import numpy as np
+
+    if len(marks) <= most:
+        return marks
+    return marks.rows(np.sort(np.argsort(marks.start - marks.end, kind="stable")[:most]))
+
+
+def finished_lane(one: LaneMarks, begin: int, end: int, label: Callable[[int], int]) -> Lane:
+    """The lane with its marks, cut to what the timeline shows; `label` gives the number of a label."""
+    import numpy as np
+
+    marks = one.marks
+    start = np.clip(marks.start, begin, end)
+    length = np.clip(marks.end, begin, end) - start
+    several = bool((marks.count > 1).any())
+    numbers = {what: label(what) for what in np.unique(marks.what).tolist()}
+    return replace(
+        one.lane,
+        starts=tuple((start - begin).tolist()),
+        lengths=tuple(length.tolist()),
+        labels=tuple(numbers[what] for what in marks.what.tolist()),
+        counts=tuple(marks.count.tolist()) if several else (),
+        busy=tuple(np.where(marks.count > 1, marks.busy, length).tolist()) if several else (),
+    )

@@ -1,0 +1,149 @@
+"""Which part of a trace is drawn: the step, or the entry of a region, of median length; else all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from profkit.analysis.timeline.origins import EVER, TimeWindows, is_region
+from profkit.analysis.timeline.records import TRANSFER, Range, Spool
+from profkit.analysis.timeline.steady import SteadyPart, find_steady
+from profkit.core.types import TimelineKind
+
+FEW = 3  # of what repeats: two alike may be chance
+ALL = 0.9  # of the launches in the only entry of a region: what repeats in less of it is a part of a step, a layer
+
+
+@dataclass(frozen=True)
+class ShownPart:
+    """From `begin` to `end`, in ns of the recording: one of `of` that are alike."""
+
+    kind: TimelineKind
+    begin: int
+    end: int
+    of: int = 1
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What one device did for one process, in the order of its launches, in ns.
+
+    `first` and `last`: from the first launch to the end of the last work, of all devices.
+    """
+
+    when: Any
+    start: Any
+    end: Any
+    first: int
+    last: int
+
+    def begin_of(self, launched: int) -> int | None:
+        """When the device began the first thing that was launched from then on; None where nothing was."""
+        at = int(self.when.searchsorted(launched))
+        return int(self.start[at]) if at < len(self.when) else None
+
+
+def launches_of(activities: Spool, lane: int) -> Launches:
+    """The kernels of a process and a device, by the number that `trace.launch_order` gave them."""
+    import numpy as np
+
+    columns: list[Any] = []
+    first, last = EVER[1], EVER[0]
+    for block in activities:
+        asked = np.where(block["launch"] >= 0, block["launch"], block["start"])
+        first, last = min(first, int(asked.min())), max(last, int(block["end"].max()))
+        mine = block[
+            (block["kind"] != TRANSFER) & (((block["process"].astype("i8") << 16) | block["device"]) == lane)
+        ]
+        when = np.where(mine["launch"] >= 0, mine["launch"], mine["start"])
+        columns.append(np.stack([when, mine["start"], mine["end"]]))
+    rows = np.concatenate(columns, axis=1) if columns else np.zeros((3, 0), dtype=np.int64)
+    when, start, end = rows[:, np.argsort(rows[0], kind="stable")]
+    return Launches(when, start, end, first, last)
+
+
+def choose_part(
+    ranges: Sequence[Range],
+    windows: TimeWindows,
+    order: Any,
+    steady: SteadyPart | None,
+    filling: Sequence[bool],
+    launches: Launches,
+) -> ShownPart | None:
+    """The part that is drawn; None of a trace without a launch.
+
+    `order` is the `LaunchOrder` of the busiest device, `steady` what of it repeats, where nothing is marked.
+    """
+    if not len(order.sequence):
+        return None
+    inner = _repeated_inside(order, windows, filling) if steady is None and windows.marked else None
+    if windows.marked and windows.bounds != (EVER,) and inner is None:
+        entries = [_entry(launches, *bound) for bound in windows.bounds]
+        found = _median([one for one in entries if one is not None])
+        name = next((one.name for one in ranges if is_region(one.name, one.domain)), "")
+        if found is not None:
+            return ShownPart("region", *found, of=len(windows.bounds), name=name)
+    steady = steady or inner
+    if steady is not None and (found := _median(_steps(order, steady, launches))) is not None:
+        return ShownPart("step", *found, of=steady.repeats)
+    return ShownPart("trace", launches.first, launches.last)
+
+
+def _entry(launches: Launches, begin: int, end: int) -> tuple[int, int] | None:
+    """From where to where the device has what was launched between two times; None where nothing was.
+
+    The host's time belongs to it, unless the device is so far behind that other entries lie in between.
+    """
+    first, last = launches.when.searchsorted([begin, end]).tolist()
+    if first >= last:
+        return None
+    start, stop = int(launches.start[first:last].min()), int(launches.end[first:last].max())
+    if end < begin or end >= EVER[1]:
+        return start, stop
+    return (begin if start - begin <= end - begin else start), max(stop, end if start <= end else stop)
+
+
+def _repeated_inside(order: Any, windows: TimeWindows, filling: Sequence[bool]) -> SteadyPart | None:
+    """What repeats in the only window, if that is all of it."""
+    import numpy as np
+
+    at = np.flatnonzero(windows.number(order.times) >= 0)
+    if len(windows.bounds) > 1 or not len(at):
+        return None
+    first, last = int(at[0]), int(at[-1]) + 1
+    fills = order.filling if len(order.filling) == len(order.weights) else filling
+    found = find_steady(order.sequence[first:last], order.weights, fills)
+    if found is None or found.repeats < FEW or found.repeats * found.period < ALL * (last - first):
+        return None
+    return SteadyPart(found.first + first, found.last + first, found.period, found.repeats)
+
+
+def _steps(order: Any, steady: SteadyPart, launches: Launches) -> list[tuple[int, int]]:
+    """Begin and end of the steps on the device: those with the launches that most have, where some have others."""
+    period = max(1, steady.period)
+    firsts = list(range(steady.first, steady.last - period + 1, period))
+    middle = firsts[len(firsts) // 2] if firsts else steady.first
+    usual = order.sequence[middle : middle + period]
+    alike = [
+        at
+        for at in firsts
+        if len(one := order.sequence[at : at + period]) == len(usual) and (one == usual).all()
+    ]
+    steps = []
+    for at in alike if len(alike) >= FEW else firsts:
+        begin = launches.begin_of(int(order.times[at]))
+        until = at + period
+        end = launches.begin_of(int(order.times[until])) if until < len(order.times) else None
+        if end is None:
+            first, last = launches.when.searchsorted([order.times[at], order.times[until - 1] + 1]).tolist()
+            end = int(launches.end[first:last].max()) if first < last else None
+        if begin is not None and end is not None and end > begin:
+            steps.append((begin, end))
+    return steps
+
+
+def _median(found: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    ranked = sorted(found, key=lambda one: one[1] - one[0])
+    return ranked[len(ranked) // 2] if ranked else None
