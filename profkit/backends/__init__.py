@@ -37,6 +37,7 @@ from profkit.core.types import (
     SampledTime,
     Stacks,
     Summary,
+    Timeline,
     ToolRule,
     Verdict,
     Workload,
@@ -103,6 +104,7 @@ class PassFindings:
     profiles: tuple[Profile, ...] = ()
     stacks: tuple[Stacks, ...] = ()
     sampled: SampledTime | None = None
+    timeline: Timeline | None = None  # of the program's threads
     line_counts: tuple[LineCount, ...] = ()
     allocations: Allocations | None = None
     memory: tuple[MemorySeries, ...] = ()

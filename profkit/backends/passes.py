@@ -368,6 +368,7 @@ class StacksPass(PythonPass):
             profiles=(*report.profiles, *(one for one in found if one is not None)),
             stacks=report.stacks,
             sampled=with_source(report, workload),
+            timeline=report.timeline,
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "stacks"),
         )

@@ -106,6 +106,7 @@ def _added(document: RunDocument, report: Report, done: PassResult) -> RunDocume
     return replace(
         document,
         profiles=(*document.profiles, *report.profiles),
+        timeline=document.timeline or report.timeline,
         notes=(*document.notes, *report.warnings),
         passes=(*document.passes, done),
     )

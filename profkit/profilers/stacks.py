@@ -7,16 +7,19 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from profkit.analysis.stacks.lines import LineTally, Role
 from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, SeenValues, drawn_stack
+from profkit.analysis.stacks.stretches import Places, ProcessStretches, WrittenStretch, thread_records
+from profkit.analysis.timeline.thread_record import threads_timeline
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Variable
+from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Timeline, Variable
 from profkit.profilers.files import lines_of, reading
 
 SCHEMA = "profkit.stacks/1"
@@ -25,6 +28,7 @@ MOST_BYTES = 512 << 20
 MOST_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
 DEEPEST = 5000  # frames of one stack
+MOST_STRETCHES = 200_000  # of one process
 # processes, and mean seconds: one for each item, whose lines are not the program's
 MANY_CHILDREN, SHORT = 10, 0.5
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
@@ -60,6 +64,7 @@ class _Process:
     longest: dict[int, float] = field(default_factory=dict)
     # by stack: callbacks that held an event loop, their seconds, and all in which something else was ready
     held: dict[int, tuple[int, float, float]] = field(default_factory=dict)
+    stretches: list[WrittenStretch] = field(default_factory=list)
     values: dict[int, SeenValues] = field(default_factory=dict)  # by function
     rank: str = ""
     collecting: float = 0.0
@@ -114,12 +119,28 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
     return Report(
         "stacks",
         "python-stacks",
+        timeline=_timeline(processes, first),
         facts={name: value for name, value in facts.items() if value},
         profiles=(*tally.profiles(seen), _threads(processes, first)),
         stacks=tuple(stacks),
         warnings=tuple(_warnings(processes, first, torn)),
         sampled=lines.sampled(seen, collecting, children),
     )
+
+
+def _timeline(processes: Sequence[_Process], first: _Process) -> Timeline | None:
+    """What each thread did when, in the time from the begin of the first process to the last end of any."""
+    ordered = [first, *(process for process in processes if process is not first)]
+    begun = {process.key: (process.begun - first.begun) / 1e3 for process in ordered}
+    records = thread_records(
+        ProcessStretches(begun[one.key], one.threads, one.stretches, partial(_places, one)) for one in ordered
+    )
+    names = tuple(f"rank {one.rank}" if one.rank else one.program for one in ordered)
+    return threads_timeline(tuple(records), max(begun[one.key] + one.seconds for one in ordered), names)
+
+
+def _places(process: _Process, node: int) -> Places:
+    return tuple(zip(*_stack(process, node), strict=True))
 
 
 def read_samples(path: Path) -> Iterator[PythonSample]:
@@ -258,6 +279,11 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         before = process.sums.get((node, thread, inside), (0.0, 0.0))
         process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
         process.count += count
+    room = MOST_STRETCHES - len(process.stretches)
+    for thread, begin, length, kind, node, wall in line.get("stretches", ())[:room]:
+        begun, lasted, took = (max(0.0, float(one)) * 1e-6 for one in (begin, length, wall))
+        row = WrittenStretch(int(thread), begun, lasted, str(kind)[:20], int(node), took)
+        process.stretches.append(row)
     for node, thread, kind, wall in line.get("waits", ()):
         known = (int(node), int(thread), str(kind)[:20])
         process.waits[known] = process.waits.get(known, 0.0) + max(0.0, float(wall)) * 1e-6

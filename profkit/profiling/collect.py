@@ -375,6 +375,7 @@ class RunCollector:
             readings=_merge_readings(known.readings, findings.readings),
             profiles=(*known.profiles, *findings.profiles),
             sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
+            timeline=known.timeline or findings.timeline,
             line_counts=(*known.line_counts, *findings.line_counts),
             allocations=findings.allocations or known.allocations,
             memory=(*known.memory, *findings.memory),

@@ -197,6 +197,8 @@ def public_names(run: RunDocument) -> frozenset[str]:
     if run.trace is not None:
         names += [time.kernel.name for time in run.trace.kernels]
         names += [marked.name for marked in run.trace.ranges]
+        if run.trace.timeline is not None:
+            names += [name for label in run.trace.timeline.labels for name in (label.name, label.what)]
     for items in (run.counters, run.readings, run.verdicts, run.kernels):
         names += [item.scope.name or "" for item in items]
     return frozenset(name for name in names if name and mask_secrets(name) == name)

@@ -171,6 +171,7 @@ def report_as_run(report: Report, path: Path) -> RunDocument:
         readings=readings,
         gpus=report.gpus,
         trace=report.trace,
+        timeline=report.timeline,
         metal=report.metal,
         instructions=report.instructions,
         rules=report.rules,

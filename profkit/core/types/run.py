@@ -35,6 +35,7 @@ from profkit.core.types.readings import (
     Summary,
     Verdict,
 )
+from profkit.core.types.timeline import Timeline
 from profkit.core.types.trials import TriedChange
 
 
@@ -203,6 +204,7 @@ class Report:
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
     sampled: SampledTime | None = None
+    timeline: Timeline | None = None  # of threads; a device's is in `trace`
     warnings: tuple[Fact, ...] = ()
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
 
@@ -315,6 +317,7 @@ class RunDocument:
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
     sampled: tuple[SampledTime, ...] = ()  # lines of the program, by its interpreter's stacks and by perf's
+    timeline: Timeline | None = None  # of the program's threads; a device's is in `trace`
     line_counts: tuple[LineCount, ...] = ()  # executions of the program's lines that take most of the time
     hot_spots: tuple[HotSpot, ...] = ()  # where the time goes, most first; shares add up to 1
     account: Account | None = (

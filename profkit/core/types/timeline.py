@@ -111,5 +111,6 @@ class Timeline:
     of: int = 1  # so many steps or entries, of which this is the one with the median length
     name: str = ""  # of the region
     merged: int = 0  # things that are no mark of their own: next to each other, and each shorter than
-    shortest: float = 0.0  # so many seconds
+    shortest: float = 0.0  # so many seconds; of threads, within which the order of what they did is not known
     left_out: int = 0  # lanes with least time, where there are more than are kept
+    processes: tuple[str, ...] = ()  # their names, as far as they are told

@@ -365,3 +365,33 @@ def test_a_child_that_is_forked_within_a_sample_collects_garbage_as_its_parent_d
     finally:
         gc.enable()
         sampler.finish()
+
+
+def test_each_thread_has_a_lane_of_when_it_ran_slept_and_waited_for_a_lock(tmp_path: Path) -> None:
+    code = """
+    import json, threading, time
+    lock, truth, zero = threading.Lock(), {}, time.perf_counter()
+    def sleeper():
+        time.sleep(0.4)
+        truth["wants"] = time.perf_counter() - zero
+        with lock:
+            truth["has"] = time.perf_counter() - zero
+    thread = threading.Thread(target=sleeper, name="sleeper")
+    with lock:
+        thread.start()
+        time.sleep(1.2)
+    thread.join()
+    json.dump(truth, open("truth", "w"))
+    """
+    timeline = sampled(tmp_path, code).timeline
+    truth = json.loads((tmp_path / "truth").read_text())
+    assert timeline is not None
+    assert [lane.name for lane in timeline.lanes] == ["main", "sleeper"]
+    spent = dict.fromkeys(("sleep", "lock"), 0.0)
+    lane = timeline.lanes[1]
+    for number, length in zip(lane.labels, lane.lengths, strict=True):
+        label = timeline.labels[number]
+        assert label.kind not in spent or label.name == "sleeper"
+        spent[label.kind] = spent.get(label.kind, 0.0) + length / 1e9
+    assert spent["sleep"] == pytest.approx(0.4, abs=0.1)
+    assert spent["lock"] == pytest.approx(truth["has"] - truth["wants"], abs=0.1)

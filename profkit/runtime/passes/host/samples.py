@@ -24,6 +24,7 @@ from .values import FunctionValues, awaited_frames, cache_uses, is_keepable, lin
 from .waits import (
     CollectedLines,
     HeldLoop,
+    Stretches,
     block_signals,
     follow_collector,
     is_in_callback,
@@ -66,6 +67,9 @@ FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, b
 # thread's frame. What runs then may hand over the interpreter's lock: that thread leaves the frame, what is made refers
 # to memory of something else, and the program crashes. Under `sys._current_frames` it could wait for ever (gh-106883).
 COLLECTS_AT_ONCE = sys.version_info < (3, 12)
+# Seconds of the stretches in which it is kept what each thread did: at first, and as a share of the time so far; some
+# hundred for each time that the program has run e times as long.
+STRETCH, STRETCH_SHARE = 0.01, 0.0025
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
@@ -146,6 +150,7 @@ class StackSampler:
         # Stack of the coroutine that an event loop waits for, and whether that is its only one.
         self._awaited: dict[tuple[int, bool], float] = {}
         self._held = HeldLoop()  # the main thread's event loop
+        self._stretch = Stretches()
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._collected_lines = CollectedLines()
@@ -306,8 +311,13 @@ class StackSampler:
             sums[1] += wall * min(1.0, (cpu - state.cpu) / elapsed)
             if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
                 self._longest[state.node] = cpu - state.cpu
+            kind = ""
             if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * elapsed:
-                self._note_wait(state, native, wall, frame)
+                kind = self._note_wait(state, native, wall, frame)
+            ran_share = (
+                0.0 if kind else min(1.0, (cpu - state.cpu) / elapsed) if state.clock is not None else 1.0
+            )
+            self._stretch.add(state.number, state.node, kind, wall, wall * ran_share)
             if native == self._main_native and "asyncio.events" in sys.modules:
                 self._held.look(frame, state.node, wall)
             ran += cpu - state.cpu
@@ -318,6 +328,10 @@ class StackSampler:
                 unclocked.append((state, sums))
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
+        pause = max(STRETCH, STRETCH_SHARE * (self._moment - self._begun))
+        if self._stretch.is_due(self._moment - self._begun, pause):
+            natives = {state.number: native for native, state in seen.items()}
+            self._stretch.close(self._moment - self._begun, natives)
         self._threads = seen
         self._running += COST_WEIGHT * ((ran / elapsed if self._clocks else 1.0) - self._running)
         # Threads that compete hold the lock for a whole pause now and then: one such pause says nothing.
@@ -358,10 +372,11 @@ class StackSampler:
                 return
             frame = frame.f_back
 
-    def _note_wait(self, state: _ThreadState, native: int, wall: float, frame: FrameType) -> None:
+    def _note_wait(self, state: _ThreadState, native: int, wall: float, frame: FrameType) -> str:
+        """Count what a thread waits for, and return it; nothing where it runs, or nobody knows."""
         kind = waits_for(native)
         if not kind:
-            return
+            return ""
         place = (state.node, state.number, kind)
         self._waits[place] = self._waits.get(place, 0.0) + wall
         # A socket that a coroutine reads itself is waited for by the same call as all sockets by the loop.
@@ -372,6 +387,7 @@ class StackSampler:
             if frames:
                 coroutine = self._node_of_frames(frames), alone
                 self._awaited[coroutine] = self._awaited.get(coroutine, 0.0) + wall
+        return kind
 
     def _count_last_stretch(self) -> None:
         """What went by since the last sample was spent where each thread was seen then."""
@@ -381,6 +397,8 @@ class StackSampler:
             cpu = self._cpu_of(state)
             sums[0] += wall
             sums[1] += min(wall, cpu - state.cpu)
+            self._stretch.add(state.number, state.node, "", wall, min(wall, cpu - state.cpu))
+        self._stretch.close(perf_counter() - self._begun, {})
 
     def _choose_switch(self, asking: float) -> None:
         """Choose how long the next sample waits before it asks for the lock; this one took `asking` seconds to."""
@@ -511,6 +529,8 @@ class StackSampler:
             [node, times, round(wall * 1e6), round(ready * 1e6)]
             for node, (times, wall, ready) in self._held.sums.items()
         ]
+        stretches = self._stretch.taken()
+        line |= {"stretches": stretches} if stretches else {}
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}

@@ -1,4 +1,4 @@
-"""A thread of this process: its name, its clock, its signals, and what it waits for, by its system call.
+"""A thread of this process: its name, its clock, its signals, what it waits for, by its system call, and when.
 
 The last is known on Linux on x86-64 and ARM. The garbage collector says itself when a thread waits for it. Of an event
 loop of asyncio its queues are read, and whether its files are ready; nothing of it is called or changed.
@@ -16,7 +16,7 @@ from .own_library import is_foreign
 
 TYPE_CHECKING = False  # in each process of the workload: typing would cost 3 ms
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import FrameType
     from typing import Any
 
@@ -234,3 +234,112 @@ def _has_ready_file(selector: Any) -> bool:
         # selectors: EVENT_READ 1, EVENT_WRITE 2; poll: POLLIN 1, POLLOUT 4
         files.register(key.fd, (key.events & 1) | (key.events & 2) << 1)
     return bool(files.poll(0))
+
+
+# ------------------------------------------------------------ what each thread did when
+
+RUNS, QUEUES, UNKNOWN = "run", "queue", "rest"  # beside the kinds of `waits`; the rest: short waits
+LEAST_UNKNOWN = 0.1  # of a stretch: the system is asked what more is, which takes 10 us
+MOST_ROWS = 20_000  # rows between two writes
+SAME = 0.95  # of a stretch: with more of it in one thing it is that
+
+
+class Stretches:
+    """Fed with each sample of each thread: stretches of some hundredths of a second, for lanes of a timeline.
+
+    Within a stretch only sums are kept; stretches that follow each other with the same in them are one.
+    """
+
+    def __init__(self) -> None:
+        self._now: dict[
+            tuple[int, str], list[float]
+        ] = {}  # by thread and kind: seconds, its stack, and of that
+        self._begun = 0.0
+        self._queued: dict[
+            int, float
+        ] = {}  # by thread the seconds that it has waited for a processor, when it was asked
+        self._rows: list[list[Any]] = []
+        self._last: dict[
+            int, tuple[list[Any], float]
+        ] = {}  # by thread its last row and its end, if it may go on
+
+    def add(self, thread: int, node: int, kind: str, wall: float, ran: float) -> None:
+        """Count `wall` seconds of a thread, in which it waited (`kind`) or `ran` for a part of them."""
+        if kind:
+            self._count((thread, kind), node, wall)
+            return
+        if ran > 0:
+            self._count((thread, RUNS), node, ran)
+        if wall > ran:
+            self._count((thread, UNKNOWN), node, wall - ran)
+
+    def _count(self, key: tuple[int, str], node: int, seconds: float) -> None:
+        sums = self._now.get(key)
+        if sums is None:
+            self._now[key] = [seconds, node, seconds]
+            return
+        sums[0] += seconds
+        if sums[1] == node:
+            sums[2] += seconds
+        elif seconds > sums[2]:  # a stack that takes more: that of most samples, or nearly
+            sums[1], sums[2] = node, seconds
+        else:
+            sums[2] -= seconds
+
+    def is_due(self, now: float, pause: float) -> bool:
+        """Whether the stretch has lasted for `pause`, `now` seconds after the process began."""
+        return now - self._begun >= pause
+
+    def close(self, now: float, natives: Mapping[int, int]) -> None:
+        """End the stretch; `natives` are the system's numbers of the threads."""
+        length = now - self._begun
+        if length <= 0:
+            return
+        for thread, kind in list(self._now):
+            if kind == UNKNOWN and self._now[thread, kind][0] > LEAST_UNKNOWN * length and thread in natives:
+                self._ask(thread, natives[thread])
+        begun, lasted = round(self._begun * 1e6), round(length * 1e6)
+        for (thread, kind), (seconds, node, _) in self._now.items():
+            row, until = self._last.get(thread, (None, 0.0))
+            whole = seconds >= SAME * length
+            if row is not None and whole and (row[3], row[4]) == (kind, node) and until == self._begun:
+                row[2] += lasted  # it goes on
+                row[5] += round(seconds * 1e6)
+                self._last[thread] = row, now
+            elif len(self._rows) < MOST_ROWS:
+                row = [thread, begun, lasted, kind, int(node), round(seconds * 1e6)]
+                self._rows.append(row)
+                self._last.pop(thread, None)
+                if whole:
+                    self._last[thread] = row, now
+        self._now.clear()
+        self._begun = now
+
+    def _ask(self, thread: int, native: int) -> None:
+        """Take what a thread waited for a processor out of what is not known."""
+        queued = run_delay(native)
+        if queued is None:
+            return
+        seconds, node, _ = self._now[thread, UNKNOWN]
+        waited = min(seconds, max(0.0, queued - self._queued.get(thread, 0.0)))
+        self._queued[thread] = queued
+        if waited > 0:
+            self._now[thread, QUEUES] = [waited, node, waited]
+            self._now[thread, UNKNOWN][0] = seconds - waited
+            if waited == seconds:
+                del self._now[thread, UNKNOWN]
+
+    def taken(self) -> list[list[Any]]:
+        """The rows since the last call: thread, begin and length in us, kind, stack, and us of the kind in it."""
+        rows, self._rows = self._rows, []
+        self._last.clear()
+        return rows
+
+
+def run_delay(native: int) -> float | None:
+    """Seconds that a thread of this process could have run and had no processor; None where the system does not say."""
+    try:
+        with open(f"/proc/self/task/{native}/schedstat", "rb", 0) as file:
+            return int(file.read(100).split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,154 @@
+"""What the threads of a program did when, as lanes: running, waiting for a lock, for input, for a processor.
+
+Each lane is made of equal parts of the run. Within one part the order of what was done is not known: its marks stand in
+the order of their kinds, each as long as it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from profkit.analysis.timeline.marks import MOST_LANES, MOST_MARKS, Labels
+from profkit.core.types import ActivityBins, Lane, LaneKind, MarkKind, MarkLabel, Timeline
+
+PARTS = 1000  # of the run, at most: what a screen can tell apart
+FEWEST = 20
+STRIP = 300  # parts of the strip above
+RUNNING: tuple[MarkKind, ...] = ("python", "native")
+# In which order the marks of one part stand: what runs first.
+_ORDER: tuple[MarkKind, ...] = (
+    *RUNNING, "processor-wait", "gpu", "lock", "network", "input", "file", "pipe", "sync", "child", "await",
+    "sleep", "waiting",
+)  # fmt: skip
+Place: TypeAlias = MarkLabel  # with the kind of what is done there
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What one thread did for `seconds` of the time from `begin` to `end`, in s from the begin of the run."""
+
+    begin: float
+    end: float
+    seconds: float
+    label: Place
+
+
+@dataclass
+class ThreadRecord:
+    """One lane while it is made: whose it is, and its stretches."""
+
+    kind: LaneKind
+    name: str
+    process: int = 0
+    number: int | None = None
+    stretches: list[Stretch] = field(default_factory=list)
+
+    @property
+    def weight(self) -> tuple[float, float]:
+        """By which lanes are chosen, where there are too many: the time in which it ran, then all of it."""
+        ran = sum(one.seconds for one in self.stretches if one.label.kind in RUNNING)
+        return ran, sum(one.seconds for one in self.stretches)
+
+
+def threads_timeline(
+    records: Sequence[ThreadRecord], seconds: float, processes: Sequence[str] = ()
+) -> Timeline | None:
+    """The lanes of a run of so many seconds, in the order of `records`; None where nothing was recorded."""
+    found = [one for one in records if one.stretches]
+    if not found or seconds <= 0:
+        return None
+    chosen = sorted(found, key=lambda one: one.weight, reverse=True)[:MOST_LANES]
+    kept = [one for one in found if any(one is other for other in chosen)]
+    parts = max(FEWEST, min(PARTS, MOST_MARKS // len(kept)))
+    while True:
+        labels = Labels()
+        lanes = [_lane(one, seconds / parts, parts, labels) for one in kept]
+        if sum(len(lane.starts) for lane in lanes) <= MOST_MARKS or parts <= FEWEST:
+            break
+        parts = max(FEWEST, parts * 2 // 3)
+    return Timeline(
+        "threads",
+        0.0,
+        seconds,
+        seconds,
+        tuple(labels.table),
+        tuple(lanes),
+        tuple(_strip(kept, seconds, processes)),
+        shortest=seconds / parts,
+        left_out=len(found) - len(kept),
+        processes=tuple(processes),
+    )
+
+
+def _lane(record: ThreadRecord, width: float, parts: int, labels: Labels) -> Lane:
+    """Each part of the run split by what was done in it, and what goes on from one to the next as one mark."""
+    sums: list[dict[Place, float]] = [{} for _ in range(parts)]
+    for one in record.stretches:
+        for part, share in _spread(one, width, parts):
+            sums[part][one.label] = sums[part].get(one.label, 0.0) + share
+    starts: list[int] = []
+    ends: list[int] = []
+    numbers: list[int] = []
+    for part, done in enumerate(sums):
+        at = round(1e9 * part * width)
+        for label, seconds in _by_kind(done):
+            end = at + round(1e9 * seconds)
+            number = labels.number(label)
+            if numbers and numbers[-1] == number and at - ends[-1] < 1e9 * width / 50:
+                ends[-1] = end
+            elif end > at:
+                starts.append(at)
+                ends.append(end)
+                numbers.append(number)
+            at = end
+    lengths = tuple(end - start for start, end in zip(starts, ends, strict=True))
+    return Lane(
+        record.kind,
+        tuple(starts),
+        lengths,
+        tuple(numbers),
+        process=record.process,
+        number=record.number,
+        name=record.name,
+    )
+
+
+def _spread(one: Stretch, width: float, parts: int) -> Iterator[tuple[int, float]]:
+    """The seconds of a stretch in each part that it touches, spread evenly."""
+    length = max(one.end - one.begin, 1e-9)
+    first = min(parts - 1, max(0, int(one.begin / width)))
+    for part in range(first, min(parts, int(one.end / width) + 1)):
+        overlap = min(one.end, (part + 1) * width) - max(one.begin, part * width)
+        if overlap > 0:
+            yield part, min(one.seconds, length) * overlap / length
+
+
+def _by_kind(done: Mapping[Place, float]) -> list[tuple[Place, float]]:
+    """One mark for each kind, named after the place with most of it."""
+    kinds: dict[MarkKind, dict[Place, float]] = {}
+    for label, seconds in done.items():
+        kinds.setdefault(label.kind, {})[label] = seconds
+    return [
+        (max(places, key=places.__getitem__), sum(places.values()))
+        for kind in _ORDER
+        if (places := kinds.get(kind))
+    ]
+
+
+def _strip(
+    records: Sequence[ThreadRecord], seconds: float, processes: Sequence[str]
+) -> Iterator[ActivityBins]:
+    """How much of each part of the run each process ran: of several threads at a time at most 100 %."""
+    width = seconds / STRIP
+    for process in sorted({one.process for one in records}):
+        spent = [0.0] * STRIP
+        for record in records:
+            for one in record.stretches if record.process == process and record.kind == "thread" else ():
+                if one.label.kind in RUNNING:
+                    for part, share in _spread(one, width, STRIP):
+                        spent[part] += share
+        shares = tuple(min(100, round(100 * one / width)) for one in spent)
+        name = processes[process] if process < len(processes) else ""
+        yield ActivityBins(shares, process, name=name)
