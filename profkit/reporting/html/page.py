@@ -20,6 +20,7 @@ from profkit.reporting.charts.draw import draw
 from profkit.reporting.charts.draw_bar import draw_bar
 from profkit.reporting.charts.marks import Charts, FlameGraph
 from profkit.reporting.charts.step_bar import StepBar
+from profkit.reporting.charts.timeline import TimelineGraph
 from profkit.reporting.columns import SortableTable
 from profkit.reporting.forges import Annotations, Cases
 from profkit.reporting.html.elements import (
@@ -36,6 +37,7 @@ from profkit.reporting.html.elements import (
     text,
     together,
 )
+from profkit.reporting.html.timeline import timeline_data, timeline_html
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -192,6 +194,8 @@ class PageBlocks:
                 assert isinstance(data, list)
                 data.append(flame_data(block.flame))
                 return flame_html(block)
+            case TimelineGraph():
+                return self._timeline(block)
             case StepBar():
                 self.need("charts")
                 return draw_bar(block) or Html("")
@@ -264,6 +268,13 @@ class PageBlocks:
         self.need("charts")
         drawn = [svg for chart in charts.charts if (svg := draw(chart)) is not None]
         return filled("charts.html.j2", drawn=drawn, note=self.text(charts.note)) if drawn else Html("")
+
+    def _timeline(self, graph: TimelineGraph) -> Html:
+        self.need("timeline")
+        data = self.data.setdefault("timeline-data", [])
+        assert isinstance(data, list)
+        data.append(timeline_data(graph))
+        return timeline_html(graph, self.text(graph.note), self._table(graph.table))
 
     def sources(self) -> Html:
         """The footnotes as the last section; nothing where no number has one."""

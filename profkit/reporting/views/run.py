@@ -47,6 +47,7 @@ from profkit.reporting.views.run_text import (
     title_of,
     unfinished_passes,
 )
+from profkit.reporting.views.run_timeline import timeline_sections
 from profkit.reporting.views.run_trials import trials_section
 from profkit.reporting.views.run_verdicts import (
     fix_option,
@@ -235,6 +236,7 @@ def _blocks(
     yield targets_section(document)
     sections = tuple(verdict_sections(document))
     yield NotOnPage(sections if verdicts else (Detail(sections),))
+    yield from timeline_sections(document, extras)
     yield roofline_section(document)
     yield memory_section(document)
     yield from flame_section(extras)
