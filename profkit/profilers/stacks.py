@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,14 @@ from profkit.analysis.stacks.lines import LineTally, Role
 from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, SeenValues, drawn_stack
 from profkit.analysis.stacks.stretches import Places, ProcessStretches, WrittenStretch, thread_records
+from profkit.analysis.stacks.wall_time import OTHER, WallStack, WallThread, wall_time
 from profkit.analysis.timeline.thread_record import threads_timeline
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
-from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Timeline, Variable
+from profkit.core.types import Fact, Frame, Hotspot, Profile, Report, Stacks, Timeline, Variable
 from profkit.profilers.files import lines_of, reading
+from profkit.profilers.perf.leaves import Moment, NativeLeaf, by_stack, read_leaves
 
 SCHEMA = "profkit.stacks/1"
 _SIGN = b'{"schema": "profkit.stacks/1"'
@@ -65,6 +67,11 @@ class _Process:
     # by stack: callbacks that held an event loop, their seconds, and all in which something else was ready
     held: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     stretches: list[WrittenStretch] = field(default_factory=list)
+    # Of a run that perf sampled as well: the system's number of each thread, when the process began on the monotonic
+    # clock, and by thread when which stack was seen.
+    natives: dict[int, int] = field(default_factory=dict)
+    monotonic: float = 0.0
+    moments: dict[int, list[Moment]] = field(default_factory=dict)
     values: dict[int, SeenValues] = field(default_factory=dict)  # by function
     rank: str = ""
     collecting: float = 0.0
@@ -108,6 +115,8 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
                 waiting.add(numbers, sample.wall)
                 first_cpu, first_wall = first_cpu + sample.cpu, first_wall + sample.wall
     stacks = [running.stacks("Python, processor time of all threads", "s")] if running.samples else []
+    if (wall := wall_time(_wall_threads(processes, first, marked))) is not None:
+        stacks.insert(0, wall)
     if first_cpu < (1 - WAITS) * first_wall:
         stacks.append(waiting.stacks("Python, wall time of the main thread", "s"))
     count = sum(process.count for process in processes)
@@ -141,6 +150,94 @@ def _timeline(processes: Sequence[_Process], first: _Process) -> Timeline | None
 
 def _places(process: _Process, node: int) -> Places:
     return tuple(zip(*_stack(process, node), strict=True))
+
+
+def read_wall_time(path: Path, text: Path) -> Stacks | None:
+    """The wall time of a run that perf sampled as well, whose samples stand in `text`, with native code below Python.
+
+    None where the two cannot be joined. Raises UnreadableReport as `read_stacks` does.
+    """
+    processes, _ = _read_processes(path)
+    first = min(processes, key=lambda process: process.begun)
+    marked = any(process.entries for process in processes)
+    moments = {
+        process.natives[thread]: sorted(seen)
+        for process in processes
+        for thread, seen in process.moments.items()
+        if thread in process.natives
+    }
+    if not moments:
+        return None
+    own = {process.pid for process in processes}
+    leaves = [leaf for leaf in read_leaves(text) if leaf.process in own]
+    native, others = by_stack(leaves, moments)
+    if not native:
+        return None
+    threads = _wall_threads(processes, first, marked, native)
+    if not marked and all(
+        leaf.seconds for leaf in leaves
+    ):  # of those nobody knows whether they ran inside a region
+        threads += _native_threads(others)
+    return wall_time(threads)
+
+
+def _native_threads(leaves: Sequence[NativeLeaf]) -> list[WallThread]:
+    """Threads without Python, as those of OpenMP: samples say how long they ran, and not what they waited for."""
+    weights: dict[str, dict[Frame, float]] = {}
+    for leaf in leaves:
+        thread = weights.setdefault(leaf.name, {})
+        thread[leaf.frame] = thread.get(leaf.frame, 0.0) + leaf.weight
+    return [
+        WallThread(
+            f"{name}, without Python", [WallStack((frame,), seconds) for frame, seconds in known.items()]
+        )
+        for name, known in weights.items()
+    ]
+
+
+def _wall_threads(
+    processes: Sequence[_Process],
+    first: _Process,
+    marked: bool,
+    native: Mapping[tuple[int, int], Mapping[Frame, float]] | None = None,
+) -> list[WallThread]:
+    """What each thread did in all of its time, those of other processes with one name together.
+
+    What is neither running nor a known wait is a wait for a processor as far as the system says so of the thread.
+    """
+    threads: dict[str, WallThread] = {}
+    for process in (first, *(one for one in processes if one is not first)):
+        queued = _queued_share(process)
+        waits: dict[tuple[int, int], dict[str, float]] = {}
+        for (node, number, kind), seconds in process.waits.items():
+            waits.setdefault((node, number), {})[kind] = seconds
+        for (node, number, inside), (wall, cpu) in process.sums.items():
+            frames, _ = _stack(process, node)
+            if not frames or (marked and not inside):
+                continue
+            name = process.threads.get(number, "unnamed")
+            whose = name if process is first else f"{process.program} {name}"
+            idle, known = max(0.0, wall - cpu), waits.get((node, number), {})
+            scale = min(1.0, idle / max(sum(known.values()), 1e-12))
+            spent = {kind: scale * seconds for kind, seconds in known.items()}
+            rest = idle - sum(spent.values())
+            spent["queue"] = spent.get("queue", 0.0) + rest * queued.get(number, 0.0)
+            spent[OTHER] = rest * (1 - queued.get(number, 0.0))
+            leaves = (native or {}).get((process.natives.get(number, -1), node), {})
+            stack = WallStack(drawn_stack(frames), cpu, spent, leaves)
+            threads.setdefault(whose, WallThread(whose)).stacks.append(stack)
+    return list(threads.values())
+
+
+def _queued_share(process: _Process) -> dict[int, float]:
+    """Of each thread the share (0..1) of what is no known wait in which it waited for a processor."""
+    queued: dict[int, float] = {}
+    rest: dict[int, float] = {}
+    for row in process.stretches:
+        if row.kind in ("queue", OTHER):
+            known = queued if row.kind == "queue" else rest
+            known[row.thread] = known.get(row.thread, 0.0) + row.seconds
+    return {thread: seconds / (seconds + rest.get(thread, 0.0) or 1.0) for thread, seconds in queued.items()}
 
 
 def read_samples(path: Path) -> Iterator[PythonSample]:
@@ -279,6 +376,10 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         before = process.sums.get((node, thread, inside), (0.0, 0.0))
         process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
         process.count += count
+    process.monotonic = float(line.get("monotonic", process.monotonic))
+    process.natives |= {int(number): int(native) for number, native in line.get("natives", ())}
+    for thread, node, at in line.get("moments", ()):
+        process.moments.setdefault(int(thread), []).append((process.monotonic + float(at) * 1e-6, int(node)))
     room = MOST_STRETCHES - len(process.stretches)
     for thread, begin, length, kind, node, wall in line.get("stretches", ())[:room]:
         begun, lasted, took = (max(0.0, float(one)) * 1e-6 for one in (begin, length, wall))

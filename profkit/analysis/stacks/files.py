@@ -11,6 +11,7 @@ from typing import Any
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
 from profkit.analysis.stacks.python_code import is_cell
+from profkit.analysis.stacks.wall_time import THREAD, WAIT, wait_frame
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
@@ -123,7 +124,19 @@ LEAST_SHARE = 0.001  # share of the whole below which nothing is drawn: a pixel 
 DEEPEST_BOX = 120  # boxes on each other; deeper ones end there
 MOST_BOXES = 3000  # boxes: what a browser draws at once without a pause
 BOX_NAME = 160  # characters of a name: a thousand functions of C++ templates would else be a megabyte
-PYTHON_CODE, KERNEL_CODE, NATIVE_CODE = "python", "kernel", "native"
+PYTHON_CODE, KERNEL_CODE, NATIVE_CODE, THREAD_CODE = "python", "kernel", "native", "thread"
+# What waits, by how it is called: boxes of one colour.
+LOCK, IO, SLEEP, PROCESSOR, OTHER_WAIT = "lock", "io", "sleep", "processor", "waiting"
+_WAITS = {
+    wait_frame(name): kind
+    for kind, names in {
+        LOCK: ("lock",),
+        IO: ("network", "input", "file", "pipe", "sync"),
+        SLEEP: ("sleep",),
+        PROCESSOR: ("queue",),
+    }.items()
+    for name in names
+}
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,7 @@ class FlameBox:
     """One frame of the tree in the order of depth first: its parent is the last box before it that is less deep."""
 
     name: str
-    kind: str  # python, kernel, native
+    kind: str  # python, kernel, native, thread, or a kind of wait
     depth: int
     value: float
     own: float
@@ -163,7 +176,9 @@ def without_notebook(stacks: Stacks) -> Stacks:
     weights: dict[tuple[Frame, ...], float] = {}
     for stack, weight in stacks.weights.items():
         cell = next((number for number, frame in enumerate(stack) if is_cell(frame.file)), 0)
-        weights[stack[cell:]] = weights.get(stack[cell:], 0.0) + weight
+        thread = stack[:1] if cell and stack[0].library == THREAD else ()
+        kept = (*thread, *stack[cell:])
+        weights[kept] = weights.get(kept, 0.0) + weight
     return replace(stacks, weights=weights)
 
 
@@ -212,7 +227,7 @@ def _walk(root: _Node, least: float, boxes: list[FlameBox]) -> float:
             continue
         frame = node.frame
         assert frame is not None
-        kind = PYTHON_CODE if is_python(frame) else KERNEL_CODE if frame.library == KERNEL else NATIVE_CODE
+        kind = _kind_of(frame)
         name = frame_label(frame)
         boxes.append(
             FlameBox(
@@ -222,6 +237,15 @@ def _walk(root: _Node, least: float, boxes: list[FlameBox]) -> float:
         drawn += node.own
         pending += [(child, depth + 1) for child in _widest_last(node)]
     return drawn
+
+
+def _kind_of(frame: Frame) -> str:
+    """What is done in a frame."""
+    if is_python(frame):
+        return PYTHON_CODE
+    if frame.library == WAIT:
+        return _WAITS.get(frame, OTHER_WAIT)
+    return {KERNEL: KERNEL_CODE, THREAD: THREAD_CODE}.get(frame.library or "", NATIVE_CODE)
 
 
 def _widest_last(node: _Node) -> list[_Node]:

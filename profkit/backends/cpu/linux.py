@@ -13,7 +13,9 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from profkit.analysis.stacks.files import read_speedscope
 from profkit.analysis.stacks.merge import python_functions
+from profkit.analysis.stacks.wall_time import is_wall_time
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cpu.counting import Counting, Switched
 from profkit.backends.cpu.simulation import Simulation
@@ -36,8 +38,10 @@ from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
+from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
+from profkit.runtime.passes.host.samples import MOMENTS
 
 # Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
 # read their 16 KiB of stack each.
@@ -119,7 +123,8 @@ class SampledTrace(Pass):
             frequency=self._frequency(state),
             options=self._perf.record_options,
         )
-        return replace(step, argv=argv, tool="perf", workload_status=status)
+        env = {**step.env, MOMENTS: "1"}
+        return replace(step, argv=argv, env=env, tool="perf", workload_status=status)
 
     def _frequency(self, state: PlanState) -> int:
         """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
@@ -143,6 +148,7 @@ class SampledTrace(Pass):
             with contextlib.suppress(OSError):
                 (folder / name).unlink()
         report = read_script(folder / TEXT)
+        self._join_stacks()
         if not report.stacks:
             return PassFindings(notes=report.warnings, facts=facts)
         stacks = report.stacks[0]
@@ -156,6 +162,14 @@ class SampledTrace(Pass):
             notes=report.warnings,
             artifacts=leave_stacks(self.context, report.stacks, "trace") if deep else (),
         )
+
+    def _join_stacks(self) -> None:
+        """Put native code below Python's stacks in the flame graph of a run that both have sampled."""
+        stacks, place = self.folder / "stacks.jsonl", self.folder / "stacks.speedscope.json"
+        with contextlib.suppress(UnreadableReport, OSError):  # then the flame graph stays as it is
+            if stacks.is_file() and (joined := read_wall_time(stacks, self.folder / TEXT)) is not None:
+                others = [one for one in read_speedscope(place) if not is_wall_time(one)]
+                leave_stacks(self.context, (joined, *others), "stacks")
 
     def _sampled(self, text: Path) -> SampledTime | None:
         """The program's own lines, and where it waits, if it is machine code."""

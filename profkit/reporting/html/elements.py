@@ -108,7 +108,17 @@ def link(path: str) -> str:
 
 
 _PARTS = 1_000_000  # values are whole numbers of these parts: six digits are more than a screen has pixels
-_KINDS = {"python": "Python", "native": "native", "kernel": "operating system"}
+_KINDS = {
+    "python": "Python",
+    "native": "native",
+    "kernel": "operating system",
+    "thread": "thread",
+    "lock": "waits for a lock",
+    "io": "waits for input or output",
+    "sleep": "sleeps",
+    "processor": "waits for a processor",
+    "waiting": "waits for something else",
+}
 _SEEN = 0.001  # of all samples: less that no box shows is not worth a sentence
 _FIGURES = 5  # of a number that is sorted by: two more than are shown, so that sorting is not by chance
 
@@ -178,6 +188,8 @@ def flame_data(flame: Flame) -> Json:
     return {
         "title": text_for_others(flame.title),
         "total": format_quantity(flame.total, flame.unit),
+        "whole": flame.total,
+        "unit": "seconds" if flame.unit == "s" else "bytes" if flame.unit == "B" else "none",
         "parts": _PARTS,
         "names": [name for name, _ in names],
         "kinds": "".join(str(list(_KINDS).index(kind)) for _, kind in names),
@@ -189,4 +201,7 @@ def flame_html(graph: FlameGraph) -> Html:
     """A place for the graph, and its tools."""
     flame = graph.flame
     narrow = format_quantity(100 * flame.left_out, "%") if flame.left_out > _SEEN else ""
-    return filled("flame.html.j2", title=flame.title, kinds=list(_KINDS.values()), narrow=narrow)
+    there = {box.kind for box in flame.boxes}
+    kinds = [(word, kind in there) for kind, word in _KINDS.items()]
+    waits = bool(there - {"python", "native", "kernel", "thread"})
+    return filled("flame.html.j2", title=flame.title, kinds=kinds, waits=waits, narrow=narrow)

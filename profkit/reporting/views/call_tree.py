@@ -9,6 +9,7 @@ from profkit.analysis.function_names import library_name, public_module
 from profkit.analysis.stacks.files import NATIVE_CODE, flame_of
 from profkit.analysis.stacks.merge import is_python
 from profkit.analysis.stacks.python_code import is_users_code, module_name
+from profkit.analysis.stacks.wall_time import is_wall_time
 from profkit.core.errors import UsageError
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Frame, Stacks
@@ -22,7 +23,7 @@ _STEP = 2  # columns
 
 def view(folder: Path) -> View:
     """The tree of the run in `folder`. Raises UsageError where nothing was sampled with its callers."""
-    stacks = read_extras(folder).stacks
+    stacks = [one for one in read_extras(folder).stacks if not is_wall_time(one)]
     python = [one for one in stacks if any(is_python(frame) for stack in one.weights for frame in stack)]
     chosen = max(python or stacks, key=lambda one: sum(one.weights.values()), default=None)
     rows = tuple(_rows(chosen)) if chosen is not None else ()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.analysis.kernel_names import shape
 from profkit.analysis.stacks.files import flame_of, read_speedscope, without_notebook
+from profkit.analysis.stacks.merge import PYTHON, is_python
+from profkit.analysis.stacks.wall_time import THREAD, WAIT, is_wall_time
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.backends import backend_named
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
-from profkit.core.types import PassResult, RunDocument, Stacks
+from profkit.core.types import Frame, PassResult, RunDocument, Stacks
 from profkit.reporting.charts.marks import FlameGraph
 from profkit.reporting.columns import SortableTable, sortable_table
 from profkit.reporting.facts import fact_text
@@ -24,6 +26,7 @@ from profkit.reporting.view import (
     CaseState,
     Commands,
     Detail,
+    Fold,
     Item,
     Items,
     Paragraph,
@@ -209,11 +212,48 @@ _FLAMES = 3  # sampled events that are drawn
 
 
 def flame_section(extras: Extras) -> Iterator[Section]:
-    """The fullest flame graphs; nothing where nothing was sampled."""
-    flames = [flame for stacks in extras.stacks if (flame := flame_of(without_notebook(stacks))) is not None]
-    if flames:
-        graphs = tuple(map(FlameGraph, flames[:_FLAMES]))
-        yield Section("Flame graph", graphs, anchor="flame-graph", repeats=True)
+    """One flame graph of wall time; where that was not sampled, those of what was. Nothing where nothing was sampled.
+
+    Native stacks of another run cannot be put below Python's: they stand folded beneath.
+    """
+    wall = [one for one in extras.stacks if is_wall_time(one)]
+    deep = [one for one in extras.stacks if not is_wall_time(one) and not any(map(_has_python, one.weights))]
+    chosen, native = (wall[:1], deep) if wall else (list(extras.stacks[:_FLAMES]), [])
+    graphs = _flame_graphs(chosen)
+    if not graphs:
+        return
+    blocks: list[Block] = [*graphs]
+    if wall:
+        blocks.append(Paragraph(_joined_note(wall[0], extras)))
+    if below := _flame_graphs(native[:_FLAMES]):
+        why = "With native callers; of another recording, whose samples belong to no stack of Python's."
+        blocks.append(Section("Native code alone", tuple(below), why, Fold.FOLDED))
+    yield Section("Flame graph", tuple(blocks), anchor="flame-graph", repeats=True)
+
+
+def _flame_graphs(chosen: Iterable[Stacks]) -> list[FlameGraph]:
+    flames = (flame_of(without_notebook(stacks)) for stacks in chosen)
+    return [FlameGraph(flame) for flame in flames if flame is not None]
+
+
+def _has_python(frames: Sequence[Frame]) -> bool:
+    return any(map(is_python, frames))
+
+
+def _joined_note(wall: Stacks, extras: Extras) -> Text:
+    """Whether native code is in it, and the file for other viewers."""
+    inner = {frame.library for frames in wall.weights for frame in frames} - {THREAD, WAIT, PYTHON, None}
+    known = (
+        "Native functions are those in which a thread was seen at the time of its stack of Python."
+        if inner
+        else "Native code below Python is not in it: it was not sampled in the same run."
+    )
+    place = "artifacts/stacks.speedscope.json"
+    if not extras.has(place):
+        return soft(known)
+    return joined(
+        soft(f"{known} With all of its frames, for speedscope.app: "), Span(place, link=place), soft(".")
+    )
 
 
 PAGE = "report.html"

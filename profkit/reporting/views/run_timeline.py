@@ -90,7 +90,7 @@ def _graph(document: RunDocument, timeline: Timeline, extras: Extras) -> Iterato
         _note(timeline, document, extras),
     )
     shown = _shown(timeline)
-    yield Section(_title(timeline), (graph,), f"{shown[:1].upper()}{shown[1:]}.")
+    yield Section(_title(timeline), (graph,), f"{shown[:1].upper()}{shown[1:]}.", repeats=True)
 
 
 def _title(timeline: Timeline) -> str:

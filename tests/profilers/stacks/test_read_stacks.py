@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.stacks.wall_time import THREAD, WAIT, is_wall_time
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Hotspot, LineSamples, Profile, Report
-from profkit.profilers.stacks import read_stacks
+from profkit.core.types import Frame, Hotspot, LineSamples, Profile, Report
+from profkit.profilers.stacks import read_stacks, read_wall_time
 from profkit.reporting.views.run_insights import does_text
 from tests import documents
 from tests.conftest import ROOT
@@ -70,7 +71,8 @@ def test_threads_of_one_name_stand_together_and_the_first_process_apart(recorded
 
 
 def test_stacks_are_by_processor_time_and_by_the_main_threads_wall_time(recorded: Report) -> None:
-    running, waiting = recorded.stacks
+    wall, running, waiting = recorded.stacks
+    assert is_wall_time(wall)
     assert sum(running.weights.values()) == pytest.approx(of(recorded, "sampled-functions").total)
     assert sum(waiting.weights.values()) > 2
     assert all(stack[0].function == "<module>" for stack in waiting.weights)
@@ -78,6 +80,88 @@ def test_stacks_are_by_processor_time_and_by_the_main_threads_wall_time(recorded
         frame.function for stack in running.weights for frame in stack if frame.function.startswith("import ")
     ]
     assert "import multiprocessing" in imports
+
+
+def test_the_wall_time_of_all_threads_is_what_ran_and_what_waited_by_kind(recorded: Report) -> None:
+    wall, running, waiting = recorded.stacks
+    ran = sum(seconds for frames, seconds in wall.weights.items() if frames[-1].library != WAIT)
+    assert ran == pytest.approx(sum(running.weights.values()))
+    # The one of the first process's main thread begins with its name, and is as long as its wall time.
+    main = sum(seconds for frames, seconds in wall.weights.items() if frames[0] == Frame("main", THREAD))
+    assert main == pytest.approx(sum(waiting.weights.values()))
+
+
+def written(**more: object) -> str:
+    """One process of a thread that was in stack 2 for 3 s and in stack 3 for 1 s, and ran for 2 s and 0.5 s of it."""
+    head = {
+        "schema": "profkit.stacks/1",
+        "process": "1.7",
+        "pid": 7,
+        "program": "app.py",
+        "seconds": 4,
+        "cost": 0,
+    }
+    tables = {
+        "functions": [[2, "work", "/src/app.py", 1], [3, "load", "/src/app.py", 9]],
+        "nodes": [[2, 0, 2, 3], [3, 0, 3, 11]],
+        "threads": [[0, "main"]],
+        "samples": [[2, 0, 0, 3_000_000, 2_000_000, 600], [3, 0, 0, 1_000_000, 500_000, 200]],
+        "waits": [[3, 0, "file", 400_000]],
+    }
+    return json.dumps({**head, **tables, "entries": 0, "end": True, **more}) + "\n"
+
+
+def test_native_code_is_put_below_the_stack_that_its_thread_was_in_at_that_time(tmp_path: Path) -> None:
+    moments = [[0, 2 if n < 75 else 3, n * 40_000] for n in range(100)]
+    path, text = tmp_path / "stacks.jsonl", tmp_path / "perf.txt"
+    path.write_text(written(moments=moments, natives=[[0, 70]], monotonic=1000.0))
+    rows = []
+    for n in range(400):
+        where = (
+            "dgemm_kernel (/lib/libblas.so)" if n % 4 == 0 else "PyDict_GetItem (/lib/libpython3.12.so.1.0)"
+        )
+        where = where if n < 300 else "inflate (/lib/libz.so)"
+        rows.append(f"  python  7/70  {1000 + n / 100:.6f}:  10000000 cpu-clock:  7fa8 {where}")
+    for n in range(50):
+        rows.append(
+            f"  openmp  7/71  {1000 + n / 100:.6f}:  10000000 cpu-clock:  7fa8 dgemm_kernel (/lib/libblas.so)"
+        )
+    rows.append("  other  9/9  1000.500000:  10000000 cpu-clock:  7fa8 not_ours (/lib/libz.so)")
+    text.write_text("\n".join(rows) + "\n")
+    wall = read_wall_time(path, text)
+    assert wall is not None
+    found = {" ".join(one.function for one in frames): seconds for frames, seconds in wall.weights.items()}
+    assert found.pop("main load") < 0.01  # a sample between two stacks
+    assert found == {
+        "main work": pytest.approx(1.5, abs=0.02),  # the interpreter itself: that is Python
+        "main work dgemm_kernel": pytest.approx(0.5, abs=0.02),
+        "main work waits; for what is not known": pytest.approx(1.0),
+        "main load inflate": pytest.approx(0.5, abs=0.02),
+        "main load waits for a file": pytest.approx(0.4),
+        "main load waits; for what is not known": pytest.approx(0.1),
+        "openmp, without Python dgemm_kernel": pytest.approx(0.5),
+    }
+
+
+def test_samples_of_another_run_are_not_put_below_pythons(tmp_path: Path) -> None:
+    path, text = tmp_path / "stacks.jsonl", tmp_path / "perf.txt"
+    text.write_text("  python  7/70  1000.500000:  10000000 cpu-clock:  7fa8 inflate (/lib/libz.so)\n")
+    path.write_text(written())  # no moment was kept: perf was not there
+    assert read_wall_time(path, text) is None
+    path.write_text(written(moments=[[0, 2, 10_000]], natives=[[0, 70]], monotonic=5000.0))
+    assert read_wall_time(path, text) is None
+
+
+def test_a_wait_in_a_region_is_no_longer_than_what_did_not_run_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "stacks.jsonl"
+    path.write_text(
+        written(entries=1, samples=[[3, 0, 1, 300_000, 100_000, 60], [3, 0, 0, 700_000, 400_000, 140]])
+    )
+    wall = next(one for one in read_stacks(path).stacks if is_wall_time(one))
+    assert {frames[-1].function: seconds for frames, seconds in wall.weights.items()} == {
+        "load": pytest.approx(0.1),
+        "waits for a file": pytest.approx(0.2),
+    }
 
 
 def test_a_torn_line_is_passed_over_and_said(tmp_path: Path, recorded: Report) -> None:

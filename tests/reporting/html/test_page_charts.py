@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from profkit.analysis.stacks.files import read_speedscope
+from profkit.analysis.stacks.wall_time import THREAD, TITLE, wait_frame
 from profkit.core.types import ChangePoint, Frame, HistoryPoint, Series, SeriesKey, Stacks, Trend
 from profkit.reporting.charts.marks import Charts
 from profkit.reporting.charts.trend import trend_chart
@@ -145,3 +147,70 @@ def test_a_flame_graph_zooms_searches_and_is_walked_by_arrow_keys(show: Show) ->
     page.get_by_label("Find in cpu-clock").fill("GEMM")
     assert page.locator(".flame-box.found").all_inner_texts() == ["at::native::gemm<float>"]
     assert "66.7 %" in page.locator(".flame-told").inner_text()
+
+
+def wall() -> Extras:
+    main, sleepy = Frame("main", THREAD), Frame("sleepy", THREAD)
+    work, gemm = Frame("work", "python", "train.py"), Frame("dgemm_kernel", "libblas.so")
+    weights = {
+        (main, work): 2.0,
+        (main, work, gemm): 3.0,
+        (main, work, wait_frame("lock")): 1.0,
+        (sleepy, work, wait_frame("sleep")): 4.0,
+    }
+    native = {(Frame("start", "a.out"), gemm): 1.0}
+    return Extras(stacks=(Stacks(TITLE, "s", weights), Stacks("cpu-clock", "s", native)))
+
+
+def widths(page: Any) -> dict[str, float]:
+    boxes = page.locator(".flame").first.locator(".flame-box")
+    told = boxes.evaluate_all(
+        "all => all.map(one => [one.getAttribute('aria-label').split(':')[0], one.offsetWidth / "
+        "one.parentElement.clientWidth])"
+    )
+    return {name: pytest.approx(share, abs=0.01) for name, share in told}
+
+
+def test_one_flame_graph_has_python_native_code_and_waits_in_one_stack(show: Show) -> None:
+    page = show(documents.document(), wall()).page
+    assert widths(page) == {
+        "main (thread)": 0.6,
+        "sleepy (thread)": 0.4,
+        "work (train.py) (Python)": 0.4,  # of two alike the last one
+        "dgemm_kernel (native)": 0.3,
+        "waits for a lock (waits for a lock)": 0.1,
+        "sleeps (sleeps)": 0.4,
+    }
+    colours = (
+        page.locator(".flame")
+        .first.locator(".flame-box")
+        .evaluate_all("all => all.map(one => getComputedStyle(one).background)")
+    )
+    assert len(set(colours)) == 5  # thread, Python, native, lock, sleep
+    page.get_by_label("Only what runs").check()
+    assert widths(page) == {"main (thread)": 1, "work (train.py) (Python)": 1, "dgemm_kernel (native)": 0.6}
+    page.get_by_label("Only what runs").uncheck()
+    assert len(widths(page)) == 6
+
+
+def test_the_flame_graph_is_downloaded_for_speedscope_with_all_of_its_time(
+    show: Show, tmp_path: Path
+) -> None:
+    page = show(documents.document(), wall()).page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download for speedscope").first.click()
+    path = tmp_path / "saved.speedscope.json"
+    download.value.save_as(path)
+    (saved,) = read_speedscope(path)
+    assert saved.unit == "s"
+    found = {tuple(frame.function for frame in frames): seconds for frames, seconds in saved.weights.items()}
+    assert found[("main", "work (train.py)", "dgemm_kernel")] == pytest.approx(3.0, abs=1e-4)
+    assert sum(found.values()) == pytest.approx(10.0, abs=1e-4)
+
+
+def test_native_stacks_that_no_python_is_in_stay_reachable_below(show: Show) -> None:
+    page = show(documents.document(), wall()).page
+    fold = page.locator("#flame-graph details", has_text="Native code alone")
+    assert fold.locator(".flame-box").first.is_hidden()
+    fold.locator("summary").first.click()
+    assert fold.locator(".flame-box", has_text="dgemm_kernel").is_visible()

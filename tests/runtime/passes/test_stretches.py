@@ -13,8 +13,8 @@ def closed(*steps: tuple[float, int, str, int, float]) -> list[list[Any]]:
     made = Stretches()
     for until, thread, kind, node, ran in steps:
         made.add(thread, node, kind, 0.01, 0.01 * ran)
-        made.close(until, {})
-    return made.taken()
+        made.close(until)
+    return made.taken({})
 
 
 def test_stretches_with_the_same_in_them_are_one_row() -> None:
@@ -29,29 +29,33 @@ def test_a_thread_that_was_not_there_for_a_while_has_two_rows() -> None:
     for until, there in ((0.01, True), (0.02, False), (0.03, True)):
         if there:
             made.add(0, 5, "lock", 0.01, 0.0)
-        made.close(until, {})
-    assert [row[1:3] for row in made.taken()] == [[0, 10_000], [20_000, 10_000]]
+        made.close(until)
+    assert [row[1:3] for row in made.taken({})] == [[0, 10_000], [20_000, 10_000]]
 
 
 def test_a_part_in_which_it_ran_is_apart_from_the_rest(monkeypatch: Any) -> None:
     made = Stretches()
     monkeypatch.setattr(waits, "run_delay", lambda native: 0.004)
     made.add(0, 5, "", 0.01, 0.003)
-    made.close(0.01, {0: 77})
-    assert [[row[3], row[5]] for row in made.taken()] == [["run", 3000], ["rest", 3000], ["queue", 4000]]
+    made.close(0.01)
+    assert [[row[3], row[5]] for row in made.taken({0: 77})] == [
+        ["run", 3000],
+        ["rest", 3000],
+        ["queue", 4000],
+    ]
 
 
 def test_what_the_system_does_not_tell_is_not_said_to_be_a_wait_for_a_processor(monkeypatch: Any) -> None:
     made = Stretches()
     monkeypatch.setattr(waits, "run_delay", lambda native: None)
     made.add(0, 5, "", 0.01, 0.003)
-    made.close(0.01, {0: 77})
-    assert [row[3] for row in made.taken()] == ["run", "rest"]
+    made.close(0.01)
+    assert [row[3] for row in made.taken({0: 77})] == ["run", "rest"]
 
 
 def test_rows_are_bounded_between_two_writes() -> None:
     made = Stretches()
     for number in range(3 * MOST_ROWS):
         made.add(0, number, "", 0.01, 0.01)
-        made.close((number + 1) * 0.01, {})
-    assert len(made.taken()) == MOST_ROWS
+        made.close((number + 1) * 0.01)
+    assert len(made.taken({})) == MOST_ROWS

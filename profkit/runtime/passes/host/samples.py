@@ -70,6 +70,8 @@ COLLECTS_AT_ONCE = sys.version_info < (3, 12)
 # Seconds of the stretches in which it is kept what each thread did: at first, and as a share of the time so far; some
 # hundred for each time that the program has run e times as long.
 STRETCH, STRETCH_SHARE = 0.01, 0.0025
+# Of a run that perf samples as well it is kept when each stack was seen, so many times: samples of both are joined.
+MOMENTS, MOST_MOMENTS = "PROFKIT_MOMENTS", 60_000
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
@@ -151,10 +153,12 @@ class StackSampler:
         self._awaited: dict[tuple[int, bool], float] = {}
         self._held = HeldLoop()  # the main thread's event loop
         self._stretch = Stretches()
+        self._moments: list[list[int]] = []  # thread, stack and time
+        self._more_moments = MOST_MOMENTS if os.environ.get(MOMENTS) else 0
         self._longest: dict[int, float] = {}  # stack -> longest time between two samples
         self._collecting = self._collector_begun = 0.0
         self._collected_lines = CollectedLines()
-        self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
+        self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": [], "natives": []}
         self._cost = 0.0
         self._deep = False  # the stacks of the last sample
         self._running = 1.0  # processors that the program has had lately
@@ -311,6 +315,9 @@ class StackSampler:
             sums[1] += wall * min(1.0, (cpu - state.cpu) / elapsed)
             if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
                 self._longest[state.node] = cpu - state.cpu
+            if ran_now and self._more_moments:
+                self._more_moments -= 1
+                self._moments.append([state.number, state.node, round((now - self._begun) * 1e6)])
             kind = ""
             if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * elapsed:
                 kind = self._note_wait(state, native, wall, frame)
@@ -330,8 +337,7 @@ class StackSampler:
                 state.position = (id(frame), frame.f_lasti)
         pause = max(STRETCH, STRETCH_SHARE * (self._moment - self._begun))
         if self._stretch.is_due(self._moment - self._begun, pause):
-            natives = {state.number: native for native, state in seen.items()}
-            self._stretch.close(self._moment - self._begun, natives)
+            self._stretch.close(self._moment - self._begun)
         self._threads = seen
         self._running += COST_WEIGHT * ((ran / elapsed if self._clocks else 1.0) - self._running)
         # Threads that compete hold the lock for a whole pause now and then: one such pause says nothing.
@@ -398,7 +404,7 @@ class StackSampler:
             sums[0] += wall
             sums[1] += min(wall, cpu - state.cpu)
             self._stretch.add(state.number, state.node, "", wall, min(wall, cpu - state.cpu))
-        self._stretch.close(perf_counter() - self._begun, {})
+        self._stretch.close(perf_counter() - self._begun)
 
     def _choose_switch(self, asking: float) -> None:
         """Choose how long the next sample waits before it asks for the lock; this one took `asking` seconds to."""
@@ -419,6 +425,8 @@ class StackSampler:
         number = min(self._thread_count, MOST_THREADS)
         if self._thread_count <= MOST_THREADS:
             self._news["threads"].append([number, name[:80] if number < MOST_THREADS else "[more threads]"])
+            if self._more_moments and native > 0 and number < MOST_THREADS:
+                self._news["natives"].append([number, native])
         self._thread_count += 1
         return _ThreadState(number, thread_clock(native) if self._clocks and native > 0 else None, 0.0)
 
@@ -516,6 +524,7 @@ class StackSampler:
                 "rank": os.environ.get("RANK", ""),
                 "python": ".".join(map(str, sys.version_info[:3])),
                 "cpu": "thread" if self._clocks else "process",
+                "monotonic": round(self._begun, 6),
             }
         line |= {name: values for name, values in self._news.items() if values}
         line["samples"] = [
@@ -529,8 +538,9 @@ class StackSampler:
             [node, times, round(wall * 1e6), round(ready * 1e6)]
             for node, (times, wall, ready) in self._held.sums.items()
         ]
-        stretches = self._stretch.taken()
+        stretches = self._stretch.taken({state.number: native for native, state in self._threads.items()})
         line |= {"stretches": stretches} if stretches else {}
+        line |= {"moments": self._moments} if self._moments else {}
         line |= {"waits": waits} if waits else {}
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
@@ -556,6 +566,7 @@ class StackSampler:
             return
         self._header_written, self._failures = True, 0
         self._sums.clear()
+        self._moments = []
         for sums in (self._waits, self._awaited, self._longest, self._held.sums):
             sums.clear()
         for values in self._news.values():

@@ -239,7 +239,6 @@ def _has_ready_file(selector: Any) -> bool:
 # ------------------------------------------------------------ what each thread did when
 
 RUNS, QUEUES, UNKNOWN = "run", "queue", "rest"  # beside the kinds of `waits`; the rest: short waits
-LEAST_UNKNOWN = 0.1  # of a stretch: the system is asked what more is, which takes 10 us
 MOST_ROWS = 20_000  # rows between two writes
 SAME = 0.95  # of a stretch: with more of it in one thing it is that
 
@@ -290,14 +289,11 @@ class Stretches:
         """Whether the stretch has lasted for `pause`, `now` seconds after the process began."""
         return now - self._begun >= pause
 
-    def close(self, now: float, natives: Mapping[int, int]) -> None:
-        """End the stretch; `natives` are the system's numbers of the threads."""
+    def close(self, now: float) -> None:
+        """End the stretch."""
         length = now - self._begun
         if length <= 0:
             return
-        for thread, kind in list(self._now):
-            if kind == UNKNOWN and self._now[thread, kind][0] > LEAST_UNKNOWN * length and thread in natives:
-                self._ask(thread, natives[thread])
         begun, lasted = round(self._begun * 1e6), round(length * 1e6)
         for (thread, kind), (seconds, node, _) in self._now.items():
             row, until = self._last.get(thread, (None, 0.0))
@@ -315,25 +311,30 @@ class Stretches:
         self._now.clear()
         self._begun = now
 
-    def _ask(self, thread: int, native: int) -> None:
-        """Take what a thread waited for a processor out of what is not known."""
-        queued = run_delay(native)
-        if queued is None:
-            return
-        seconds, node, _ = self._now[thread, UNKNOWN]
-        waited = min(seconds, max(0.0, queued - self._queued.get(thread, 0.0)))
-        self._queued[thread] = queued
-        if waited > 0:
-            self._now[thread, QUEUES] = [waited, node, waited]
-            self._now[thread, UNKNOWN][0] = seconds - waited
-            if waited == seconds:
-                del self._now[thread, UNKNOWN]
+    def taken(self, natives: Mapping[int, int]) -> list[list[Any]]:
+        """The rows since the last call: thread, begin and length in us, kind, stack, and us of the kind in it.
 
-    def taken(self) -> list[list[Any]]:
-        """The rows since the last call: thread, begin and length in us, kind, stack, and us of the kind in it."""
+        `natives` are the system's numbers of the threads. It is asked here, for all rows together: to read a file
+        gives the interpreter's lock away, and samples after that would be in step with the program's calls.
+        """
         rows, self._rows = self._rows, []
         self._last.clear()
-        return rows
+        unknown: dict[int, float] = {}
+        for row in rows:
+            if row[3] == UNKNOWN:
+                unknown[row[0]] = unknown.get(row[0], 0.0) + row[5] * 1e-6
+        for thread, seconds in unknown.items():
+            queued = run_delay(natives[thread]) if thread in natives and seconds > 0 else None
+            if queued is None:
+                continue
+            share = min(1.0, max(0.0, queued - self._queued.get(thread, 0.0)) / seconds)
+            self._queued[thread] = queued
+            for row in [row for row in rows if row[0] == thread and row[3] == UNKNOWN]:
+                waited = round(share * row[5])
+                row[5] -= waited
+                if waited:
+                    rows.append([*row[:3], QUEUES, row[4], waited])
+        return [row for row in rows if row[5] > 0]
 
 
 def run_delay(native: int) -> float | None:
