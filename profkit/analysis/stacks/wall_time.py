@@ -44,15 +44,14 @@ class WallThread:
 
 
 def wall_time(threads: Sequence[WallThread]) -> Stacks | None:
-    """All threads as stacks, each below a frame with its name where there are several; None where none has a time."""
+    """All threads as stacks, each below a frame with its name; None where none has a time."""
     merger = StackMerger(table := FrameTable())
-    several = len({thread.name for thread in threads}) > 1
     for thread in threads:
-        outer = (Frame(thread.name, THREAD),) if several else ()
+        outer = Frame(thread.name, THREAD)
         for one in thread.stacks:
             for frames, seconds in _parts(one):
                 if seconds > 0:
-                    merger.add(table.stack(reversed((*outer, *frames))), seconds)
+                    merger.add(table.stack(reversed((outer, *frames))), seconds)
     return merger.stacks(TITLE, "s") if merger.samples else None
 
 
@@ -85,5 +84,6 @@ def is_interpreter(frame: Frame) -> bool:
 
 
 def is_wall_time(stacks: Stacks) -> bool:
-    """Whether stacks are those of `wall_time`, as a file keeps them."""
-    return stacks.title == TITLE
+    """Whether stacks are those of `wall_time`, as a file keeps them: each begins with a thread."""
+    first = next(iter(stacks.weights), ())
+    return bool(first) and first[0].library == THREAD
