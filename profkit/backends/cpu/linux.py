@@ -23,7 +23,7 @@ from profkit.backends.passes import BackendRun, Pass, StacksPass, head_of, leave
 from profkit.backends.source_lines import program_file, source_places, with_text
 from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.process import status_wrapper
-from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Workload
+from profkit.core.types import Fact, PassName, PassPlan, PassResult, SampledTime, Step, Timeline, Workload
 from profkit.profilers.perf.command import (
     FREQUENCY,
     inject_argv,
@@ -38,6 +38,7 @@ from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.perf.source_lines import native_lines
 from profkit.profilers.perf.switches import read_switches
+from profkit.profilers.perf.thread_lanes import read_thread_lanes
 from profkit.profilers.stacks import read_wall_time
 from profkit.profilers.valgrind.probe import probe_valgrind
 from profkit.runtime.passes.command import may_run_python, python_version
@@ -157,6 +158,7 @@ class SampledTrace(Pass):
         return PassFindings(
             profiles=(*report.profiles[:2], *([python] if python is not None else ())),
             stacks=report.stacks,
+            timeline=self._timeline(folder / TEXT),
             sampled=self._sampled(folder / TEXT),
             facts=facts,
             notes=report.warnings,
@@ -170,6 +172,15 @@ class SampledTrace(Pass):
             if stacks.is_file() and (joined := read_wall_time(stacks, self.folder / TEXT)) is not None:
                 others = [one for one in read_speedscope(place) if not is_wall_time(one)]
                 leave_stacks(self.context, (joined, *others), "stacks")
+
+    def _timeline(self, text: Path) -> Timeline | None:
+        """When the threads of a program in machine code ran and waited; it is read before the switches are removed."""
+        program, switched = program_file(self.context.workload), self.folder / SWITCHED
+        if self.context.workload.python is not None or program is None or not switched.is_file():
+            return None
+        with contextlib.suppress(UnreadableReport):
+            return read_thread_lanes(switched, text, program)
+        return None
 
     def _sampled(self, text: Path) -> SampledTime | None:
         """The program's own lines, and where it waits, if it is machine code."""

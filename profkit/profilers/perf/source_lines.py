@@ -84,16 +84,16 @@ def native_lines(
     synced: dict[bytes, _Chain] = {}
     calls: dict[_Chain, int] = {}
     total = rest = 0.0
-    for process, thread, when, event, period, frames in _samples(path):
+    for process, thread, when, event, period, frames in native_samples(path):
         chain = _chain_of(frames, program.name.encode(), thread, process)
         if is_switch(event):
-            kind = _waits_for(frames)
+            kind = waits_for_what(frames)
             waits.add(thread, when, period, kind, chain)
             if kind == "sync" and synced.get(thread) != chain:
                 calls[chain] = calls.get(chain, 0) + 1
                 synced[thread] = chain
             continue
-        if thread in synced and _waits_for(frames) != "sync":
+        if thread in synced and waits_for_what(frames) != "sync":
             del synced[thread]
         total += period
         if chain.keys:
@@ -159,7 +159,7 @@ def _computing_rows(chains: Mapping[_Chain, float], codes: Mapping[Address, Code
     return rows
 
 
-def _waits_for(frames: Sequence[bytes]) -> str:
+def waits_for_what(frames: Sequence[bytes]) -> str:
     """What a thread waits for that gave up the processor with this stack, innermost first."""
     parsed = [one for line in frames if (one := parse_frame(line)) is not None]
     kernel = [one.function for one in parsed if one.library == KERNEL]
@@ -308,7 +308,7 @@ def _most(weights: Mapping[_Name, float], count: int) -> list[tuple[_Name, float
     return sorted(weights.items(), key=lambda item: -item[1])[:count]
 
 
-def _samples(path: Path) -> Iterator[tuple[bytes, bytes, bytes, bytes, float, list[bytes]]]:
+def native_samples(path: Path) -> Iterator[tuple[bytes, bytes, bytes, bytes, float, list[bytes]]]:
     """Process, thread, time, event, period and frames (innermost first) of each sample."""
     with reading(path), open_regular(path) as file:
         for block in ScriptBlocks().blocks(file):

@@ -74,14 +74,14 @@ def read_switches(path: Path) -> SwitchTimes:
     left: dict[bytes, float] = {}  # when a thread began to wait
     pending: dict[bytes, bytes] = {}  # the time of the sample of the switch that comes next
     ran: dict[bytes, tuple[bytes, bytes]] = {}  # process -> the last two threads of it that ran
-    for process, thread, at, what in _records(path):
+    for process, thread, at, what in switch_records(path):
         now = float(at)
         waits = threads.get(thread)
         if waits is None:
             waits = threads[thread] = ThreadWaits(process, now, now)
         waits.last = now
         last = ran.get(process, (thread, thread))
-        if what == _IN:
+        if what == IN:
             began, sample = left.pop(thread, None), pending.pop(thread, None)
             if began is not None:
                 # Which thread of its process ran last ended the wait, or what ended it was none of them.
@@ -89,9 +89,9 @@ def read_switches(path: Path) -> SwitchTimes:
                 _add_wait(waits, began, now, other)
                 if sample is not None:
                     sampled[thread, sample] = now - began
-        elif what == _OUT:
+        elif what == OUT:
             left[thread] = now
-        elif what == _PREEMPTED:
+        elif what == PREEMPTED:
             pending.pop(thread, None)
         elif is_switch(what[0].removesuffix(b":")):
             pending[thread] = at
@@ -102,11 +102,11 @@ def read_switches(path: Path) -> SwitchTimes:
     return SwitchTimes(threads, sampled)
 
 
-_IN, _OUT = [b"PERF_RECORD_SWITCH", b"IN"], [b"PERF_RECORD_SWITCH", b"OUT"]
-_PREEMPTED = [*_OUT, b"preempt"]
+IN, OUT = [b"PERF_RECORD_SWITCH", b"IN"], [b"PERF_RECORD_SWITCH", b"OUT"]
+PREEMPTED = [*OUT, b"preempt"]
 
 
-def _records(path: Path) -> Iterator[tuple[bytes, bytes, bytes, list[bytes]]]:
+def switch_records(path: Path) -> Iterator[tuple[bytes, bytes, bytes, list[bytes]]]:
     """Process, thread, time and what follows; split by hand, since a regular expression takes twice as long."""
     with reading(path), open_regular(path) as file:
         for line in file:  # MOST_SWITCHES at most

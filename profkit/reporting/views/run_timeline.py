@@ -152,7 +152,8 @@ def _texts(label: MarkLabel, folder: str) -> tuple[str, str]:
         return label.name, ", ".join(filter(None, (f"launches {short_name(label.what, _WIDTH)}", where)))
     if label.kind in ("copy", "range", "operation", "launch", "wait", "memory", "call"):
         return label.name, ", ".join(filter(None, (label.what, label.operation, where)))
-    return f"{label.name or 'unknown'}: {_KINDS[label.kind]}", ", ".join(filter(None, (where, label.what)))
+    named = f"{label.name}: {_KINDS[label.kind]}" if label.name else _KINDS[label.kind]
+    return named, ", ".join(filter(None, (where, label.what)))
 
 
 def _place(label: MarkLabel, folder: str) -> str:
