@@ -133,6 +133,8 @@ def _part(document: RunDocument, account: Account, number: int, whole: float) ->
     said += [f"limit: {limit}"] if limit else []
     if look == "limited":
         said.append(f"{_at_limit(row)} of it would be left at its limit")
+    elif look == "idle":
+        said.append("the hardware needs none of it")
     elif look == "unknown" and row.kind != "rest":
         said.append("how much of it the hardware needs is not known")
     needed = min(1.0, (row.least or 0.0) / row.seconds)

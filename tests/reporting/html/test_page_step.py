@@ -64,6 +64,7 @@ def test_a_part_tells_row_time_limit_and_what_is_left_to_pointer_and_keyboard(sh
     page.keyboard.press("Escape")
     assert tip.is_hidden()
     assert part.get_attribute("aria-label") == told
+    assert "needs none of it" in (page.locator(".step-bar a").nth(2).get_attribute("aria-label") or "")
     assert "not known" in (page.locator(".step-bar a").last.get_attribute("aria-label") or "")
 
 
