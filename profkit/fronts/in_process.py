@@ -138,6 +138,7 @@ class CollectedCalls:
         self._lock = threading.RLock()
         self._depth = self._count = 0  # calls that run, and those that have ended
         self._seconds = self._begun = 0.0
+        self._overlaps = False  # a call ran within or beside another one: of threads, tasks, or a recursion
         self._awaits_end = False
 
     @contextlib.contextmanager
@@ -155,6 +156,7 @@ class CollectedCalls:
         with self._lock:
             if self._depth == 0 and not self._goes_on():
                 return False
+            self._overlaps = self._overlaps or self._depth > 0
             self._depth += 1
             return True
 
@@ -193,13 +195,14 @@ class CollectedCalls:
         """Make the run of all calls so far, and print its page."""
         with self._lock:
             recording, self._recording = self._recording, None
-            count, seconds, self._count, self._seconds = self._count, self._seconds, 0, 0.0
+            count, seconds, overlaps = self._count, self._seconds, self._overlaps
+            self._count, self._seconds, self._overlaps = 0, 0.0, False
         if recording is None:
             return
         recording.end()
         if not recording.is_here or not count:
             return
-        recording.calls, recording.seconds = count, seconds
+        recording.calls, recording.seconds, recording.overlaps = count, seconds, overlaps
         with defer_interrupts():
             try:
                 if self._show:

@@ -52,7 +52,11 @@ def read_recording(recording: PartRecording, state: RunState, failure: str | Non
         return replace(document, passes=(skipped,), notes=(recording.reason,) if recording.reason else ())
     peak = Reading("memory.rss_peak", float(sampler.peak), "B", "measured", RUN, Source("psutil", "rss"))
     if recording.calls is not None:  # what was looked at has all that came between them, too
-        document = replace(document, readings=(peak,), facts={"calls": str(recording.calls)})
+        document = replace(
+            document,
+            readings=(peak,),
+            facts={"calls": str(recording.calls), **({"overlap": "some"} if recording.overlaps else {})},
+        )
     else:
         added = replace(peak, metric=ADDED, value=float(sampler.after - sampler.before))
         document = replace(document, readings=(peak, added), time_split=time_split(sampler.usage))

@@ -162,6 +162,7 @@ class PartRecording:
         self._cell = cell
         self.name, self.started = name, time.time()
         self.seconds = 0.0  # wall time, once it has ended
+        self.overlaps = False  # some of these calls ran within or beside another
         self.calls: int | None = None  # of a function, of which it has nothing else
         self.reason: Fact | None = None  # why nothing is sampled
         self.sampler: PartSampler | None = None

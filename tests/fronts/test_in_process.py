@@ -269,6 +269,26 @@ def test_a_decorated_coroutine_is_profiled_and_what_cannot_be_is_refused(
         profkit.profile(every=0)
 
 
+def test_calls_that_overlap_have_no_time_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three threads of 0.1 s at a time were `3 calls, 33 ms each`."""
+
+    @profkit.profile("beside", every=3)
+    def beside(count: int) -> None:
+        time.sleep(0.1)
+        if count:
+            beside(count - 1)
+
+    threads = [threading.Thread(target=beside, args=(0,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    beside(2)
+    pages = capsys.readouterr().err
+    assert pages.count(" in 3 calls, some of them within or beside another") == 2
+    assert " each" not in pages
+
+
 def test_a_forked_child_is_part_of_the_run_and_shows_no_page_of_its_own(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

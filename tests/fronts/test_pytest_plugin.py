@@ -286,12 +286,14 @@ def called(suite: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that `--profkit-test` runs in the suite, each done; a profile in its quickest form."""
     found: list[list[str]] = []
 
-    def call(argv: list[str], cwd: Path, env: dict[str, str] | None = None) -> int:
+    def call(argv: list[str], cwd: Path, env: dict[str, str] | None = None, stdin: int | None = None) -> int:
         found.append(argv)
         quick = (
             [*PROFKIT, "profile", *QUICK, *argv[argv.index("profile") + 1 :]] if "profile" in argv else argv
         )
-        return subprocess.run(quick, env=env, cwd=cwd, check=False, capture_output=True).returncode
+        return subprocess.run(
+            quick, env=env, cwd=cwd, stdin=stdin, check=False, capture_output=True
+        ).returncode
 
     monkeypatch.setattr(subprocess, "call", call)
     monkeypatch.chdir(suite)

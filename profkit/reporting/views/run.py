@@ -149,6 +149,8 @@ def _part_text(document: RunDocument) -> Text | None:
     if added is None:
         count = plural(int(calls), "call")
         each = f", {format_quantity(seconds / int(calls), 's')} each" if int(calls) > 1 else ""
+        if "overlap" in document.facts:  # then the time over their number is not what one took
+            each = ", some of them within or beside another"
         return joined(strong(format_quantity(seconds, "s")), f" in {count}{each}; memory {most}")
     grown = f"{'+' if added >= 0 else '-'}{format_quantity(abs(added), 'B')} at its end"
     return joined(strong(format_quantity(seconds, "s")), f"; memory {grown}, {most}")

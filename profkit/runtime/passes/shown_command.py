@@ -18,6 +18,7 @@ from profkit.runtime.passes.secrets import HIDDEN, hide_secrets, is_secret_name,
 
 MASK = "[masked]"
 _LONGEST = 4096  # characters: no argument that a person reads is longer
+_OWN = "profkit.fronts.pytest_plugin"  # behind -p, where a password may be; profkit itself puts it there
 HARMLESS = "PROFKIT_HARMLESS"  # names of options that the user says are harmless; `all`: each argument is
 
 # What an option may hold: anything (the user said so), a harmless word or number, a number, what no secret looks like
@@ -179,6 +180,8 @@ class _Reader:
         kind, self._next = self._next, None
         if word in (MASK, HIDDEN):
             return MASK
+        if word == _OWN:
+            return word
         if word == "--":
             self._next = kind if kind == "none" else None
             return word

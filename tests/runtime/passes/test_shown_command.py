@@ -207,3 +207,9 @@ def test_a_run_keeps_its_command_for_its_owner_and_shows_what_is_harmless(tmp_pa
     ):
         assert "935172" not in text
         assert "blau haus" not in text
+
+
+def test_the_plugin_that_profkit_names_itself_is_shown() -> None:
+    """Each page of `pytest --profkit-test` had a note about an argument that profkit had put there."""
+    shown = shown_command(["python", "-m", "pytest", "-p", "profkit.fronts.pytest_plugin", "-p", "hunter2"])
+    assert shown.words[-3:] == ("profkit.fronts.pytest_plugin", "-p", "[masked]")
