@@ -68,6 +68,7 @@ DOES: Mapping[SpotKind, str] = {
     "sync": "waits for the disk",
     "waiting": "waits",
 }
+_WITH = "contextlib"  # what enters a generator: a row of `with lock():` says more by its code
 _OURS = re.compile(r"/profkit/(runtime|kernels|evaluation|sweep)/")
 _CHILDREN = re.compile(r"/subprocess\.py$|/multiprocessing/popen_\w+\.py$")
 
@@ -547,11 +548,13 @@ def _beneath(document: RunDocument, line: LineSamples, share: float, row: float)
         public = _public_name(
             called.function if called is not None else edge.callee.function, edge.callee.file
         )
-        return Beneath(brief_name(edge.callee.function), library, calls or None, each, public)
+        if public != _WITH:
+            return Beneath(brief_name(edge.callee.function), library, calls or None, each, public)
     if called is not None:
         file = called.file
         library = module_name(file).partition(".")[0] if file and file.endswith(".py") else file
-        return Beneath(_last(called.function), library, public=_public_name(called.function, file))
+        if (public := _public_name(called.function, file)) != _WITH:
+            return Beneath(_last(called.function), library, public=public)
     library = _native_library(document, share)
     return Beneath("", library) if library is not None else None
 

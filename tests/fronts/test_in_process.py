@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import unittest
 from collections.abc import Coroutine
 from pathlib import Path
 from types import SimpleNamespace
@@ -267,6 +268,21 @@ def test_a_decorated_coroutine_is_profiled_and_what_cannot_be_is_refused(
         profkit.profile(lambda: (yield))
     with pytest.raises(ValueError, match="every=0 is no number of calls"):
         profkit.profile(every=0)
+
+
+def test_a_row_of_a_with_statement_says_what_it_enters_and_not_contextlib(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rows of tests with subtests were `computes: contextlib`."""
+    case = unittest.TestCase()
+    case._outcome = unittest.case._Outcome()  # type: ignore[attr-defined]  # as while a test runs
+    with profkit.profile() as run:
+        for number in range(60_000):
+            with case.subTest(number=number):
+                pass
+    assert "contextlib" not in capsys.readouterr().err
+    assert run.hot_spots[0].code is not None
+    assert run.hot_spots[0].code.text.startswith("with case.subTest(")
 
 
 def test_calls_that_overlap_have_no_time_of_each(capsys: pytest.CaptureFixture[str]) -> None:
