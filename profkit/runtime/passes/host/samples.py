@@ -36,7 +36,7 @@ from .waits import (
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
@@ -60,6 +60,15 @@ SHORTEST_SWITCH, SHORT_SWITCH = 2e-5, 2e-4
 OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
 ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
+# One sample of so many waits for the lock as the program's own threads do. Where it gets the lock much sooner (AT_ONCE of
+# that wait), the program gives it away by itself, and all samples may be taken at that call: that is noted, and nothing
+# else, since such a sample is of the call and not of a moment. A thread that goes on computing meanwhile (GOES_ON of the
+# time that we look) is in a long call without the lock, where a sample is right.
+TRIALS, AT_ONCE, GOES_ON = 12, 0.8, 0.5
+BUSY = 0.5  # of the time since the last sample: a main thread that ran less has the lock seldom
+# Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
+# often by themselves: a sample that asks sooner than they do costs them little, and is met less at that call.
+GIVEN, ENOUGH, TURN_SWITCH = 0.1, 0.1, 1e-3
 IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
 LONGEST_GAP = 1.0  # seconds whose moments are told apart
 FLUSH_PAUSE, FLUSH_SHARE = 0.3, 0.02  # seconds, and share of the time so far, between two writes
@@ -174,6 +183,12 @@ class StackSampler:
         self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = self._set = sys.getswitchinterval()  # of the program, and as we set it
+        self._trial = False  # the next sample is one of those that wait as the program does
+        self._trials, self._lone, self._given_often = 0, False, False
+        # Stack of the main thread that gave the lock away -> trials in which it stood still then, and in which it went on.
+        self._given: dict[int, list[int]] = {}
+        # Processor seconds of threads that took turns, and what of it was seen only as the lock was given away.
+        self._turns = [0.0, 0.0]
         self._movers: list[int] = []  # numbers of the threads that moved last
         state = self._new_thread(main_native, "main")
         state.cpu = self._cpu_of(state)
@@ -226,6 +241,7 @@ class StackSampler:
         due = self._begun + FIRST_PAUSE
         while self._generation is generation:
             sleep(max(0.0, due - perf_counter()))
+            self._at_once = perf_counter() - due < AT_ONCE * self._set
             # A pause that began where the lock was granted, at the end of a call, would be in step with the program.
             now = perf_counter()
             due = max(due, now - LONGEST_GAP)  # the process may have been stopped
@@ -234,13 +250,17 @@ class StackSampler:
                 shake = (shake * 25173 + 13849) % 65536
                 due += pause * (0.75 + 0.5 * shake / 65536)  # not in step with what the program repeats
             granted = thread_time()
-            self._choose_switch(granted - ended)
+            if not self._trial:
+                self._choose_switch(granted - ended)
             with self._lock:
                 if self._generation is not generation:
                     return
                 try:
                     self._deep = False
-                    self._sample_uncollected()
+                    self._sample_uncollected(self._try_lock if self._trial else self._sample)
+                    self._trial = self._lone and not self._trial and shake % TRIALS == 0
+                    if self._trial:
+                        self._set_switch(self._switch)
                     now = perf_counter()
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
                         self._flush()
@@ -258,15 +278,15 @@ class StackSampler:
                 pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
 
-    def _sample_uncollected(self) -> None:
+    def _sample_uncollected(self, sample: Callable[[], None]) -> None:
         """Take a sample in which no garbage collection begins: see COLLECTS_AT_ONCE."""
         self._collector_off = COLLECTS_AT_ONCE and gc.isenabled()
         if not self._collector_off:
-            self._sample()
+            sample()
             return
         gc.disable()
         try:
-            self._sample()
+            sample()
         finally:
             gc.enable()
             self._collector_off = False
@@ -289,6 +309,7 @@ class StackSampler:
         # Before the stacks: what a thread does from here on, since to look at others gives the lock away, is then seen
         # as time that it ran, and where it was is looked up again.
         clocks = {native: self._cpu_of(state) for native, state in self._threads.items()}
+        before = {native: state.cpu for native, state in self._threads.items()}
         for ident, frame in sys._current_frames().items():
             if ident == own:
                 continue
@@ -344,7 +365,11 @@ class StackSampler:
         self._others += OTHERS_WEIGHT * ((ran - most) / elapsed - self._others)
         alone = self._others < OTHERS and len(seen) > len(unclocked)
         lone = sum(self._samples - state.ran < RECENT for state in seen.values()) < 2
-        self._set_switch((self._short if lone else SHORT_SWITCH) if alone else self._switch)
+        self._lone = alone and lone
+        if not self._lone:
+            self._count_turns(before, clocks, perf_counter() - now)
+        competing = min(TURN_SWITCH, self._switch) if self._given_often else self._switch
+        self._set_switch((self._short if lone else SHORT_SWITCH) if alone else competing)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
             self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
@@ -354,6 +379,35 @@ class StackSampler:
             if finalize is not None:  # else nobody has imported it, or not to its end
                 self._finalizer = True
                 finalize(None, self.finish, exitpriority=-100)
+
+    def _try_lock(self) -> None:
+        """Note whether the main thread gives the interpreter's lock away by itself, and where: see TRIALS."""
+        self._set_switch(self._short)
+        main, frame = self._threads.get(self._main_native), sys._current_frames().get(self._main)
+        if main is None or main.clock is None or frame is None:
+            return
+        begun, ran = perf_counter(), self._cpu_of(main)
+        if ran - main.cpu < BUSY * (begun - self._looked):
+            return
+        self._trials += 1
+        if self._at_once:
+            node = self._node_of(frame)
+            goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - begun)
+            self._given.setdefault(node, [0, 0])[goes_on] += 1
+
+    def _count_turns(self, before: dict[int, float], clocks: dict[int, float], spent: float) -> None:
+        """Add up what threads that compete for the lock computed, and what of it a sample does not place.
+
+        Such a sample comes when one of them gives the lock away: where the others were before is not known.
+        """
+        for native, state in self._threads.items():
+            ran = clocks.get(native, 0.0) - before.get(native, 0.0)
+            if ran > 0 and state.clock is not None:
+                self._turns[0] += ran
+                if self._at_once and self._cpu_of(state) - clocks[native] < GOES_ON * spent:
+                    self._turns[1] += ran
+        computed, given = self._turns
+        self._given_often = self._given_often or given > GIVEN * computed > GIVEN * ENOUGH
 
     def _look_at(self, frame: FrameType | None) -> None:
         """Note the variables of the innermost function of the program, and the arguments of the library's below it."""
@@ -545,6 +599,9 @@ class StackSampler:
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
         line |= {"held": held} if held else {}
+        given = [[node, *times] for node, times in self._given.items()]
+        line |= {"trials": self._trials, "given": given} if given else {}
+        line |= {"turns": [round(seconds, 6) for seconds in self._turns]} if self._turns[1] else {}
         line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
         collected = self._collected_lines.rows()
         line |= {"collected": collected} if collected else {}
