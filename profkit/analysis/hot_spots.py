@@ -40,6 +40,7 @@ _OF_JAX = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku")
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
 NEARLY_NONE = 0.05
+GIVEN = 0.3  # of the trials
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
 TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
@@ -461,6 +462,7 @@ def _spot(document: RunDocument, group: Sequence[_Row], share: float, seconds: f
         inside=_shares(line, line.inside) if kind == "library" else (),
         callers=line.callers,
         caller_code=line.caller_code,
+        beside=is_met_for_others(line),
         executions=counted.executions if counted is not None and _is_one_line(group) else None,
     )
 
@@ -477,6 +479,14 @@ def waits_for_xla(document: RunDocument, under: Beneath | None, code: LineCode |
         return under.library in _OF_JAX
     calls = {one.name.rpartition(".")[2] for one in code.find("call")} if code is not None else set()
     return bool(calls) and not calls & _OF_THREADS
+
+
+def is_met_for_others(line: LineSamples) -> bool:
+    """Whether samples are taken at a line also while the lines around it run.
+
+    It gives the interpreter's lock away for a moment, again and again: who waits for the lock gets it there.
+    """
+    return line.given >= GIVEN and line.code is not None and line.code.beside
 
 
 def _is_one_line(group: Sequence[_Row]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, get_args
 
 from profkit.analysis.stacks.files import write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.source_lines import with_source
+from profkit.backends.source_lines import split_notes, with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.core.types import (
@@ -364,12 +364,13 @@ class StacksPass(PythonPass):
             read_torch_lines(self.folder / "stacks.operations.json"),
             read_jax_lines(self.folder, "stacks"),
         )
+        lines = with_source(report, workload)
         return PassFindings(
             profiles=(*report.profiles, *(one for one in found if one is not None)),
             stacks=report.stacks,
-            sampled=with_source(report, workload),
+            sampled=lines,
             timeline=report.timeline,
-            notes=report.warnings,
+            notes=(*report.warnings, *split_notes(lines)),
             artifacts=leave_stacks(self.context, report.stacks, "stacks"),
         )
 

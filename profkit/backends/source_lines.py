@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
+from profkit.analysis.hot_spots import is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.polling_loops import looks_again
@@ -26,6 +27,7 @@ from profkit.core.process import ask
 from profkit.core.types import (
     CodeLine,
     Construct,
+    Fact,
     LineCode,
     LineSamples,
     Place,
@@ -91,6 +93,14 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     return replace(sampled, lines=tuple(lines), outer=calling, import_code=first, loops=loops)
 
 
+def split_notes(sampled: SampledTime | None) -> tuple[Fact, ...]:
+    """Say of a line at which samples are taken whatever runs around it that its share is not its own alone."""
+    lines = [one for one in (sampled.lines if sampled is not None else ()) if is_met_for_others(one)]
+    return tuple(
+        Fact.of("split-not-known", line=f"{Path(one.file or '').name}:{one.line}") for one in lines[:1]
+    )
+
+
 def in_bodies(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> list[LineSamples]:
     """The lines, without those in the head of a function: nobody can change a `def`.
 
@@ -132,6 +142,7 @@ def _added(one: LineSamples, other: LineSamples) -> LineSamples:
         other_cpu=one.other_cpu + other.other_cpu,
         own=one.own + other.own,
         collecting=one.collecting + other.collecting,
+        given=one.given + other.given,
         waits=summed(one.waits, other.waits),
         other_waits=summed(one.other_waits, other.other_waits),
         ranks=summed(one.ranks, other.ranks),

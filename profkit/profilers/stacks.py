@@ -33,6 +33,10 @@ DEEPEST = 5000  # frames of one stack
 MOST_STRETCHES = 200_000  # of one process
 # processes, and mean seconds: one for each item, whose lines are not the program's
 MANY_CHILDREN, SHORT = 10, 0.5
+# A line that stood still so much more often than it went on, when it gave the lock away, does so for a moment.
+MOSTLY_STOOD = 2
+# Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
+TURNS, UNPLACED = 0.3, 0.3
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
 
@@ -72,6 +76,11 @@ class _Process:
     natives: dict[int, int] = field(default_factory=dict)
     monotonic: float = 0.0
     moments: dict[int, list[Moment]] = field(default_factory=dict)
+    # How often the lock was tried for, and by stack how often it was given away there: by a thread that stood still
+    # then, and by one that went on. Then processor seconds of threads that took turns, and what no sample places.
+    trials: int = 0
+    given: dict[int, tuple[int, int]] = field(default_factory=dict)
+    turns: tuple[float, float] = (0.0, 0.0)
     values: dict[int, SeenValues] = field(default_factory=dict)  # by function
     rank: str = ""
     collecting: float = 0.0
@@ -272,6 +281,10 @@ def _add_lines(
             lines.move_wait(_bare_sample(process, first, node, main)[0], seconds, alone=alone)
     for node, held in first.held.items():
         lines.note_held(_bare_sample(first, first, node, min(first.threads, default=0))[0], *held)
+    for node, (stood, went) in first.given.items():
+        if stood >= MOSTLY_STOOD * went:
+            main_thread = min(first.threads, default=0)
+            lines.note_given(_bare_sample(first, first, node, main_thread)[0], stood / max(1, first.trials))
     for (path, number), seconds in first.collected.items():
         lines.note_collecting(path, number, seconds)
     return first.collecting, children
@@ -306,6 +319,9 @@ def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator
         yield Fact.of("torn-lines", count=torn)
     if any(not process.own_clocks for process in processes):
         yield Fact("no-thread-clocks")
+    turns, unplaced = (math.fsum(process.turns[part] for process in processes) for part in (0, 1))
+    if turns >= TURNS and unplaced >= UNPLACED * turns:
+        yield Fact.of("turns-not-told-apart", share=unplaced / turns)
     if any(REST in process.functions for process in processes):
         yield Fact("more-stacks")
 
@@ -400,6 +416,13 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
             held + max(0.0, float(wall)) * 1e-6,
             crowded + max(0.0, float(ready)) * 1e-6,
         )
+    process.trials = max(process.trials, int(line.get("trials", 0)))
+    for node, stood, went in line.get("given", ()):  # sums since the beginning
+        process.given[int(node)] = max(0, int(stood)), max(0, int(went))
+    computed, unplaced = (float(seconds) for seconds in line.get("turns", process.turns))
+    if not (is_finite_number(computed) and is_finite_number(unplaced)):
+        raise ValueError("a time that is no time")
+    process.turns = max(0.0, computed), min(max(0.0, unplaced), max(0.0, computed))
     for number, looks, arguments, types in line.get("values", ()):
         variables = {
             str(name)[:100]: Variable(str(kind)[:100], int(length) if length >= 0 else None)

@@ -45,6 +45,7 @@ class _Line:
     holds: int = 0
     held: float = 0.0
     crowded: float = 0.0
+    given: float = 0.0
     waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
     other_waits: dict[str, float] = field(default_factory=partial(defaultdict, float))
     callees: dict[Place, float] = field(default_factory=partial(defaultdict, float))
@@ -165,6 +166,12 @@ class LineTally:
             line.holds += times
             line.held += seconds
             line.crowded += ready
+
+    def note_given(self, sample: PythonSample, share: float) -> None:
+        """Note the share (0..1) of all trials in which the main thread gave the interpreter's lock away at a line."""
+        line = self._line_of(sample, "main")
+        if line is not None:
+            line.given += share
 
     def note_collecting(self, file: str, line: int, seconds: float) -> None:
         """Add what the garbage collector took while a line of the program ran."""

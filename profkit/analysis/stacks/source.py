@@ -86,7 +86,7 @@ def line_code(text: str, line: int, *, inner: bool = True) -> LineCode | None:
     into = tuple(source.called_from(line)) if inner else ()
     said = statement_at(source.tree, line, source.modules_at(around)) if inner else None
     text, each = (said.text, said.each) if said is not None else ("", True)
-    return LineCode(shown, loop, constructs, into, text, each)
+    return LineCode(shown, loop, constructs, into, text, each, _has_others(around))
 
 
 @lru_cache(maxsize=16)
@@ -96,6 +96,13 @@ def parsed(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _has_others(around: Sequence[ast.AST]) -> bool:
+    """Whether more than one statement stands in the innermost loop, or in the function where no loop is."""
+    inner = next((node for node in reversed(around) if isinstance(node, (*_LOOPS, *_FUNCTIONS))), None)
+    inside = (node for node in ast.walk(inner) if isinstance(node, ast.stmt)) if inner is not None else ()
+    return len({node.lineno for node in inside}) > 2  # its own first line, and one more
 
 
 @lru_cache(maxsize=16)

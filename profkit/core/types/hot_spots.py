@@ -110,6 +110,9 @@ class LineCode:
     # The simple statement that begins there, of an `if` its test, with modules by their own names: `y = numpy.exp(x)`.
     statement: str = ""
     each: bool = True  # the interpreter comes to the line once for each execution of it
+    beside: bool = (
+        False  # other statements stand in the loop around it, or in its function where there is none
+    )
 
     def find(self, kind: ConstructKind) -> tuple[Construct, ...]:
         """Those of a kind."""
@@ -202,6 +205,9 @@ class LineSamples:
     holds: int = 0  # how often it kept an event loop from what was ready to run, for 20 ms or more
     held: float = 0.0  # seconds of these
     crowded: float = 0.0  # seconds in which it ran in an event loop while something else was ready to
+    # Share (0..1) of the trials in which it gave the interpreter's lock away by itself for a moment: samples are taken
+    # there, also in place of the lines around it.
+    given: float = 0.0
     threads: int = 0
     processes: int = 0
     looks: int = 0
@@ -284,4 +290,5 @@ class HotSpot:
         CodeLine, ...
     ] = ()  # functions of libraries anywhere below it; `value`: their share (0..1) of its time
     inside: tuple[CodeLine, ...] = ()  # those of them that are public and take most of it, outermost first
+    beside: bool = False  # lines around it may have a part of its share, which no sample tells
     executions: int | None = None  # of the line, in all of what was counted

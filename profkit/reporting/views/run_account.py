@@ -15,7 +15,7 @@ from profkit.reporting.charts.step_bar import PartLook, StepBar, StepPart
 from profkit.reporting.columns import Column, data_table
 from profkit.reporting.view import Block, NotOnPage, PageOnly, Paragraph, Section, Text, plain_text, soft
 from profkit.reporting.view import joined as joined_spans
-from profkit.reporting.views.run_insights import brief_place, does_text, where_text
+from profkit.reporting.views.run_insights import beside_text, brief_place, does_text, where_text
 
 _BRIEF = 8  # rows on a short screen
 _MOST_PARTS = 40  # of the bar: an account has fewer rows, but its file may be anybody's
@@ -342,14 +342,14 @@ def row_text(document: RunDocument, account: Account, row: AccountRow, folder: s
         return ""
     if account.unit == "iteration":
         spot = _of_one(spot, account.repeats)
-    text = does_text(spot)
+    text, beside = does_text(replace(spot, beside=False)), beside_text(spot)
     # Where nothing that it calls has a name, the line itself says most.
     code = spot.code.text.strip() if spot.code is not None else ""
     count = round(row.launches or 0)
     if not code or (text != "computes" and not (spot.executions and text.startswith("computes, "))):
-        return text
+        return text + beside
     times = f"{count:,} x " if count > 1 else ""
-    return f"computes: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}"
+    return f"computes: {times}{code if len(code) <= _LINE else f'{code[: _LINE - 1]}…'}{beside}"
 
 
 def _of_one(spot: HotSpot, repeats: int) -> HotSpot:

@@ -431,7 +431,12 @@ def does_text(spot: HotSpot, waiting: Collection[tuple[str | None, int | None]] 
         text += f", in {plural(count, 'process', 'processes')}"
     elif spot.threads > 1:
         text += f", in {spot.threads} threads"
-    return text + _inside_text(spot)
+    return text + _inside_text(spot) + beside_text(spot)
+
+
+def beside_text(spot: HotSpot) -> str:
+    """Say that a share may be that of other lines, too; empty where it is the place's own."""
+    return "; lines beside it may have a part of this" if spot.beside else ""
 
 
 def _inside_text(spot: HotSpot) -> str:

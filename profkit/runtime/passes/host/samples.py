@@ -60,10 +60,10 @@ SHORTEST_SWITCH, SHORT_SWITCH = 2e-5, 2e-4
 OTHERS, OTHERS_WEIGHT = 0.15, 0.1
 RECENT = 50  # samples: where two threads ran in these, they may compete for the lock, and would change places by it
 ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
-# One sample of so many waits for the lock as the program's own threads do. Where it gets the lock much sooner (AT_ONCE of
-# that wait), the program gives it away by itself, and all samples may be taken at that call: that is noted, and nothing
-# else, since such a sample is of the call and not of a moment. A thread that goes on computing meanwhile (GOES_ON of the
-# time that we look) is in a long call without the lock, where a sample is right.
+# One sample of so many waits for the lock as the program's own threads do. Where it gets the lock much sooner (AT_ONCE
+# of that wait), the program gives it away by itself, and all samples may be taken at that call: that is noted, and
+# nothing else, since such a sample is of the call and not of a moment. A thread that goes on computing meanwhile
+# (GOES_ON of the time that we look) is in a long call without the lock, where a sample is right.
 TRIALS, AT_ONCE, GOES_ON = 12, 0.8, 0.5
 BUSY = 0.5  # of the time since the last sample: a main thread that ran less has the lock seldom
 # Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
@@ -185,8 +185,8 @@ class StackSampler:
         self._switch = self._set = sys.getswitchinterval()  # of the program, and as we set it
         self._trial = False  # the next sample is one of those that wait as the program does
         self._trials, self._lone, self._given_often = 0, False, False
-        # Stack of the main thread that gave the lock away -> trials in which it stood still then, and in which it went on.
-        self._given: dict[int, list[int]] = {}
+        # Stack of the main thread that gave the lock away -> trials in which it stood still then, and went on.
+        self._given_at: dict[int, list[int]] = {}
         # Processor seconds of threads that took turns, and what of it was seen only as the lock was given away.
         self._turns = [0.0, 0.0]
         self._movers: list[int] = []  # numbers of the threads that moved last
@@ -393,7 +393,7 @@ class StackSampler:
         if self._at_once:
             node = self._node_of(frame)
             goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - begun)
-            self._given.setdefault(node, [0, 0])[goes_on] += 1
+            self._given_at.setdefault(node, [0, 0])[goes_on] += 1
 
     def _count_turns(self, before: dict[int, float], clocks: dict[int, float], spent: float) -> None:
         """Add up what threads that compete for the lock computed, and what of it a sample does not place.
@@ -599,7 +599,7 @@ class StackSampler:
         line |= {"awaited": awaited} if awaited else {}
         line |= {"longest": longest} if longest else {}
         line |= {"held": held} if held else {}
-        given = [[node, *times] for node, times in self._given.items()]
+        given = [[node, *times] for node, times in self._given_at.items()]
         line |= {"trials": self._trials, "given": given} if given else {}
         line |= {"turns": [round(seconds, 6) for seconds in self._turns]} if self._turns[1] else {}
         line |= {"collecting": round(self._collecting, 6)} if self._collecting or self._entries else {}
