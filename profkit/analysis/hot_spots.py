@@ -40,7 +40,7 @@ _OF_JAX = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku")
 LEADS_TO_OTHERS = ("lock", "child", "pipe", "input")
 MOSTLY = 0.5
 NEARLY_NONE = 0.05
-GIVEN = 0.3  # of the trials
+GIVEN = 0.2  # of the trials
 RUNS = 0.05  # of the wall time of a thread: one that runs less waits for something
 TELLING = 0.1  # of the most in a line of the function
 _SLOW = ("contains", "shift", "grow", "pattern")
@@ -486,7 +486,8 @@ def is_met_for_others(line: LineSamples) -> bool:
 
     It gives the interpreter's lock away for a moment, again and again: who waits for the lock gets it there.
     """
-    return line.given >= GIVEN and line.code is not None and line.code.beside
+    waits = sum(line.waits.values()) > SURE * line.main_wall
+    return line.given >= GIVEN and not waits and line.code is not None and line.code.beside
 
 
 def _is_one_line(group: Sequence[_Row]) -> bool:

@@ -99,6 +99,9 @@ class PartSampler(StackSampler):
         if time.perf_counter() - self._looked_at_process > LOOKS:
             self._look()
 
+    def _try_lock(self) -> None:
+        super()._try_lock() if not self.paused else self._sample()
+
     def _count_last_stretch(self) -> None:
         if not self.paused:
             super()._count_last_stretch()

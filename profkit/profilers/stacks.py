@@ -34,7 +34,7 @@ MOST_STRETCHES = 200_000  # of one process
 # processes, and mean seconds: one for each item, whose lines are not the program's
 MANY_CHILDREN, SHORT = 10, 0.5
 # A line that stood still so much more often than it went on, when it gave the lock away, does so for a moment.
-MOSTLY_STOOD = 2
+MOSTLY_STOOD, LEAST_STOOD = 2, 3
 # Threads that took turns for so many seconds of a processor, and so much of it (0..1) without a place.
 TURNS, UNPLACED = 0.3, 0.3
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
@@ -282,7 +282,7 @@ def _add_lines(
     for node, held in first.held.items():
         lines.note_held(_bare_sample(first, first, node, min(first.threads, default=0))[0], *held)
     for node, (stood, went) in first.given.items():
-        if stood >= MOSTLY_STOOD * went:
+        if stood >= max(LEAST_STOOD, MOSTLY_STOOD * went):
             main_thread = min(first.threads, default=0)
             lines.note_given(_bare_sample(first, first, node, main_thread)[0], stood / max(1, first.trials))
     for (path, number), seconds in first.collected.items():

@@ -64,8 +64,7 @@ ASKING, ASKING_WEIGHT, SHORTER = 1.5e-4, 0.02, 0.8
 # of that wait), the program gives it away by itself, and all samples may be taken at that call: that is noted, and
 # nothing else, since such a sample is of the call and not of a moment. A thread that goes on computing meanwhile
 # (GOES_ON of the time that we look) is in a long call without the lock, where a sample is right.
-TRIALS, AT_ONCE, GOES_ON = 12, 0.8, 0.5
-BUSY = 0.5  # of the time since the last sample: a main thread that ran less has the lock seldom
+TRIALS, AT_ONCE, GOES_ON = 8, 0.8, 0.5
 # Threads that compete and give the lock away often, by GIVEN of what they compute (of ENOUGH seconds), change places as
 # often by themselves: a sample that asks sooner than they do costs them little, and is met less at that call.
 GIVEN, ENOUGH, TURN_SWITCH = 0.1, 0.1, 1e-3
@@ -387,13 +386,14 @@ class StackSampler:
         if main is None or main.clock is None or frame is None:
             return
         begun, ran = perf_counter(), self._cpu_of(main)
-        if ran - main.cpu < BUSY * (begun - self._looked):
+        if ran - main.cpu < IDLE * (begun - self._looked):
             return
         self._trials += 1
         if self._at_once:
             node = self._node_of(frame)
             goes_on = self._cpu_of(main) - ran > GOES_ON * (perf_counter() - begun)
-            self._given_at.setdefault(node, [0, 0])[goes_on] += 1
+            if waits_for(self._main_native) in ("", "lock"):  # not for its input, or asleep
+                self._given_at.setdefault(node, [0, 0])[goes_on] += 1
 
     def _count_turns(self, before: dict[int, float], clocks: dict[int, float], spent: float) -> None:
         """Add up what threads that compete for the lock computed, and what of it a sample does not place.
