@@ -36,7 +36,7 @@ from .waits import (
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Container
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
@@ -137,6 +137,7 @@ class StackSampler:
     task: object = None  # of the part of an event loop that is sampled, and all that there were
     tasks_before: Container[object] = ()
     _collector_off = False  # by us, for as long as a sample takes
+    _trial = False  # the next sample is one of TRIALS
 
     def __init__(self, out: str) -> None:
         self._out = out
@@ -178,16 +179,17 @@ class StackSampler:
         self._threads: dict[int, _ThreadState] = {}
         self._thread_count = 0
         self._others = 0.0
+        self._trial = False
         self._samples = RECENT  # and before the first, nobody has run
         self._clocks = thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = self._set = sys.getswitchinterval()  # of the program, and as we set it
-        self._trial = False  # the next sample is one of those that wait as the program does
         self._trials, self._lone, self._given_often = 0, False, False
         # Stack of the main thread that gave the lock away -> trials in which it stood still then, and went on.
         self._given_at: dict[int, list[int]] = {}
         # Processor seconds of threads that took turns, and what of it was seen only as the lock was given away.
         self._turns = [0.0, 0.0]
+        self._soon = 0.0  # what of it was seen at once
         self._movers: list[int] = []  # numbers of the threads that moved last
         state = self._new_thread(main_native, "main")
         state.cpu = self._cpu_of(state)
@@ -256,7 +258,7 @@ class StackSampler:
                     return
                 try:
                     self._deep = False
-                    self._sample_uncollected(self._try_lock if self._trial else self._sample)
+                    self._sample_uncollected()
                     self._trial = self._lone and not self._trial and shake % TRIALS == 0
                     if self._trial:
                         self._set_switch(self._switch)
@@ -277,18 +279,24 @@ class StackSampler:
                 pause = max(early, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
 
-    def _sample_uncollected(self, sample: Callable[[], None]) -> None:
+    def _sample_uncollected(self) -> None:
         """Take a sample in which no garbage collection begins: see COLLECTS_AT_ONCE."""
         self._collector_off = COLLECTS_AT_ONCE and gc.isenabled()
         if not self._collector_off:
-            sample()
+            self._sample_or_try()
             return
         gc.disable()
         try:
-            sample()
+            self._sample_or_try()
         finally:
             gc.enable()
             self._collector_off = False
+
+    def _sample_or_try(self) -> None:
+        if self._trial:
+            self._try_lock()
+        else:
+            self._sample()
 
     def _sample(self) -> None:
         now = perf_counter()
@@ -404,10 +412,11 @@ class StackSampler:
             ran = clocks.get(native, 0.0) - before.get(native, 0.0)
             if ran > 0 and state.clock is not None:
                 self._turns[0] += ran
+                self._soon += ran if self._at_once else 0.0
                 if self._at_once and self._cpu_of(state) - clocks[native] < GOES_ON * spent:
                     self._turns[1] += ran
-        computed, given = self._turns
-        self._given_often = self._given_often or given > GIVEN * computed > GIVEN * ENOUGH
+        computed = self._turns[0]
+        self._given_often = self._given_often or self._soon > GIVEN * computed > GIVEN * ENOUGH
 
     def _look_at(self, frame: FrameType | None) -> None:
         """Note the variables of the innermost function of the program, and the arguments of the library's below it."""
