@@ -84,6 +84,7 @@ MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
 MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_CALLS = 20
+CERTAIN = ("sleep", "network", "child", "sync")  # kinds of waits
 MOST_WAITERS = 9  # threads that are asked what they wait for
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT, OURS = 0, -1  # of the tree; what we did in the program's thread
@@ -122,13 +123,16 @@ class _Function:
 class _ThreadState:
     """One thread of the workload between two samples."""
 
-    __slots__ = ("clock", "cpu", "node", "number", "position", "ran")
+    __slots__ = ("clock", "cpu", "elsewhere", "node", "number", "position", "ran")
 
     def __init__(self, number: int, clock: int | None, cpu: float) -> None:
         self.number, self.clock, self.cpu = number, clock, cpu
         self.node = ROOT
         self.position: object = None  # where it was, if nothing tells whether it ran
         self.ran = 0  # number of the last sample before which it ran
+        self.elsewhere = (
+            0.0  # processor seconds between samples at which it waited: of where it is seen to run next
+        )
 
 
 class StackSampler:
@@ -312,6 +316,7 @@ class StackSampler:
         seen: dict[int, _ThreadState] = {self._main_native: main} if main is not None else {}
         most = ran = 0.0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
+        sampled: list[tuple[_ThreadState, int, FrameType, float, list[float]]] = []
         moved: list[int] = []
         # Before the stacks: what a thread does from here on, since to look at others gives the lock away, is then seen
         # as time that it ran, and where it was is looked up again.
@@ -340,29 +345,26 @@ class StackSampler:
                 continue
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
-            sums[1] += wall * min(1.0, (cpu - state.cpu) / elapsed)
-            if cpu - state.cpu > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
-                self._longest[state.node] = cpu - state.cpu
+            used = cpu - state.cpu
+            if used > max(2 * PAUSE, self._longest.get(state.node, 0.0)):
+                self._longest[state.node] = used
             if ran_now and self._more_moments:
                 self._more_moments -= 1
                 self._moments.append([state.number, state.node, round((now - self._begun) * 1e6)])
-            kind = ""
-            if state.number < MOST_WAITERS and state.clock is not None and cpu - state.cpu < IDLE * elapsed:
-                kind = self._note_wait(state, native, wall, frame)
-            ran_share = (
-                0.0 if kind else min(1.0, (cpu - state.cpu) / elapsed) if state.clock is not None else 1.0
-            )
-            self._stretch.add(state.number, state.node, kind, wall, wall * ran_share)
+            sampled.append((state, native, frame, used, sums))
             if native == self._main_native and "asyncio.events" in sys.modules:
                 self._held.look(frame, state.node, wall)
-            ran += cpu - state.cpu
-            most = max(most, cpu - state.cpu)
+            ran += used
+            most = max(most, used)
             sums[2] += 1
             state.cpu = cpu
             if state.clock is None:
                 unclocked.append((state, sums))
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
+        # After all stacks: to ask for a wait reads a file, and so gives the lock away.
+        for state, native, frame, used, sums in sampled:
+            self._place(state, native, frame, used / elapsed, wall, sums)
         pause = max(STRETCH, STRETCH_SHARE * (self._moment - self._begun))
         if self._stretch.is_due(self._moment - self._begun, pause):
             self._stretch.close(self._moment - self._begun)
@@ -441,10 +443,36 @@ class StackSampler:
                 return
             frame = frame.f_back
 
-    def _note_wait(self, state: _ThreadState, native: int, wall: float, frame: FrameType) -> str:
-        """Count what a thread waits for, and return it; nothing where it runs, or nobody knows."""
+    def _place(
+        self, state: _ThreadState, native: int, frame: FrameType, ran: float, wall: float, sums: list[float]
+    ) -> None:
+        """Add what a thread did in the last `wall` seconds to the sums of its stack.
+
+        `ran` is the part of them in which it had a processor. A thread that is asleep now slept where it is seen,
+        whatever it computed before: that is of the lines at which it is seen to run.
+        """
+        kind = ""
+        if state.number < MOST_WAITERS and state.clock is not None:
+            kind = self._note_wait(state, native, wall, frame, certain=ran >= IDLE)
+        if kind and ran >= IDLE:
+            state.elsewhere += wall * ran
+            self._stretch.add(state.number, state.node, kind, wall, 0.0)
+            return
+        computed = wall * min(1.0, ran) + state.elsewhere
+        state.elsewhere = max(0.0, computed - wall)
+        sums[1] += computed - state.elsewhere
+        ran_share = 0.0 if kind else min(1.0, ran) if state.clock is not None else 1.0
+        self._stretch.add(state.number, state.node, kind, wall, wall * ran_share)
+
+    def _note_wait(
+        self, state: _ThreadState, native: int, wall: float, frame: FrameType, *, certain: bool
+    ) -> str:
+        """Count what a thread waits for, and return it; nothing where it runs, or nobody knows.
+
+        `certain`: it ran lately, so only what is never a moment's stop on the way, as the lock that we hold is, counts.
+        """
         kind = waits_for(native)
-        if not kind:
+        if not kind or (certain and kind not in CERTAIN):
             return ""
         place = (state.node, state.number, kind)
         self._waits[place] = self._waits.get(place, 0.0) + wall
@@ -465,7 +493,7 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
             cpu = self._cpu_of(state)
             sums[0] += wall
-            sums[1] += min(wall, cpu - state.cpu)
+            sums[1] += min(wall, cpu - state.cpu) + state.elsewhere
             self._stretch.add(state.number, state.node, "", wall, min(wall, cpu - state.cpu))
         self._stretch.close(perf_counter() - self._begun)
 
