@@ -153,6 +153,8 @@ def known_callee(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     """A line that calls what copies memory, or what counts the characters of a string."""
     name = spot.under.name if spot.under is not None else ""
     for pattern, key, title, how in _CALLED:
+        if key in ("copies", "clearing") and costly_row(spot) is not None:
+            continue  # what copies is known
         if pattern.fullmatch(name) and (key not in ("copies", "clearing") or spot.seconds >= MOVED_ONCE):
             evidence, change = f"most of its time is in {name}{how}", words(key, "host")
             return say(spot, key.partition(".")[0], title, evidence, change=change)

@@ -20,6 +20,7 @@ LEAST_OF_RUN, LEAST_SECONDS = (
     0.05,
     0.1,
 )  # with less, few samples tell it, and nobody would notice that it is gone
+BESIDE = 0.1  # of a place's time, in what has to be there as well
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class NativeFunctions:
     text: str = ""
     without: str = ""
     unless: str = ""
+    also: str = ""
     least: float = 0.3
+    run: float = 0.0
 
     def most_in(self, below: tuple[CodeLine, ...]) -> CodeLine | None:
         """Return the function of the row that has most of a place's time; None where that is less than `least`."""
@@ -43,10 +46,13 @@ class NativeFunctions:
     def fits(self, spot: HotSpot, source: str) -> bool:
         """Whether the place's source line has what the row asks for, and nothing else takes the time."""
         other = _most(self.unless, spot.below) if self.unless else None
+        beside = _most(self.also, spot.below) if self.also else None
         return (
             (not self.text or re.search(self.text, source) is not None)
             and (not self.without or re.search(self.without, source) is None)
             and (other is None or other.value < self.least)
+            and (not self.also or (beside is not None and beside.value >= BESIDE))
+            and spot.share >= self.run
         )
 
 
