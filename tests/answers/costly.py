@@ -2,8 +2,9 @@
 
     python -m tests.answers.costly [ROW...] [--seconds 2] [--python PYTHON] [--jobs 2]
 
-The programs stand in `costly/*.yaml` by the name of the row: `setup`, then `work` as it is written `before` the row's
-advice and `after` it, with the same result, and `healthy` uses of the same function of which nothing must be said.
+The programs stand in `costly/*.yaml` by the name of the row, or with the `rule` that they are one of: `setup`, then
+`work` as it is written `before` the advice and `after` it, with the same result, and `healthy` uses of the same
+function of which nothing must be said.
 Prints a table: is the row told of `before`, is it silent of `after` and of the healthy uses, and how many times faster
 is `work` after it. Rows whose libraries are not installed are skipped and counted. `--python` runs the programs with
 another Python, which needs nothing of profkit. Exits with 1 where a row failed.
@@ -95,6 +96,7 @@ class RowProgram:
     after: str
     healthy: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    rule: str = ""  # of which it is a program, where it is not one of a row of the table
     seconds: float = SAMPLED  # of the sampled run: more where the imports take long
 
     def code(self, version: str) -> str:
@@ -176,9 +178,11 @@ def run_program(words: list[str], folder: Path, env: dict[str, str] | None = Non
     return ended.stdout.split()
 
 
-def is_told(row: str, told: list[Insight]) -> bool:
-    """Whether an insight is that of a row."""
-    named = next(one for one in costly_functions() if one.name == row)
+def is_told(program: RowProgram, told: list[Insight]) -> bool:
+    """Whether an insight is that of a program's row, or of its rule."""
+    if program.rule:
+        return any(one.rule == program.rule for one in told)
+    named = next(one for one in costly_functions() if one.name == program.row)
     return any(
         one.rule == "costly-helper" and (one.title, one.change) == (named.title, named.change) for one in told
     )
@@ -208,7 +212,7 @@ def try_row(program: RowProgram, *, seconds: float = 0.0, python: str = sys.exec
         folder = Path(name, "times")
         folder.mkdir()
         equal, gain = compared(program, folder, max(seconds, TIMED), python)
-    fires, *quiet = (is_told(program.row, one) for one in told)
+    fires, *quiet = (is_told(program, one) for one in told)
     instead = () if fires else tuple(f"{one.rule}: {one.title}" for one in told[0])
     return RowResult(
         program.row, fires, not quiet[0], tuple(not one for one in quiet[1:]), equal, gain, instead

@@ -20,6 +20,7 @@ _SEARCHES = frozenset(
     {"find", "findall", "iterfind", "findtext", "xpath", "find_all", "select", "select_one"}
 )
 _ELEMENTS = frozenset({"values", "items", "iter", "findall", "iterfind", "xpath", "find_all"})
+_AGGREGATES = frozenset({"sum", "min", "max"})
 _CONSTRUCTORS = ("__init__", "__post_init__", "__new__")
 _WRAPPERS = frozenset({"enumerate", "reversed", "iter"})
 
@@ -135,6 +136,8 @@ def searches_at(
         elif isinstance(loop, COMPREHENSIONS):
             yield from _comprehension(loop, function, outer)
     for node in statement:
+        if isinstance(node, ast.Attribute):
+            yield from _asked(node, Surroundings(function, [one for one in loops if _holds(one, node)]))
         if isinstance(node, (ast.Call, ast.Subscript)):
             surroundings = Surroundings(function, [one for one in loops if _holds(one, node)], replaced)
             yield from (
@@ -157,11 +160,36 @@ def _call(node: ast.Call, around: Surroundings) -> Iterator[Construct]:
     if around.stays(kept) and kept not in around.replaced:
         yield Construct("sorts", kept, name)
         yield from around.parameter(kept)
+    yield from _aggregates(node, name, around)
     same = [str(n) for n, one in enumerate(node.args) if around.loops and around.stays(dotted(one))]
     if name and same:
         yield Construct("gives", name, " ".join(same))
     if name:
         yield from _varies(name, node, around)
+
+
+def _aggregates(node: ast.Call, name: str, around: Surroundings) -> Iterator[Construct]:
+    """A sum or an extreme of all elements of what stays, which does not depend on the item: `max(values)`."""
+    if name not in _AGGREGATES or not isinstance(node.func, ast.Name) or len(node.args) != 1:
+        return
+    (given,) = node.args
+    own: set[str] = set()
+    values: ast.AST = given
+    if isinstance(given, COMPREHENSIONS) and len(given.generators) == 1:
+        values, own = given.generators[0].iter, names_in(given.generators[0].target)
+    inner = {
+        one.arg for each in node.keywords for one in ast.walk(each) if isinstance(one, ast.arg)
+    }  # of a key
+    kept = _iterated(values)
+    depends = names_in(node) & around.changes - own - inner
+    if around.stays(kept) and kept not in around.replaced and (around.loops or "." in kept) and not depends:
+        yield Construct("aggregates", kept, name)
+
+
+def _asked(node: ast.AST, around: Surroundings) -> Iterator[Construct]:
+    """What a loop asks of an object that stays: `cart.total` and `cart.total()`."""
+    if isinstance(node, ast.Attribute) and around.loops and around.stays(dotted(node.value)):
+        yield Construct("asks", node.attr, dotted(node.value))
 
 
 def _varies(name: str, node: ast.Call | ast.Subscript, around: Surroundings) -> Iterator[Construct]:

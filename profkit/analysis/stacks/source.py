@@ -58,6 +58,7 @@ _ASKS = frozenset({"is_set", "is_alive", "done", "empty", "locked", "ready", "ru
 _TAKES = frozenset({"get_nowait", "popleft", "pop", "recv_nowait"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.monotonic_ns"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
+_OF_BUILTINS = frozenset({"sum", "max", "min", "any", "all", "sorted"})
 _FEW = 3  # labels
 _OF_ARRAYS = re.compile(
     r"numpy\.(\w+\.(at|reduce|accumulate|reduceat)|linalg\.\w+|dot|matmul|sort|argsort|unique|bincount|concatenate|stack"
@@ -203,7 +204,10 @@ class _Source:
         in_loop = any(isinstance(node, (*_LOOPS, *_COMPREHENSIONS)) for node in around)
         for node in self._statement(line):
             yield from self._of_node(node, function, in_loop)
-        yield from searches_at(line, around, list(self._statement(line)), self.replaced)
+        names = {node.name for node in self.functions}
+        for one in searches_at(line, around, list(self._statement(line)), self.replaced):
+            if one.kind != "asks" or one.name in names:
+                yield one
         for name in self._called_elsewhere(line, function):
             yield Construct("called-elsewhere", name)
         for node in around:
@@ -213,6 +217,8 @@ class _Source:
         for node in around:
             if isinstance(node, ast.For) and node.lineno == line and (name := _dotted(node.iter)):
                 yield Construct("iterates", name)
+        for node in around:
+            yield from _items(node)
         yield from self._paged(line, around)
         if isinstance(function, ast.AsyncFunctionDef):
             yield Construct("coroutine", function.name)
@@ -314,11 +320,15 @@ class _Source:
             for operator, right in zip(node.ops, node.comparators, strict=True):
                 if not isinstance(operator, (ast.In, ast.NotIn)):
                     continue
+                if isinstance(right, ast.Attribute) and right.attr == "values":
+                    yield Construct("contains", _base_of(right.value), "array")
                 if name := _dotted(right):
                     yield Construct("contains", name)
                 elif isinstance(right, ast.Call) and isinstance(right.func, ast.Attribute):
                     if right.func.attr == "values" and (name := _dotted(right.func.value)):
                         yield Construct("contains", name, "values")
+                    elif right.func.attr in ("to_numpy", "tolist", "unique", "to_list"):
+                        yield Construct("contains", _base_of(right.func.value), "array")
                 elif isinstance(right, ast.Call) and (kind := _dotted(right.func)) in _CONTAINERS:
                     yield Construct("contains-made", kind, ast.unparse(right)[:60])
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -327,16 +337,18 @@ class _Source:
             yield Construct("grow", _dotted(node.target), "+=")
         elif isinstance(node, ast.Assign):
             yield from self._growth(node)
+            if isinstance(node.value, ast.Call) and self.name_of(node.value.func) == "numpy.linalg.svd":
+                yield from _unused_vectors(node, function or self.tree)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             yield from _power(node.left, node.right)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             yield Construct("product", _factor(node.left), _factor(node.right))
+        elif isinstance(node, ast.Subscript) and (compared := _compared(node)):
+            yield Construct("mask", _table_of(node), compared)
         elif isinstance(node, ast.Subscript) and _labels(node) is not None:
             yield Construct("lookup", _dotted(node.value.value), _labels(node) or "")  # type: ignore[attr-defined]
             if in_loop:
                 yield Construct("element", _dotted(node.value.value), "loc")  # type: ignore[attr-defined]
-        elif isinstance(node, ast.Subscript) and (compared := _compared(node)):
-            yield Construct("mask", _dotted(node.value), compared)
         elif isinstance(node, ast.Subscript) and in_loop and not isinstance(node.slice, ast.Slice):
             base = node.value
             names = [name for one in ast.walk(node.slice) if (name := _dotted(one))]
@@ -514,6 +526,11 @@ class _Source:
             yield Construct("element", base, method)
         if _by_rows(node):
             yield Construct("element", base, "apply")
+        if name in _OF_BUILTINS and first is not None and not _makes_items(first):
+            for each in dict.fromkeys(_names_in(first)):
+                yield Construct("builtin", each, name)
+        if name == "sum" and len(node.args) == 2 and isinstance(node.args[1], (ast.List, ast.Tuple)):
+            yield Construct("grow", _dotted(node.args[0]), "sum")
         if name == "numpy.power" and len(node.args) == 2:
             yield from _power(*node.args)
         if name in ("numpy.dot", "numpy.matmul", "numpy.inner") and len(node.args) == 2:
@@ -537,20 +554,92 @@ class _Source:
             yield Construct("call", name, "constant" if _is_constant(node, function) else "")
 
 
+def _items(loop: ast.AST) -> Iterator[Construct]:
+    """What a loop goes through by single items, and how they are called: `for x in values`, or enumerated."""
+    generators = loop.generators if isinstance(loop, _COMPREHENSIONS) else [loop]
+    for one in generators:
+        if not isinstance(one, (ast.For, ast.comprehension)):
+            continue
+        values, item = one.iter, one.target
+        if isinstance(values, ast.Call) and _dotted(values.func) == "enumerate" and values.args:
+            values = values.args[0]
+            item = item.elts[-1] if isinstance(item, ast.Tuple) else item
+        if isinstance(item, ast.Name) and _dotted(values):
+            yield Construct("item", item.id, _dotted(values))
+
+
+def _makes_items(value: ast.AST) -> bool:
+    """Whether a value comes from a call or a comprehension, so that nobody knows what its items are."""
+    return any(isinstance(one, (ast.Call, *_COMPREHENSIONS)) for one in ast.walk(value))
+
+
+def _unused_vectors(node: ast.Assign, scope: ast.AST) -> Iterator[Construct]:
+    """The singular vectors of a decomposition of which only the first columns or rows are used, or none."""
+    target, call = node.targets[0], node.value
+    if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call) or not call.args or call.keywords:
+        return
+    parts = [
+        one.value for one in ast.walk(scope) if isinstance(one, ast.Subscript) and _has_an_end(one.slice)
+    ]
+    for name in (target.elts[0], target.elts[-1]):
+        loads = [
+            one
+            for one in ast.walk(scope)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == _dotted(name)
+        ]
+        if all(any(one is part for part in parts) for one in loads):
+            yield Construct("vectors", _dotted(name), _dotted(call.args[0]))
+
+
+def _has_an_end(key: ast.AST) -> bool:
+    slices = key.elts if isinstance(key, ast.Tuple) else [key]
+    return any(isinstance(one, ast.Slice) and one.upper is not None for one in slices)
+
+
 def _targets(loop: ast.For | ast.AsyncFor) -> Iterator[str]:
     """Yield the names that a loop sets to its items."""
     yield from (node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name))
 
 
 def _compared(node: ast.Subscript) -> str:
-    """Return what a table's own rows are compared with to choose some of them: `day` of `rows[rows["day"] == day]`."""
-    if not isinstance(node.slice, ast.Compare) or not all(isinstance(one, ast.Eq) for one in node.slice.ops):
+    """Return what a table's own rows are compared with to choose some of them: `day` of `rows[rows["day"] == day]`.
+
+    Also of several conditions that are joined, and of `rows.loc[rows["day"] == day, "price"]`.
+    """
+    by_label = isinstance(node.value, ast.Attribute) and node.value.attr == "loc"
+    mask = node.slice.elts[0] if by_label and isinstance(node.slice, ast.Tuple) else node.slice
+    if not _table_of(node) or not isinstance(node.ctx, ast.Load):
         return ""
-    table, key = _dotted(node.value), node.slice.left
-    column = _dotted(key.value if isinstance(key, ast.Subscript) else key)
+    return next((name for one in _conditions(mask) if (name := _equal_to(one))), "")
+
+
+def _table_of(node: ast.Subscript) -> str:
+    """The table that an index chooses rows of, by itself or by `.loc`."""
+    base = node.value
+    return _dotted(base.value if isinstance(base, ast.Attribute) and base.attr == "loc" else base)
+
+
+def _conditions(mask: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a mask that all have to hold."""
+    if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
+        yield from _conditions(mask.left)
+        yield from _conditions(mask.right)
+    else:
+        yield mask
+
+
+def _equal_to(test: ast.AST) -> str:
+    """The name that a column is compared with; empty for any other test."""
+    if not isinstance(test, ast.Compare) or not all(isinstance(one, ast.Eq) for one in test.ops):
+        return ""
     # numpy: `values[groups == group]` compares another array of the same length
-    with_ = _dotted(node.slice.comparators[0])
-    return with_ if table and column and with_ else ""
+    column = _dotted(test.left.value if isinstance(test.left, ast.Subscript) else test.left)
+    return _dotted(test.comparators[0]) if column else ""
+
+
+def _base_of(node: ast.AST) -> str:
+    """`table` of `table["id"]`, or the name itself."""
+    return _dotted(node.value if isinstance(node, ast.Subscript) else node)
 
 
 def _rest_of_itself(statement: ast.stmt) -> str:

@@ -30,17 +30,23 @@ SpotKind = Literal[
 # What a line of the program is written as, where that alone may be slow. `name` is the variable or function it is
 # about, `how` what is done with it.
 ConstructKind = Literal[
-    "contains",  # `x in name`; `how` "values": in name.values()
+    "contains",  # `x in name`; `how` "values": in name.values(); "array": in name["column"].values and the like
     "contains-made",  # `x in list(...)`
     "search",  # the elements of `name`, which stays the same, are compared with each item; `how`: the test, or a method
     "sorts",  # name.sort(), sorted(name), heapify(name) of what stays the same; `how` is the function
     "parameter",  # `name` of a search is the function's parameter number `how`
+    "aggregates",  # sum, min or max (`how`) of all elements of `name`, which stays, and of nothing that an item changes
+    "asks",  # a loop asks `how`, an object that stays, for its attribute `name`, or calls it
     "gives",  # a loop calls `name` with arguments that stay the same, at the places `how`: "0 2"
     "varies",  # a call of `name`, or a look-up ("[]"), depends on the item of a loop around it (`how` "item"), or on
     # what the function is given ("given")
     "shift",  # name.pop(0), .insert(0, x), .remove(x), .index(x), .count(x); `how` "rest 7": name = name[n:] in line 7
-    "grow",  # name = name + x, name = numpy.append(name, x); `how` "text": a text is added
+    # name = name + x, name = numpy.append(name, x); `how` "text": a text is added; "sum": sum(name, [])
+    "grow",
     "element",  # name[i], name.at[...], name.item(): one element at a time; `how` "[i]" has the names in the index
+    "item",  # in a loop over the elements of `how`, each of which is called `name`
+    "builtin",  # sum, max and the like (`how`) of an expression of `name`, in which nothing is called
+    "vectors",  # singular vectors `name` of the matrix `how`, of which the first ones alone are used, or none
     "mask",  # name[name["day"] == day], name[days == day]; `how` is what all rows are compared with
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known

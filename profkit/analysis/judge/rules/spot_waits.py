@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.function_names import called_name, function_name, name_in_file, place_name
-from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.counted import counted_function, last_name, profile_of
 from profkit.analysis.judge.rules.spot_loops import LONG_STATEMENT, unindexed_look_up
 from profkit.analysis.judge.rules.spots import MANY, SEVERAL, called_names, calls_text, count_text, say
 from profkit.analysis.judge.words import words
@@ -207,6 +207,8 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
     """One thing is waited for after the other, and nothing else is under way."""
     calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
     function = spot.where.function
+    if spot.kind == "await" and (held := _held_lock(document, spot)) is not None:
+        return held
     if spot.kind == "await":
         return say(
             spot,
@@ -229,22 +231,45 @@ def sequential_waits(document: RunDocument, spot: HotSpot) -> Insight | None:
     return None
 
 
+CONTENDED = 1.5  # resumptions of acquire for each release: without a wait it is one
+
+
+def _held_lock(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """What is awaited while a lock of asyncio is held for which all other tasks wait, as the sampler saw it."""
+    within = spot.code.find("within") if spot.code is not None else ()
+    locks = ("/asyncio/locks.py",)
+    acquired, released = (counted_function(document, name, locks) for name in ("acquire", "release"))
+    taken, times = ((one.calls or 0) if one is not None else 0 for one in (acquired, released))
+    if not within or times < SEVERAL or taken < CONTENDED * times:
+        return None
+    return say(
+        spot,
+        "lock-held",
+        f"{within[-1].name or 'A lock'} is held while this is awaited, and the other tasks wait for it",
+        f"{count_text(taken - times)} of {count_text(times)} times somebody had to wait for a lock",
+        spot.share * (1 - 1 / times),
+        change=words("lock-held.await", "host").format(line=within[-1].how),
+    )
+
+
 def repeated_sync(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A program that commits, or waits for the disk, after each piece that it writes."""
     names = {name.rpartition(".")[2] for name in called_names(spot)}
-    calls = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
+    counted = (spot.under.calls if spot.under is not None else None) or spot.calls or 0
+    # cProfile may have seen the first part of the run alone; how often the line ran was counted to its end
+    calls = max(counted, spot.executions or 0)
     if not names & {"commit", "fsync", "fdatasync"} or spot.kind == "network" or calls < SEVERAL:
         return None
     commit = "commit" in names
     # A database in memory waits for no disk, and each commit costs what the library does for it.
     waits = spot.kind in ("sync", "file", "waiting")
     does = "waits for the disk" if waits else "commits" if commit else "asks for the disk"
-    least = spot.partial and _is_compiled(document)
+    least = spot.partial and (_is_compiled(document) or calls > (spot.executions or 0))
     return say(
         spot,
         "repeated-sync",
         f"{place_name(spot.where)} {does} {'at least ' if least else ''}{count_text(calls)} times, after each piece",
-        calls_text(spot),
+        calls_text(spot) if calls == counted else "",
         spot.share * (1 - 1 / calls),
         change=words(f"repeated-sync.{'commit' if commit else 'fsync'}", "host"),
     )
@@ -475,15 +500,22 @@ def calls_in_loop(document: RunDocument, spot: HotSpot) -> Insight | None:
             f"Each of {count_text(calls)} statements looks through many rows: {format_quantity(each, 's')}",
             f"{calls_text(spot)}; found by an index, a row takes some 20 µs{loop}",
         )
+    last = last_name(asked)
+    same = (
+        last == "open" and any(last_name(one.name) == last and one.how for one in spot.code.find("call"))
+        if spot.code
+        else False
+    )
+    queries = _OF_DATABASE.fullmatch(last) is not None
     return say(
         spot,
         "calls-in-loop",
-        f"{place_name(spot.where)} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
+        f"{place_name(spot.where)} opens the same file {count_text(calls)} times"
+        if same
+        else f"{place_name(spot.where)} calls {asked.lstrip('.')} {count_text(calls)} times, once for each item",
         f"{calls_text(spot)}{loop}",
         spot.share * (1 - 1 / calls),
-        change=words(
-            f"calls-in-loop{'.queries' if _OF_DATABASE.fullmatch(asked.rpartition('.')[2]) else ''}", "host"
-        ),
+        change=words(f"calls-in-loop{'.file' if same else '.queries' if queries else ''}", "host"),
     )
 
 

@@ -36,7 +36,6 @@ ONE_CALL, OF_ALL = 0.2, 0.15  # seconds, and share of a place's time, that one c
 COPIED = 1000  # elements of what is copied to add one
 RAISING = 0.05  # of a place's time
 EACH_RAISE = 0.4e-6  # seconds, to raise and to catch: 0.3 to 1 of CPython 3.11 on servers
-USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
 COLLECTING = 0.15  # of the wall time
 EXPLAINED = 0.5  # of a place without a finding, by a line that leads there
 _ARRAYS = ("numpy.", "torch.", "pandas.", "polars.")
@@ -171,12 +170,17 @@ def linear_search(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
 def _is_gone_through(spot: HotSpot, one: Construct, held: Variable) -> bool:
     """Whether a search looks at one element after the other, at many of them, and does so often."""
     length = held.length or 0
+    if one.kind == "contains" and held.type.startswith(("numpy.ndarray", "pandas.")):
+        # `in` of a series itself asks its index, which is a hash table
+        array = held.type.startswith("numpy.ndarray") and length >= LONG
+        looped = spot.code is not None and spot.code.loop is not None and spot.looks >= LOOKS
+        return (array or one.how == "array") and (looped or is_often(spot, held))
     if one.kind != "search":
         by_value = held.type == "dict" and one.how == "values"
         return length >= LONG and (held.type in ("list", "tuple", "collections.deque") or by_value)
     if not _stays_in_calls(spot, one.name):
         return False
-    often = _is_often(spot, held)
+    often = is_often(spot, held)
     if not one.how.startswith("."):
         return often and length >= LONG and held.type in _GONE_THROUGH
     if held.type in ("str", "bytes"):
@@ -196,7 +200,7 @@ def _stays_in_calls(spot: HotSpot, name: str) -> bool:
 
 def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
     """What is searched element by element, and what finds it at once."""
-    size = f" of {count_text(held.length)}" if held.length else ""
+    size = f" of {count_text(held.length)}" if held.length and held.length > 0 else ""
     front = one.how in ("pop", "insert")
     what = "moves all that come after" if front else "lookup scans the list from the start"
     often = f"; {calls_text(spot)}" if calls_text(spot) else ""
@@ -212,11 +216,17 @@ def _searched(spot: HotSpot, one: Construct, held: Variable) -> Insight:
     elif front:
         what = f"each {what}"
         change = f"{one.name} = collections.deque({one.name}), with popleft and appendleft"
+    elif held.type.startswith(("numpy.ndarray", "pandas.")):
+        what = "each lookup compares all elements"
+        change = words("linear-search.array", "host")
     else:
         what = f"each {what}"
         change = words(f"linear-search.{'remove' if one.how == 'remove' else 'value'}", "host").format(
             name=one.name
         )
+    if one.how == "array":
+        title = f"Do not search the values of {one.name} each time"
+        return say(spot, "linear-search", title, f"{what}{often}", change=change)
     return say(
         spot,
         "linear-search",
@@ -261,7 +271,7 @@ def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
         known = held is not None and held.type in ("list", "dict", "set", "collections.deque")
         if held is None or not known or (held.length or 0) < LONG or not _stays_in_calls(spot, one.name):
             continue
-        if not _is_often(spot, held):
+        if not is_often(spot, held):
             continue
         heap = one.how == "heapify"
         times = max(spot.calls or 0, spot.executions or 0)
@@ -276,7 +286,7 @@ def repeated_sort(document: RunDocument, spot: HotSpot) -> Insight | None:  # no
     return None
 
 
-def _is_often(spot: HotSpot, held: Variable) -> bool:
+def is_often(spot: HotSpot, held: Variable) -> bool:
     """Whether a place goes through what it holds many times, by counts or by the time that each needs at most."""
     counted = max(spot.calls or 0, spot.executions or 0) >= MANY
     return counted or (held.length is not None and spot.seconds >= MANY * held.length * EACH_ELEMENT)
@@ -326,6 +336,10 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
     """A text or an array that is copied to add to it."""
     for one in spot.code.find("grow") if spot.code is not None else ():
         held = spot.variables.get(one.name)
+        if one.how == "sum":
+            if held is not None and held.type in ("list", "tuple") and (held.length or 0) >= LONG:
+                return _summed_lists(spot, one.name, held)
+            continue
         # a literal in the sum proves its type, the share what it costs
         if held is None and one.how in ("text", "texts"):
             held = Variable("str", COPIED)
@@ -349,6 +363,17 @@ def growing_copy(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
             + ("parts.append(...) instead" if held.type in ("list", "tuple") else joined),
         )
     return None
+
+
+def _summed_lists(spot: HotSpot, name: str, held: Variable) -> Insight:
+    """Lists that are joined by `sum(lists, [])`, which copies all that it has so far for each of them."""
+    return say(
+        spot,
+        "growing-copy",
+        f"sum(...) copies the list for each of the {count_text(held.length or 0)} lists that it joins",
+        calls_text(spot),
+        change=f"list(itertools.chain.from_iterable({name})), or [x for part in {name} for x in part]",
+    )
 
 
 def element_wise(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -550,23 +575,6 @@ def place_alone(spot: HotSpot) -> Insight:
     )
 
 
-def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
-    """A cache of functools that keeps what nobody asks for again."""
-    hits, misses = (spot.variables.get(name) for name in ("[cache hits]", "[cache misses]"))
-    asked, kept = (one.length or 0 if one is not None else 0 for one in (hits, misses))
-    if kept < MANY or asked > USELESS * kept:
-        return None
-    cached = (spot.where.function or "").partition(".<locals>")[0]
-    return say(
-        spot,
-        "useless-cache",
-        f"The cache of {cached} never has what is asked for"
-        if asked == 0
-        else f"The cache of {cached} hardly ever helps",
-        f"it was asked {count_text(asked + kept)} times and had the result {count_text(asked)} times",
-    )
-
-
 def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A function that raises and catches so often that this is what takes its time."""
     raised = profile_of(document, "raises")
@@ -599,7 +607,6 @@ def exceptions(document: RunDocument, spot: HotSpot) -> Insight | None:
 PATTERNS: tuple[Find, ...] = (
     own_warning,
     collecting,
-    useless_cache,
     exceptions,
     linear_search,
     made_for_search,

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 MOST_LOOKS = 400  # at the arguments of a function
 TYPE_LOOKS = 12  # at the types of its variables: the first few, then each tenth
 MOST_NAMES = 24
-MOST_TASKS = 64
+MOST_TASKS = 256
 ONCE, TWICE = "[once]", "[twice]"  # among those of a library's function: how many arguments were met so often
-CACHE_HITS, CACHE_MISSES = "[cache hits]", "[cache misses]"  # among the variables of a function with a cache
+# Among the variables of a function with a cache; of one that is full, also how many results it keeps.
+CACHE_HITS, CACHE_MISSES, CACHE_FULL = "[cache hits]", "[cache misses]", "[cache full]"
 _PLAIN = (int, float, str, bytes, bool, type(None), type)
 _FUNCTION = type(lambda: None)
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
@@ -118,6 +119,8 @@ class FunctionValues:
             told, length = f"{module}.{kind.__name__}", -1
             if told == "collections.deque":
                 length = len(value)  # type: ignore[arg-type]
+            if told == ARRAY:
+                length = value.size  # type: ignore[attr-defined]
             if told == ARRAY and value.dtype.hasobject:  # type: ignore[attr-defined]
                 told = OBJECTS
             elif told == ARRAY and value.dtype.kind in "iub":  # type: ignore[attr-defined]
@@ -190,6 +193,8 @@ def cache_uses(is_users: Callable[[str], bool]) -> dict[int, dict[str, list[obje
                 CACHE_HITS: ["int", info.hits],
                 CACHE_MISSES: ["int", info.misses],
             }
+            if info.maxsize and info.currsize >= info.maxsize:
+                told[CACHE_FULL] = ["int", info.maxsize]
             found |= {id(each): told for each in (code, *code.co_consts) if type(each) is type(code)}
     return found
 
@@ -199,9 +204,10 @@ def awaited_frames(
 ) -> tuple[list[FrameType], bool]:
     """The frames of the coroutine that an event loop waits for, innermost first, and whether it is the only one.
 
-    Of several it is the one that the loop was started with. `loop_tasks` is asyncio's own set of its tasks
-    (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the task `own`
-    while that is suspended, and tasks that were there `before` do not count.
+    Of several it is the one that the loop was started with; where all but that and one other wait for locks, it is the
+    other one, which holds what they wait for, and nothing else can run meanwhile. `loop_tasks` is asyncio's own set of
+    its tasks (`_all_tasks`, or `_scheduled_tasks` from 3.12 on). Where only a part of its time is sampled, it is the
+    task `own` while that is suspended, and tasks that were there `before` do not count.
     """
     references = list(getattr(loop_tasks, "data", ()))[:MOST_TASKS]
     tasks = [task for task in [one() for one in references] if task is not None and not task.done()]
@@ -214,15 +220,32 @@ def awaited_frames(
     ]
     if len(first) != 1 or (own is not None and getattr(own.get_coro(), "cr_running", True)):
         return [], False
+    frames = _suspended_frames(first[0])
+    if not alone and own is None and not _waits_for_lock(frames):
+        others = [each for task in pending if task is not first[0] and (each := _suspended_frames(task))]
+        holders = [each for each in others if not _waits_for_lock(each)]
+        if len(holders) == 1 and len(others) > 1:
+            frames, alone = holders[0], True
+    return frames[::-1], alone
+
+
+def _suspended_frames(task: Any) -> list[FrameType]:
+    """The frames of a task that waits, outermost first."""
     frames: list[FrameType] = []
-    waits = first[0].get_coro()
+    waits = task.get_coro()
     for _ in range(50):
         frame = getattr(waits, "cr_frame", None) or getattr(waits, "gi_frame", None)
         if frame is None:
             break
         frames.append(frame)
         waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None)
-    return frames[::-1], alone
+    return frames
+
+
+def _waits_for_lock(frames: list[FrameType]) -> bool:
+    """Whether the innermost frame that waits is that of asyncio's lock, or of a semaphore."""
+    code = frames[-1].f_code if frames else None
+    return code is not None and code.co_name == "acquire" and code.co_filename.endswith("locks.py")
 
 
 def line_of_jump(code: CodeType, at: int) -> int:

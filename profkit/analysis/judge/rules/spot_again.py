@@ -1,0 +1,119 @@
+"""Insights on what is computed again from what has changed little or not at all: extremes, sums, hashes, results.
+
+Each is proved by the source, by what the variables hold, and by a count.
+"""
+
+from __future__ import annotations
+
+from profkit.analysis.function_names import place_name
+from profkit.analysis.judge.rules.counted import last_name, profile_of
+from profkit.analysis.judge.rules.spots import LONG, MANY, Find, calls_text, count_text, is_often, say
+from profkit.analysis.judge.words import words
+from profkit.core.formatting import percent_text
+from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
+
+USELESS = 0.01  # of what a cache keeps: it is asked for less often than that
+SMALL, TURNED_OVER = (
+    0.1,
+    4,
+)  # hits for each miss of a full cache, and how often all that it keeps was replaced
+HASHING = 0.3  # of a place's time
+FOR_EACH_OBJECT = 4  # hashes and comparisons of each object that was made
+_GONE_THROUGH = ("list", "tuple", "dict", "set", "frozenset", "collections.deque")
+
+
+def aggregated_again(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A sum or an extreme of all elements of what stays, for each item of a loop."""
+    for one in spot.code.find("aggregates") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        if held is None or held.type not in _GONE_THROUGH or (held.length or 0) < LONG:
+            continue
+        if not is_often(spot, held) or ("." in one.name and not _is_asked_of_one(spot)):
+            continue
+        return say(
+            spot,
+            "running-sum",
+            f"{one.how} goes through all of {one.name} again each time",
+            f"it is a {held.type} of {count_text(held.length or 0)}; {calls_text(spot)}",
+            change=words(f"running-sum.{one.how}", "host").format(name=one.name),
+        )
+    return None
+
+
+def _is_asked_of_one(spot: HotSpot) -> bool:
+    """Whether the loop that asks for what a method computes asks the same object each time."""
+    code, name = spot.caller_code, last_name((spot.where.function or "").partition(".<locals>")[0])
+    return code is not None and any(one.name == name for one in code.find("asks"))
+
+
+def hashed_again(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """Keys whose hash or comparison goes through all that they hold, each time that they are looked up."""
+    found = next((one for one in ("__hash__", "__eq__") if _share_of(spot, one) >= HASHING), None)
+    if found is None:
+        return None
+    counted = profile_of(document, "own-time")
+    every = counted.hotspots if counted is not None else ()
+    asked = max((one for one in every if one.function == found), key=_calls, default=None)
+    if asked is None or _calls(asked) < MANY:
+        return None
+    made = sum(_calls(one) for one in every if one.function == "__init__" and one.file == asked.file)
+    if made and _calls(asked) < FOR_EACH_OBJECT * made:
+        return None  # each object is hashed when it is kept, and once more when it is looked up
+    share = _share_of(spot, found)
+    least = "at least " if spot.partial else ""
+    return say(
+        spot,
+        "repeated-work",
+        f"The keys are {'hashed' if found == '__hash__' else 'compared'} again and again: "
+        f"{least}{count_text(_calls(asked), 'call')} of {found}",
+        f"{percent_text(100 * share)} of this is in {found}, which goes through all that a key holds"
+        + (f"; {count_text(made, 'object')} {'was' if made == 1 else 'were'} made" if made else ""),
+        spot.share * share,
+        change=words(f"repeated-work.{found.strip('_')}", "host"),
+    )
+
+
+def _calls(one: Hotspot) -> int:
+    return one.calls or 0
+
+
+def _share_of(spot: HotSpot, method: str) -> float:
+    """The share (0..1) of a place's time in the method that hashes or compares, by the program or by dataclasses."""
+    if last_name((spot.where.function or "").partition(".<locals>")[0]) == method:
+        return 1.0
+    return max(
+        (
+            one.value
+            for one in spot.below
+            if last_name(one.function) == method and (one.file or "").startswith("<")
+        ),
+        default=0.0,
+    )
+
+
+def useless_cache(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A cache of functools that keeps what nobody asks for again, or that is full and drops what is asked for."""
+    hits, misses, full = (spot.variables.get(f"[cache {name}]") for name in ("hits", "misses", "full"))
+    asked, missed = (one.length or 0 if one is not None else 0 for one in (hits, misses))
+    keeps = (full.length or 0) if full is not None else 0
+    small = keeps > 0 and missed >= TURNED_OVER * keeps and asked <= SMALL * missed
+    if missed < MANY or (asked > USELESS * missed and not small):
+        return None
+    cached = place_name(spot.where).partition(".<locals>")[0]
+    title = (
+        f"The cache of {cached} never has what is asked for"
+        if asked == 0
+        else f"The cache of {cached} hardly ever helps"
+    )
+    return say(
+        spot,
+        "useless-cache",
+        title,
+        f"it was asked {count_text(asked + missed)} times and had the result {count_text(asked)} times"
+        + (f"; it keeps {count_text(keeps)} results, and is full" if small else ""),
+        change=words(f"useless-cache{'.full' if small else ''}", "host"),
+    )
+
+
+PATTERNS: tuple[Find, ...] = (aggregated_again, hashed_again, useless_cache)
+OF_CALLS: tuple[Find, ...] = (aggregated_again, useless_cache)

@@ -1,0 +1,165 @@
+"""Insights on arrays of NumPy and pandas that are used one number at a time, or for a few numbers at a time.
+
+The samples say what a variable holds and how many elements it has, the source what is done with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from math import prod
+
+from profkit.analysis.judge.rules.counted import with_slashes
+from profkit.analysis.judge.rules.spot_loops import is_in_loop
+from profkit.analysis.judge.rules.spots import Find, called_names, calls_text, count_text, say
+from profkit.analysis.judge.words import words
+from profkit.analysis.necessary_work.numpy_lines import forms_of
+from profkit.analysis.stacks.line_counts import count_of, names_in
+from profkit.analysis.stacks.searches import dotted
+from profkit.core.formatting import percent_text
+from profkit.core.types import HotSpot, Insight, RunDocument, Variable
+
+MANY_ELEMENTS, FEW_ELEMENTS = 1000, 16
+OFTEN = 1000  # calls: what is called less often is not about what a call costs
+OVERHEAD = 0.3  # of a place's time, in NumPy's own Python code
+SHORT = 100e-6  # seconds of a call for a few numbers
+LARGER = 2  # times as many elements in all singular vectors as in the matrix
+_SCALAR = re.compile(r"numpy\.(float|u?int|bool|complex|datetime|timedelta)\w*")
+_OF_ARRAYS = re.compile(r"numpy\.ndarray( of integers)?|pandas\.Series|torch\.Tensor")
+_NUMPY = re.compile(r"/numpy/(?!random/|testing/|f2py/)[^:]*\.py$")
+_MAKES = re.compile(r"numpy\.(array|asarray|ndarray|zeros|ones|empty|arange)")
+
+
+def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A loop over an array whose items were seen to be single numbers."""
+    held = spot.variables
+    for one in spot.code.find("item") if spot.code is not None and spot.kind == "python" else ():
+        item, array = held.get(one.name), held.get(one.how)
+        if item is None or not _SCALAR.fullmatch(item.type) or not _is_large(array):
+            continue
+        return say(
+            spot,
+            "element-wise",
+            f"Work on all of {one.how} at once, not on one element at a time",
+            f"each {one.name} is a {item.type}, an object that is made for it, and each operation on it costs some ten "
+            "times what it does for a number of Python",
+            change=words("element-wise.numpy", "host"),
+        )
+    return None
+
+
+def _is_large(array: Variable | None) -> bool:
+    """Whether a variable is an array of many elements; what a comprehension goes through is not among its variables."""
+    return array is None or (
+        _OF_ARRAYS.fullmatch(array.type) is not None and (array.length or 0) >= MANY_ELEMENTS
+    )
+
+
+def builtin_of_array(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
+    """A function of Python that takes the elements of an array one by one: `sum(array)`."""
+    for one in spot.code.find("builtin") if spot.code is not None else ():
+        held = spot.variables.get(one.name)
+        if held is None or not _OF_ARRAYS.fullmatch(held.type) or spot.kind not in ("python", "library"):
+            continue
+        if held.length is not None and 0 <= held.length < MANY_ELEMENTS:
+            continue
+        method = "numpy.sort(...)" if one.how == "sorted" else f".{one.how}() of the array"
+        return say(
+            spot,
+            "element-wise",
+            f"Use {method}: Python's {one.how} takes its elements one by one",
+            f"{one.name} is a {held.type}"
+            + (f" of {count_text(held.length)} elements" if held.length and held.length > 0 else "")
+            + ", and makes an object of each",
+            change=words("element-wise.builtin", "host").format(method=method),
+        )
+    return None
+
+
+def few_numbers(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A function of NumPy that is called again and again for a few numbers, so that most of it is the call itself."""
+    code, under = spot.code, spot.under
+    called = [one for one in called_names(spot) if one.startswith("numpy.") and not _MAKES.fullmatch(one)]
+    if code is None or not called or spot.kind not in ("python", "library"):
+        return None
+    part = max((one.value for one in spot.below if _NUMPY.search(with_slashes(one.file))), default=0.0)
+    times = max(spot.executions or 0, spot.calls or 0, (under.calls or 0) if under is not None else 0)
+    looped = is_in_loop(document, spot) or (spot.calls or 0) >= OFTEN
+    if part < OVERHEAD or times < OFTEN or not looped or spot.seconds > SHORT * times:
+        return None
+    counted = count_of(document, spot.where.file, spot.where.line)
+    forms = forms_of(counted, max) if counted is not None else {}
+    sizes = {name: prod(one.shape) for name, one in forms.items() if one.shape is not None}
+    if not code.statement or not _are_few(spot, code.statement, sizes):
+        return None
+    return say(
+        spot,
+        "few-numbers",
+        f"{called[0]} is called {count_text(times)} times for a few numbers each",
+        f"{percent_text(100 * part)} of this is in NumPy's own code in Python, which a call for a million numbers runs "
+        f"as often; {calls_text(spot)}",
+        spot.share * part,
+        change=words("few-numbers", "host"),
+    )
+
+
+def _are_few(spot: HotSpot, statement: str, sizes: Mapping[str, int]) -> bool:
+    """Whether all that a statement gives to NumPy are numbers, and arrays and lists of a few elements.
+
+    `sizes` are those of arrays that were looked at in executions of the line.
+    """
+    for path in (each for given in _given_to_numpy(statement) for each in names_in(given)):
+        name = "".join(path)
+        if name in sizes:
+            if sizes[name] > FEW_ELEMENTS:
+                return False
+            continue
+        held = spot.variables.get(name) or spot.variables.get(path[0])
+        if held is None and (len(path) > 1 or path[0] == "self"):
+            return False  # an attribute or an element of what nobody looked at
+        if held is not None and not _SCALAR.fullmatch(held.type) and not 0 <= _size(held) <= FEW_ELEMENTS:
+            return False
+    return True
+
+
+def _given_to_numpy(statement: str) -> Iterator[str]:
+    """The arguments of the calls of NumPy in a statement, in which modules stand by their own names."""
+    for one in ast.walk(ast.parse(statement)):
+        if isinstance(one, ast.Call) and dotted(one.func).startswith("numpy."):
+            yield from map(ast.unparse, (*one.args, *(each.value for each in one.keywords)))
+
+
+def _size(held: Variable) -> int:
+    return held.length if held.length is not None else -1
+
+
+def unused_vectors(document: RunDocument, spot: HotSpot) -> Insight | None:
+    """A decomposition into singular vectors that makes a square matrix of which the first columns alone are used."""
+    for one in spot.code.find("vectors") if spot.code is not None else ():
+        times = _times_as_large(document, spot, one.name, one.how)
+        if times < LARGER:
+            continue
+        return say(
+            spot,
+            "large-temporary",
+            "Leave out the singular vectors that nobody uses: full_matrices=False",
+            f"they have {times:,.0f} times as many elements as {one.how}; the first ones of {one.name} alone are used",
+            spot.share * (1 - 1 / times),
+            change=words("large-temporary.vectors", "host").format(matrix=one.how),
+        )
+    return None
+
+
+def _times_as_large(document: RunDocument, spot: HotSpot, made: str, given: str) -> float:
+    """How many times as many elements the singular vectors have as the matrix: by its shape, or by what both hold."""
+    counted = count_of(document, spot.where.file, spot.where.line)
+    form = forms_of(counted, max).get(given) if counted is not None else None
+    shape = (form.shape or ()) if form is not None else ()
+    if len(shape) == 2 and min(shape) > 0:
+        return max(shape) / min(shape)
+    sizes = [_size(held) if (held := spot.variables.get(name)) is not None else -1 for name in (made, given)]
+    return sizes[0] / sizes[1] if sizes[1] > 0 else 0.0
+
+
+PATTERNS: tuple[Find, ...] = (single_items, builtin_of_array, few_numbers, unused_vectors)
