@@ -581,14 +581,14 @@ def _unused_vectors(node: ast.Assign, scope: ast.AST) -> Iterator[Construct]:
     parts = [
         one.value for one in ast.walk(scope) if isinstance(one, ast.Subscript) and _has_an_end(one.slice)
     ]
-    for name in (target.elts[0], target.elts[-1]):
+    for axis, name in enumerate((target.elts[0], target.elts[-1])):
         loads = [
             one
             for one in ast.walk(scope)
             if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == _dotted(name)
         ]
         if all(any(one is part for part in parts) for one in loads):
-            yield Construct("vectors", _dotted(name), _dotted(call.args[0]))
+            yield Construct("vectors", _dotted(name), f"{_dotted(call.args[0])} {axis}")
 
 
 def _has_an_end(key: ast.AST) -> bool:

@@ -46,7 +46,9 @@ ConstructKind = Literal[
     "element",  # name[i], name.at[...], name.item(): one element at a time; `how` "[i]" has the names in the index
     "item",  # in a loop over the elements of `how`, each of which is called `name`
     "builtin",  # sum, max and the like (`how`) of an expression of `name`, in which nothing is called
-    "vectors",  # singular vectors `name` of the matrix `how`, of which the first ones alone are used, or none
+    # singular vectors `name`, of which the first ones alone are used, or none; `how`: of which matrix, and for its rows
+    # (0) or its columns (1): "a 0"
+    "vectors",
     "mask",  # name[name["day"] == day], name[days == day]; `how` is what all rows are compared with
     "sleep",
     "pattern",  # a regular expression is matched; `name` is its text, where that is known

@@ -137,27 +137,31 @@ def _size(held: Variable) -> int:
 def unused_vectors(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A decomposition into singular vectors that makes a square matrix of which the first columns alone are used."""
     for one in spot.code.find("vectors") if spot.code is not None else ():
-        times = _times_as_large(document, spot, one.name, one.how)
+        matrix, _, axis = one.how.partition(" ")
+        times = _times_as_large(document, spot, one.name, matrix, of_columns=axis == "1")
         if times < LARGER:
             continue
         return say(
             spot,
             "large-temporary",
             "Leave out the singular vectors that nobody uses: full_matrices=False",
-            f"they have {times:,.0f} times as many elements as {one.how}; the first ones of {one.name} alone are used",
+            f"they have {times:,.0f} times as many elements as {matrix}; the first ones of {one.name} alone are used",
             spot.share * (1 - 1 / times),
-            change=words("large-temporary.vectors", "host").format(matrix=one.how),
+            change=words("large-temporary.vectors", "host").format(matrix=matrix),
         )
     return None
 
 
-def _times_as_large(document: RunDocument, spot: HotSpot, made: str, given: str) -> float:
+def _times_as_large(
+    document: RunDocument, spot: HotSpot, made: str, given: str, *, of_columns: bool
+) -> float:
     """How many times as many elements the singular vectors have as the matrix: by its shape, or by what both hold."""
     counted = count_of(document, spot.where.file, spot.where.line)
     form = forms_of(counted, max).get(given) if counted is not None else None
     shape = (form.shape or ()) if form is not None else ()
     if len(shape) == 2 and min(shape) > 0:
-        return max(shape) / min(shape)
+        rows, columns = shape
+        return columns / rows if of_columns else rows / columns
     sizes = [_size(held) if (held := spot.variables.get(name)) is not None else -1 for name in (made, given)]
     return sizes[0] / sizes[1] if sizes[1] > 0 else 0.0
 
