@@ -28,6 +28,11 @@ LARGER = 2  # times as many elements in all singular vectors as in the matrix
 _SCALAR = re.compile(r"numpy\.(float|u?int|bool|complex|datetime|timedelta)\w*")
 _OF_ARRAYS = re.compile(r"numpy\.ndarray( of integers)?|pandas\.Series|torch\.Tensor")
 _NUMPY = re.compile(r"/numpy/(?!random/|testing/|f2py/)[^:]*\.py$")
+# Functions that take a list for an array of numbers; of others, nobody knows what a list holds.
+_OF_NUMBERS = re.compile(
+    r"numpy\.(a?mean|average|median|std|var|sum|prod|a?max|a?min|argmax|argmin|clip|dot|cross|percentile|quantile"
+    r"|linalg\.norm|diff|cumsum|sqrt|abs|round)"
+)
 _MAKES = re.compile(r"numpy\.(array|asarray|ndarray|zeros|ones|empty|arange)")
 
 
@@ -96,7 +101,7 @@ def few_numbers(document: RunDocument, spot: HotSpot) -> Insight | None:
     return say(
         spot,
         "few-numbers",
-        f"{called[0]} is called {count_text(times)} times for a few numbers each",
+        f"{called[0]} is called {'at least ' if spot.partial else ''}{count_text(times)} times for a few numbers each",
         f"{percent_text(100 * part)} of this is in NumPy's own code in Python, which a call for a million numbers runs "
         f"as often; {calls_text(spot)}",
         spot.share * part,
@@ -109,13 +114,21 @@ def _are_few(spot: HotSpot, statement: str, sizes: Mapping[str, int]) -> bool:
 
     `sizes` are those of arrays that were looked at in executions of the line.
     """
-    for path in (each for given in _given_to_numpy(statement) for each in names_in(given)):
+    of_numbers = all(
+        map(_OF_NUMBERS.fullmatch, (one for one in called_names(spot) if one.startswith("numpy.")))
+    )
+    given = list(_given_to_numpy(statement))
+    if any(one.startswith("*") for one in given):
+        return False
+    for path in (each for one in given for each in names_in(one)):
         name = "".join(path)
         if name in sizes:
             if sizes[name] > FEW_ELEMENTS:
                 return False
             continue
         held = spot.variables.get(name) or spot.variables.get(path[0])
+        if held is not None and held.type in ("list", "tuple") and not of_numbers:
+            return False
         if held is None and (len(path) > 1 or path[0] == "self"):
             return False  # an attribute or an element of what nobody looked at
         if held is not None and not _SCALAR.fullmatch(held.type) and not 0 <= _size(held) <= FEW_ELEMENTS:
