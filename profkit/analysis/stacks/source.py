@@ -526,7 +526,7 @@ class _Source:
             yield Construct("element", base, method)
         if _by_rows(node):
             yield Construct("element", base, "apply")
-        if name in _OF_BUILTINS and first is not None and not _makes_items(first):
+        if name in _OF_BUILTINS and first is not None and _is_of_arrays(first):
             for each in dict.fromkeys(_names_in(first)):
                 yield Construct("builtin", each, name)
         if name == "sum" and len(node.args) == 2 and isinstance(node.args[1], (ast.List, ast.Tuple)):
@@ -568,9 +568,15 @@ def _items(loop: ast.AST) -> Iterator[Construct]:
             yield Construct("item", item.id, _dotted(values))
 
 
-def _makes_items(value: ast.AST) -> bool:
-    """Whether a value comes from a call or a comprehension, so that nobody knows what its items are."""
-    return any(isinstance(one, (ast.Call, *_COMPREHENSIONS)) for one in ast.walk(value))
+def _is_of_arrays(value: ast.AST) -> bool:
+    """Whether a value is arithmetic on names and parts of them: what it holds is what an array of that name holds."""
+    plain = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple)
+    marks = (ast.operator, ast.unaryop, ast.expr_context)
+    return all(
+        isinstance(one, (*plain, *marks))
+        or (isinstance(one, ast.Attribute) and (one.attr in ("T", "values") or _dotted(one.value) == "self"))
+        for one in ast.walk(value)
+    )
 
 
 def _unused_vectors(node: ast.Assign, scope: ast.AST) -> Iterator[Construct]:

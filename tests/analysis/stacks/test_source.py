@@ -87,6 +87,7 @@ def test_what_a_line_does_is_found(text: str, line: int, construct: Construct) -
         ("def f(a, b):\n    for x in b:\n        max(a, key=lambda y: y - x)", 3, "aggregates"),
         ("def f(a, b):\n    for x in b:\n        a = g(x)\n        max(a)", 4, "aggregates"),
         ("def f(a):\n    return sum(g(x) for x in a)", 2, "builtin"),
+        ("def f(a):\n    return g(max(a.shape))", 2, "builtin"),
         ("def f(a, x):\n    a.loc[a['k'] == x, 'n'] = 3", 2, "mask"),
         ("import numpy as np\ndef f(a):\n    u, s, v = np.linalg.svd(a)\n    return u @ v", 3, "vectors"),
         ("import numpy as np\ndef f(a):\n    u, s, v = np.linalg.svd(a, full_matrices=False)", 3, "vectors"),

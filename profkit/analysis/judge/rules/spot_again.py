@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from profkit.analysis.function_names import place_name
 from profkit.analysis.judge.rules.counted import last_name, profile_of
-from profkit.analysis.judge.rules.spots import LONG, MANY, Find, calls_text, count_text, is_often, say
+from profkit.analysis.judge.rules.spots import (
+    LONG,
+    MANY,
+    Find,
+    calls_text,
+    count_text,
+    is_often,
+    say,
+    takes_the_time,
+)
 from profkit.analysis.judge.words import words
 from profkit.core.formatting import percent_text
 from profkit.core.types import HotSpot, Hotspot, Insight, RunDocument
@@ -27,6 +36,8 @@ def aggregated_again(document: RunDocument, spot: HotSpot) -> Insight | None:  #
     for one in spot.code.find("aggregates") if spot.code is not None else ():
         held = spot.variables.get(one.name)
         if held is None or held.type not in _GONE_THROUGH or (held.length or 0) < LONG:
+            continue
+        if not takes_the_time(spot, one.how):
             continue
         if not is_often(spot, held) or ("." in one.name and not _is_asked_of_one(spot)):
             continue
@@ -54,8 +65,9 @@ def hashed_again(document: RunDocument, spot: HotSpot) -> Insight | None:
     counted = profile_of(document, "own-time")
     every = counted.hotspots if counted is not None else ()
     asked = max((one for one in every if one.function == found), key=_calls, default=None)
-    if asked is None or _calls(asked) < MANY:
-        return None
+    hashes = sum(_calls(one) for one in every if one.function == "__hash__")
+    if asked is None or _calls(asked) < MANY or hashes * FOR_EACH_OBJECT < _calls(asked):
+        return None  # without hashes what is compared is no key
     made = sum(_calls(one) for one in every if one.function == "__init__" and one.file == asked.file)
     if made and _calls(asked) < FOR_EACH_OBJECT * made:
         return None  # each object is hashed when it is kept, and once more when it is looked up

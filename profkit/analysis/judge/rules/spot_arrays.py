@@ -12,7 +12,14 @@ from math import prod
 
 from profkit.analysis.judge.rules.counted import with_slashes
 from profkit.analysis.judge.rules.spot_loops import is_in_loop
-from profkit.analysis.judge.rules.spots import Find, called_names, calls_text, count_text, say
+from profkit.analysis.judge.rules.spots import (
+    Find,
+    called_names,
+    calls_text,
+    count_text,
+    say,
+    takes_the_time,
+)
 from profkit.analysis.judge.words import words
 from profkit.analysis.necessary_work.numpy_lines import forms_of
 from profkit.analysis.stacks.line_counts import count_of, names_in
@@ -33,7 +40,9 @@ _OF_NUMBERS = re.compile(
     r"numpy\.(a?mean|average|median|std|var|sum|prod|a?max|a?min|argmax|argmin|clip|dot|cross|percentile|quantile"
     r"|linalg\.norm|diff|cumsum|sqrt|abs|round)"
 )
-_MAKES = re.compile(r"numpy\.(array|asarray|ndarray|zeros|ones|empty|arange)")
+_OTHER = re.compile(
+    r"numpy\.(array|asarray|ndarray|zeros|ones|empty|arange|random\..*)"
+)  # have rules of their own
 
 
 def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noqa: ARG001
@@ -43,6 +52,8 @@ def single_items(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
         item, array = held.get(one.name), held.get(one.how)
         if item is None or not _SCALAR.fullmatch(item.type) or not _is_large(array):
             continue
+        if spot.code is None or not re.search(rf"\b{re.escape(one.name)}\b", spot.code.text):
+            continue  # the line does something else, for each item
         return say(
             spot,
             "element-wise",
@@ -65,7 +76,7 @@ def builtin_of_array(document: RunDocument, spot: HotSpot) -> Insight | None:  #
     """A function of Python that takes the elements of an array one by one: `sum(array)`."""
     for one in spot.code.find("builtin") if spot.code is not None else ():
         held = spot.variables.get(one.name)
-        if held is None or not _OF_ARRAYS.fullmatch(held.type) or spot.kind not in ("python", "library"):
+        if held is None or not _OF_ARRAYS.fullmatch(held.type) or not takes_the_time(spot, one.how):
             continue
         if held.length is not None and 0 <= held.length < MANY_ELEMENTS:
             continue
@@ -85,7 +96,7 @@ def builtin_of_array(document: RunDocument, spot: HotSpot) -> Insight | None:  #
 def few_numbers(document: RunDocument, spot: HotSpot) -> Insight | None:
     """A function of NumPy that is called again and again for a few numbers, so that most of it is the call itself."""
     code, under = spot.code, spot.under
-    called = [one for one in called_names(spot) if one.startswith("numpy.") and not _MAKES.fullmatch(one)]
+    called = [one for one in called_names(spot) if one.startswith("numpy.") and not _OTHER.fullmatch(one)]
     if code is None or not called or spot.kind not in ("python", "library"):
         return None
     part = max((one.value for one in spot.below if _NUMPY.search(with_slashes(one.file))), default=0.0)

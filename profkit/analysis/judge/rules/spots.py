@@ -99,6 +99,17 @@ def called_names(spot: HotSpot) -> list[str]:
     return [one.name for one in spot.code.find("call")] if spot.code is not None else []
 
 
+_CHEAP = frozenset({"append", "add", "len", "float", "int", "abs", "round", "range", "get", "print"})
+
+
+def takes_the_time(spot: HotSpot, function: str) -> bool:
+    """Whether a function that is written in C is what a line spends its time in: nothing else there is a long call."""
+    under = spot.under
+    if under is not None and under.name and last_name(under.name) not in ("<genexpr>", "<lambda>"):
+        return last_name(under.name) == function
+    return {last_name(name) for name in called_names(spot)} <= _CHEAP | {function}
+
+
 def calls_text(spot: HotSpot) -> str:
     """`2,000 calls of Connection.execute of libsqlite3, 0.37 ms each`, as far as it is known."""
     under, least = spot.under, "at least " if spot.partial else ""
