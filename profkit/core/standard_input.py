@@ -56,7 +56,8 @@ def given_input(verb: str, command: Sequence[str], progress: Progress) -> Iterat
         elif (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not _is_read_by_a_shell():
             pieces = _read_pipe(line, progress)
         else:
-            yield StandardInput(told=Fact("input-not-given") if waiting_bytes() else None)
+            comes = waiting_bytes() or (stat.S_ISFIFO(kind) and _has_a_writer())
+            yield StandardInput(told=Fact("input-not-given") if comes else None)
             return
         file = Path(last.enter_context(TemporaryFolder("input")), "input")
         with open(file, "wb") as copy:
@@ -156,7 +157,7 @@ def _is_read_by_a_shell() -> bool:
 def _has_a_writer() -> bool:
     """Whether another process than those that profkit was started from holds the pipe's other end: `sort big |`."""
     ours = _target("self", "0")
-    if ours is None or not ours.startswith("pipe:"):
+    if ours is None:
         return False
     passed_over = {str(os.getpid()), *_ancestors()}
     for process in Path("/proc").glob("[0-9]*"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,13 @@ def test_each_run_has_all_of_standard_input(tmp_path: Path, line: str, counted: 
     assert ("of standard input from their start" in said) is (counted > 0)
     assert "privately" not in runs
     assert not [path for path in Path(tempfile.gettempdir()).glob("profkit-input-*") if path.is_dir()]
+
+
+def test_what_comes_late_into_a_pipe_with_a_name_is_waited_for(tmp_path: Path) -> None:
+    """By bash: dash has what it redirects as its own standard input while the command runs."""
+    line = "mkfifo named; { sleep 3; echo late; } > named & PROFILE < named; true"
+    _, seen, _ = _profile_by_a_shell(tmp_path, line, shell="bash")
+    assert seen == {"counted 5"}
 
 
 def test_a_pipe_that_nobody_writes_to_holds_nobody_up(tmp_path: Path) -> None:
@@ -146,3 +154,22 @@ def test_what_does_not_go_to_another_machine_is_said(tmp_path: Path) -> None:
         line, cwd=tmp_path, env=ENVIRONMENT, input="lines\n", capture_output=True, text=True
     )
     assert "standard input stays here" in done.stderr
+
+
+def test_ctrl_c_ends_the_wait_for_standard_input_and_leaves_no_run(tmp_path: Path) -> None:
+    producer = subprocess.Popen(["sleep", "30"], stdout=subprocess.PIPE)
+    line = [*PROFKIT, "profile", "--", "true"]
+    waiting = subprocess.Popen(
+        line, cwd=tmp_path, env=ENVIRONMENT, stdin=producer.stdout, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert waiting.stderr is not None
+        assert "is read to its end" in waiting.stderr.readline()
+        waiting.send_signal(signal.SIGINT)
+        said = waiting.communicate(timeout=20)[1]
+    finally:
+        producer.kill()
+        producer.communicate()
+    assert waiting.returncode == 130
+    assert "Traceback" not in said
+    assert not (tmp_path / "reports").exists()
