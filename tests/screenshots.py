@@ -55,6 +55,7 @@ SHOTS = (
     Shot("report-bars", "bars", "main", width=700, height=1250),
     Shot("report-bars-more", "more-bars", "main", width=700, height=1250),
     Shot("report-flame", "cpu", "#flame-graph"),
+    Shot("report-timeline", "item_each", "#timeline"),
     Shot("report-memory", "memory", "#memory-over-time", width=900),
     Shot("report-phone", "odd_vocabulary", None, width=360, height=720, scheme="dark"),
     Shot("night", "night", None, height=760),
