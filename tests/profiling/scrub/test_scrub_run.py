@@ -11,8 +11,21 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.run_folder import read_run, write_run
-from profkit.core.types import Fact, Insight, PassPlan, PassResult, Plan, ProgramWarning, Step, Workload
+from profkit.core.run_folder import read_run, run_from_json, write_run
+from profkit.core.types import (
+    Fact,
+    GpuTrace,
+    Insight,
+    Lane,
+    MarkLabel,
+    PassPlan,
+    PassResult,
+    Plan,
+    ProgramWarning,
+    Step,
+    Timeline,
+    Workload,
+)
 from profkit.profilers.redact import Redactor
 from profkit.profiling.scrub import ScrubResult, scrub, scrub_document
 from profkit.profiling.summarize import summarize_report
@@ -220,3 +233,21 @@ def test_what_a_library_warned_of_goes_as_all_that_a_program_prints() -> None:
     assert scrubbed["warnings"] == []
     assert "Lovelace" not in json.dumps(scrubbed)
     assert scrubbed["insights"][0]["title"].startswith("This line gets a DtypeWarning: ")
+
+
+def test_a_timeline_keeps_its_times_and_names_of_kernels_and_no_folder() -> None:
+    kernel = MarkLabel(
+        "kernel", "void gemm<float>(int)", shape="1x1x1 of 32x1x1", file="/home/anna/model/train.py", line=9
+    )
+    line = MarkLabel("python", "step", "socket.recv", file="/home/anna/model/data.py", line=3)
+    lanes = (Lane("thread", (0, 5), (4, 2), (0, 1), name="reader of /home/anna/secret.csv"),)
+    whole = document()
+    trace = GpuTrace("nsys", (), timeline=Timeline("step", 0.0, 1e-8, 1.0, (kernel,), lanes[:0]))
+    run = replace(whole, trace=trace, timeline=Timeline("threads", 0.0, 1e-8, 1e-8, (kernel, line), lanes))
+    scrubbed = scrub_document(run, Redactor())
+    assert "anna" not in str(scrubbed)
+    shown = run_from_json(scrubbed)
+    assert shown.timeline is not None
+    assert (shown.timeline.lanes[0].starts, shown.timeline.lanes[0].lengths) == ((0, 5), (4, 2))
+    assert [label.name for label in shown.timeline.labels] == ["void gemm<float>(int)", "step"]
+    assert str(shown.timeline.labels[1].file).endswith("data.py")
