@@ -5,9 +5,9 @@ PYTHON has what is compared (pandas, py-spy, pyinstrument; each is left out wher
 is given. Six runs of each program. Limit: 3 points in each run of profkit.
 
 The truth is in the program: `perf_counter` before and after a part, on the line of the part itself, less the parts that
-it calls. Of several threads it is `thread_time`, and the shares are those of processor time: what a thread waits for, the
-lock or a processor, belongs to none of its lines. What is no part does not count. A program whose run says that it does
-not know how its lines share their time is shown, and does not fail.
+it calls. Of several threads it is `thread_time`, and the shares are those of processor time: what a thread waits for
+the lock or a processor belongs to none of its lines. What is no part does not count. A program whose run says that it
+does not know how its lines share their time is shown, and does not fail.
 """
 
 from __future__ import annotations

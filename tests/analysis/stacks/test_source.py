@@ -402,3 +402,16 @@ def test_a_loop_that_only_a_time_ends_waits_for_nothing(test: str, end: str, how
     code = line_code(PACED.format(test=test, end=end), 6)
     assert code is not None
     assert [one.how for one in code.find("while")] == [how]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "beside"),
+    [
+        ("while True:\n    work()\n    poll()", 3, True),
+        ("while True:\n    poll()", 2, False),
+        ("def f():\n    work()\n    poll()", 3, True),
+        ("work()\npoll()", 2, False),  # once each
+    ],
+)
+def test_a_line_has_others_beside_it_in_its_loop_or_function(text: str, line: int, beside: bool) -> None:
+    assert code_of(text, line).beside is beside

@@ -10,6 +10,7 @@ import pytest
 
 from profkit.analysis.hot_spots import hot_spots
 from profkit.analysis.stacks.wall_time import THREAD, WAIT, is_wall_time
+from profkit.backends.source_lines import split_notes, with_source
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Frame, Hotspot, LineSamples, Profile, Report
 from profkit.profilers.stacks import read_stacks, read_wall_time
@@ -303,3 +304,58 @@ def test_a_line_is_not_opened_to_what_is_private_or_small(tmp_path: Path) -> Non
     assert sampled is not None
     assert [one.function for one in sampled.lines[0].callees] == ["DataFrame.apply"]
     assert sampled.lines[0].inside == ()
+
+
+@pytest.mark.parametrize(
+    ("stood", "went", "text"),
+    [
+        (20, 1, "computes; lines beside it may have a part of this"),
+        (20, 5, "computes"),  # works without the lock now and then
+        (7, 0, "computes"),  # may be chance
+    ],
+)
+def test_a_row_says_that_lines_beside_it_may_have_a_part_where_it_lets_go_of_the_lock_for_a_moment(
+    tmp_path: Path, stood: int, went: int, text: str
+) -> None:
+    source = tmp_path / "a.py"
+    source.write_text("while True:\n    [n * n for n in numbers]\n    poll.poll(0)\n")
+    document = {
+        "schema": "profkit.stacks/1",
+        "process": "1.1",
+        "seconds": 1.0,
+        "cost": 0.01,
+        "entries": 0,
+        "threads": [[0, "main"]],
+        "functions": [[2, "<module>", str(source), 1]],
+        "nodes": [[2, 0, 2, 3]],
+        "samples": [[2, 0, 0, 1_000_000, 1_000_000, 100]],
+        "trials": 30,
+        "given": [[2, stood, went]],
+    }
+    path = tmp_path / "stacks.jsonl"
+    path.write_text(json.dumps(document) + "\n")
+    workload = replace(documents.empty().workload, folder=str(tmp_path))
+    lines = with_source(read_stacks(path), workload)
+    assert lines is not None
+    run = replace(documents.empty(), sampled=(lines,))
+    run = replace(run, hot_spots=hot_spots(run))
+    assert does_text(run.hot_spots[0]) == text
+    assert [fact.names["line"] for fact in split_notes(lines)] == (["a.py:3"] if ";" in text else [])
+
+
+def test_a_run_says_what_of_threads_that_take_turns_no_sample_places(tmp_path: Path) -> None:
+    document = {
+        "schema": "profkit.stacks/1",
+        "process": "1.1",
+        "seconds": 1.0,
+        "cost": 0.01,
+        "entries": 0,
+        "threads": [[0, "main"]],
+        "samples": [],
+    }
+    said = {}
+    for unplaced in (0.9, 0.2):
+        path = tmp_path / f"{unplaced}.jsonl"
+        path.write_text(json.dumps({**document, "turns": [1.0, unplaced]}) + "\n")
+        said[unplaced] = [one.code for one in read_stacks(path).warnings if one.code.startswith("turns")]
+    assert said == {0.9: ["turns-not-told-apart"], 0.2: []}
