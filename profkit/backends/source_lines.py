@@ -19,6 +19,7 @@ from typing import TypeAlias
 from profkit.analysis.hot_spots import is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
+from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long
 from profkit.analysis.stacks.polling_loops import looks_again
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.analysis.stacks.source import LONGEST_TEXT, MOST_BYTES, body_line, line_code, parsed
@@ -58,7 +59,7 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         return line_code(text_of(file), line)
 
     lines = []
-    for number, line in enumerate(in_bodies(sampled.lines, text_of)):
+    for number, line in enumerate(in_own_lines(in_bodies(sampled.lines, text_of), text_of)):
         code = code_of(line.file, line.line) if number < MOST_SOURCES else None
         if (
             code is not None and code.loop is None and "await" in line.waits
@@ -123,6 +124,46 @@ def in_bodies(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> li
         else:
             bodies[most] = _added(bodies[most], head)
     return sorted(bodies, key=lambda line: -(line.main_wall + line.other_cpu))
+
+
+def in_own_lines(lines: Sequence[LineSamples], text_of: Callable[[str], str]) -> list[LineSamples]:
+    """Return the lines with the samples of a long operation at its own, and not where the interpreter looked up next.
+
+    Where one line alone of those that were run through takes long by what its names hold, and the sampled one does not.
+    """
+    kept: list[LineSamples] = []
+    moved: list[LineSamples] = []
+    for number, line in enumerate(lines):
+        at = _long_line(line, text_of) if number < MOST_SOURCES else None
+        if at is None:
+            kept.append(line)
+        else:
+            moved.append(replace(line, line=at))
+    for line in moved:
+        place = (line.file, line.function, line.line)
+        same = (n for n, one in enumerate(kept) if (one.file, one.function, one.line) == place)
+        if (known := next(same, None)) is None:
+            kept.append(line)
+        else:
+            kept[known] = _added(kept[known], line)
+    return sorted(kept, key=lambda line: -(line.main_wall + line.other_cpu))
+
+
+def _long_line(line: LineSamples, text_of: Callable[[str], str]) -> int | None:
+    """Return the one line before a sampled one that takes long and ends in a look there; None where none does."""
+    if not (line.file and line.line and is_users_code(line.file) and line.variables and is_of_line(line)):
+        return None
+    text = text_of(line.file)
+    tree = parsed(text)
+    if (
+        tree is None
+        or takes_long(line_code(text, line.line), line.variables)
+        or has_slow_call(tree, line.line)
+    ):
+        return None
+    passed = passed_lines(tree, line.line)
+    long = [one for one in passed if takes_long(line_code(text, one), line.variables)]
+    return long[0] if len(long) == 1 else None
 
 
 def _added(one: LineSamples, other: LineSamples) -> LineSamples:
