@@ -72,7 +72,7 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
                     break
         above = line.callers[0] if line.callers and number < MOST_SOURCES else None
         caller_code = code_of(above.file, above.line) if above is not None else None
-        lines.append(replace(line, code=code, caller_code=caller_code))
+        lines.append(_asleep(replace(line, code=code, caller_code=caller_code)))
     imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
     callers = [
         caller
@@ -92,6 +92,21 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     work = sum(one.main_wall for one in lines) + sampled.rest_wall  # imports are in neither
     loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
     return replace(sampled, lines=tuple(lines), outer=calling, import_code=first, loops=loops)
+
+
+_SLEEPS = re.compile(r"time\.sleep\([^()]*\)")
+
+
+def _asleep(line: LineSamples) -> LineSamples:
+    """Return a line that does nothing but sleep without what other threads computed just before they were seen there.
+
+    A thread that wakes up waits for the interpreter's lock, and then it is not asleep, though still at that line.
+    """
+    if line.code is None or line.other_wall <= 0 or _SLEEPS.fullmatch(line.code.statement) is None:
+        return line
+    return replace(
+        line, other_cpu=0.0, own=min(line.own, line.main_cpu), other_waits={"sleep": line.other_wall}
+    )
 
 
 def split_notes(sampled: SampledTime | None) -> tuple[Fact, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from profkit.analysis.stacks.passed_lines import passed_lines
-from profkit.backends.source_lines import in_own_lines
-from profkit.core.types import CodeLine, LineSamples, Variable
+from profkit.backends.source_lines import in_own_lines, with_source
+from profkit.core.types import CodeLine, LineSamples, Report, SampledTime, Variable, Workload
 
 LOOP = """
     def unique(keys, known, seen):
@@ -81,3 +82,17 @@ def test_samples_stay_where_nothing_before_them_takes_long(changes: dict[str, ob
 def test_lines_of_machine_code_stay_apart() -> None:
     one = LineSamples("main", None, None, main_wall=1.0)
     assert len(in_own_lines([one, replace(one, function="work")], lambda _: "")) == 2
+
+
+def test_another_thread_at_a_line_that_only_sleeps_has_not_computed_there(tmp_path: Path) -> None:
+    text = "import time\ndef work():\n    while True:\n        time.sleep(0.002)\n        step(time.sleep)\n"
+    one = LineSamples("work", "app.py", 4, other_wall=5.0, other_cpu=1.5, own=1.5, other_waits={"sleep": 0.1})
+    two = replace(one, line=5)
+    report = Report("profkit", "stacks", sampled=SampledTime(5.0, 5.0, lines=(one, two)))
+    (tmp_path / "app.py").write_text(text)
+    sampled = with_source(report, Workload(("python", "app.py"), "app", str(tmp_path)))
+    assert sampled is not None
+    assert [(line.line, line.other_cpu, line.other_waits["sleep"]) for line in sampled.lines] == [
+        (4, 0.0, 5.0),
+        (5, 1.5, 0.1),
+    ]
