@@ -558,6 +558,20 @@ def test_counts_of_a_simulated_part_say_what_its_time_goes_to(
     assert found.gain.at_most <= 0.91
 
 
+def test_branches_of_a_librarys_heap_are_not_the_programs_to_avoid() -> None:
+    counts = {"Ir": 355e6, "Dr": 39e6, "DLmr": 2e6, "Bc": 79e6, "Bcm": 20e6}
+    document = simulated_part(counts, 0.0, 0.2)
+    own = document.profiles[0].hotspots[0]
+    heap = replace(
+        own, file="/usr/include/c++/12/bits/stl_heap.h", line=232, counters={"Bc": 90e6, "Bcm": 30e6}
+    )
+    profile = replace(document.profiles[0], hotspots=(own, heap))
+    assert first(replace(document, profiles=(profile,))).rule == "hot-spot"
+    elsewhere = replace(own, line=70)
+    profile = replace(profile, hotspots=(replace(own, counters={**counts, "Bcm": 1e5}), elsewhere))
+    assert first(replace(document, profiles=(profile,))).rule == "hot-spot"
+
+
 @pytest.mark.parametrize(
     ("strided", "title", "word"),
     [

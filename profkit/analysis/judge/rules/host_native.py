@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.evidence import RunEvidence
 from profkit.analysis.function_names import function_name
@@ -15,7 +15,7 @@ from profkit.analysis.judge.rules.spots import Find, count_text, say
 from profkit.analysis.judge.words import words
 from profkit.analysis.summaries.host import EACH_MISSES, is_chained, is_strided, simulated_cycles
 from profkit.core.formatting import format_quantity, percent_text
-from profkit.core.types import Gain, HotSpot, Insight, LineSamples, RunDocument
+from profkit.core.types import Gain, HotSpot, Hotspot, Insight, LineSamples, RunDocument
 
 COMPARED = 0.25  # of the samples
 LEAST_COUNTED = 2e6  # instructions: with less, what a cache reads first would be taken for misses
@@ -207,6 +207,8 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
     line = max(here, key=lambda one: one.counters.get(event, 0.0)).counters
     if kind == "work" or share < PART_COSTS:
         return None
+    if kind == "branches" and not _is_near(spot, lines.hotspots, "Bcm"):
+        return None  # within the library's heap or tree, where data decides by its nature, or elsewhere
     if kind == "branches":
         rule, of, text = "mispredicted-branches", "Bc", "branches are mispredicted"
     elif follows:
@@ -233,6 +235,18 @@ def simulated_part(document: RunDocument, spot: HotSpot) -> Insight | None:
         spot.share * share,
         change=words(f"{rule}.{'columns' if columns else 'counted'}", "host"),
     )
+
+
+NEAR = 3  # lines: a branch, and what it skips
+
+
+def _is_near(spot: HotSpot, lines: Sequence[Hotspot], event: str) -> bool:
+    """Whether the line with most of an event is the place itself, or a line beside it."""
+    most = max(lines, key=lambda one: one.counters.get(event, 0.0))
+    if most.line is None or spot.where.line is None or not most.file or not spot.where.file:
+        return False
+    same = most.file.rpartition("/")[2] == spot.where.file.rpartition("/")[2]
+    return same and abs(most.line - spot.where.line) <= NEAR
 
 
 CHAIN = 4.0  # nodes looked at in one lookup; with a hash that spreads its keys it is one to two
