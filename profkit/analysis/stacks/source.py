@@ -452,8 +452,13 @@ class _Source:
                 again, asked = [each for each in idle if last or _continues(each.body)], one.body[0]
             elif isinstance(one, ast.If) and _continues(one.body) and not one.orelse:
                 again, asked = [one], one.test
+            elif isinstance(one, ast.If) and at == len(loop.body) - 1 and not one.orelse:
+                asked = one.test  # where it is not so, the loop begins again
             calls = (each for each in ast.walk(asked) if self._asks_without_waiting(each)) if asked else ()
             method = next((self._last_name(each) for each in calls if isinstance(each, ast.Call)), "")
+            if not again and method and line in (loop.lineno, one.lineno):
+                yield Construct("spin", method, ast.unparse(loop.test)[:60])
+                yield Construct("idle", method)
             if again and method and asked is not None:
                 heads = [each.lineno for each in again if isinstance(each, ast.ExceptHandler)]
                 rests = line in heads or any(_is_in(part, line) for each in again for part in each.body)

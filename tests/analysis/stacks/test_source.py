@@ -323,6 +323,10 @@ GET = "def f(q, left):\n while left:\n  try:\n   x = q.get_nowait()\n  except Em
         ("def f(q):\n while True:\n  if not q.poll(0):\n   continue\n  take(q)", 4, {"spin", "idle"}),
         ("def f(q):\n while True:\n  if q.empty():\n   continue\n  take(q)", 3, {"spin"}),
         ("def f(q):\n while True:\n  if not q.poll(1):\n   continue\n  take(q)", 3, set()),
+        ("def f(q):\n while on:\n  if not q.empty():\n   take(q)", 3, {"spin", "idle"}),
+        ("def f(q):\n while on:\n  if not q.empty():\n   take(q)", 4, set()),
+        ("def f(q):\n while on:\n  if not q.empty():\n   take(q)\n  else:\n   work()", 3, set()),
+        ("def f(q):\n while on:\n  step()\n  if not q.empty():\n   take(q)", 4, set()),
         ("def f(q):\n while True:\n  step()\n  if q.empty():\n   continue\n  take(q)", 4, set()),
     ],
 )

@@ -247,7 +247,8 @@ def spinning(document: RunDocument, spot: HotSpot) -> Insight | None:
     if spot is not max([*places, spot], key=lambda one: one.share):
         return None
     if idle is not None:
-        what = f"{spins[0].name} mostly finds nothing"
+        told = [one for line in idle if line.code is not None for one in line.code.find("idle")]
+        what = f"{told[0].name} mostly finds nothing"
     else:
         what = f"asked {count_text(asked)} times" if asked else "does nothing else"
     return say(
