@@ -11,6 +11,7 @@ from profkit.reporting.view import Block, Paragraph, Span, Style, soft
 
 PartLook: TypeAlias = Literal["limited", "idle", "unknown"]
 _CELLS = 76  # characters of the bar: 80 columns with the indent of a section
+_KNOWN = 0.1  # of the time: with less, a line of a terminal has no bar
 _FILLS = "▁▂▃▄▅▆▇█"
 _IDLE, _UNKNOWN, _EDGE = "·", "░", "│"
 
@@ -53,10 +54,11 @@ class StepBar(Block):
     def lines(self, cells: int) -> Sequence[Block]:
         """One line of at most so many characters, and one that says how to read it.
 
-        Nothing where no limit and no idle time is known: a bar without heights says no more than the shares in the
+        Nothing where hardly any limit or idle time is known: a bar without heights says no more than the shares in the
         table below it.
         """
-        if self.looks <= {"unknown"}:
+        known = sum(part.share for part in self.parts if part.look != "unknown")
+        if known < _KNOWN * sum(part.share for part in self.parts):
             return ()
         line = bar_line(self.parts, min(cells, _CELLS))
         return Paragraph(Span(line, Style.CODE)), Paragraph(soft(self._key()))

@@ -60,6 +60,8 @@ def test_without_limits_and_idle_time_the_shares_of_the_table_are_enough() -> No
     rows = (AccountRow("host", 1.0, what="a"), AccountRow("rest", 1.0))
     document = step_bars.account_document(*rows)
     assert "░" not in run_text(document, color=False)
+    hardly = step_bars.account_document(*rows, AccountRow("host", 0.02, what="b", does="waiting"))
+    assert "░" not in run_text(hardly, color=False)
     assert 'class="step-bar"' in run_page(document)
 
 
