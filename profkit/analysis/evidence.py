@@ -184,7 +184,13 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
     """The lines that launched these kernels, and the seconds of each."""
     seconds: dict[Place, float] = {}
     for kernel in kernels:
-        lines = [((one.function, one.file, one.line), one.launches / kernel.launches) for one in kernel.lines]
+        told = sum(one.kernel_seconds for one in kernel.lines)  # else each launch counts the same
+        shares = [
+            one.kernel_seconds / max(told, kernel.total) if told else one.launches / kernel.launches
+            for one in kernel.lines
+        ]
+        places = [(one.function, one.file, one.line) for one in kernel.lines]
+        lines = list(zip(places, shares, strict=True))
         if not lines and kernel.file is not None:  # a report that tells one alone
             lines = [((kernel.function, kernel.file, kernel.line or 0), 1.0)]
         for line, share in lines:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
+from typing import NamedTuple
 
 from profkit.analysis.account.rows import with_rest
 from profkit.analysis.account.step_places import step_places
@@ -13,6 +14,7 @@ from profkit.analysis.evidence import evidence_of, launching_lines, main_operati
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.analysis.timeline.origins import plain_operation
 from profkit.analysis.timeline.products import operand_type, tensor_peak
 from profkit.core.types import (
     NOWHERE,
@@ -23,6 +25,7 @@ from profkit.core.types import (
     GpuLine,
     GpuOperation,
     GpuTrace,
+    KernelTime,
     Place,
     RunDocument,
 )
@@ -70,6 +73,16 @@ def _scaled(row: AccountRow, factor: float) -> AccountRow:
 # ------------------------------------------------------------ kernels
 
 
+class _Part(NamedTuple):
+    """What one operation at one line is of a kernel's time."""
+
+    place: Place
+    operation: str | None
+    backward: bool  # it is a part of a backward pass
+    seconds: float
+    launches: float
+
+
 @dataclass
 class _Group:
     """Kernels of one operation at one line. `counted`: seconds of those whose units were counted."""
@@ -85,16 +98,16 @@ class _Group:
     operations: dict[str, float] = field(default_factory=dict)
     sized: bool = True  # the shapes of all its operations are known
 
-    def add(self, row: KernelRow, seconds: float, launches: float) -> None:
+    def add(self, row: KernelRow, part: _Part) -> None:
         """Add this part of a kernel's time."""
+        seconds, operation = part.seconds, part.operation
         self.total += seconds
-        self.launches += launches
+        self.launches += part.launches
         if self.named is None or seconds > self.largest:
             self.named, self.largest = row, seconds
-        operation = main_operation(row.time) if row.time is not None else None
         if operation is not None:
             self.operations[operation] = self.operations.get(operation, 0.0) + seconds
-            self.sized = self.sized and " " in operation
+            self.sized = self.sized and " [" in operation
         if row.bound is not None and row.bound.nearest is not None:
             self.counted += seconds
             self.least += seconds * min(1.0, row.bound.nearest / 100)
@@ -131,6 +144,7 @@ class _Group:
         )
 
 
+_ROUNDED = 0.001  # of a kernel's time: what is left of a sum of its parts
 _COVERED = 0.9  # of a row's time: where less was counted, its limit is not known
 
 
@@ -141,18 +155,33 @@ def _kernel_rows(document: RunDocument, seconds: float) -> Iterator[AccountRow]:
         time = row.time
         if time is None or not time.launches:
             continue
-        lines = launching_lines([time]) or {_source_line(document, row): time.total}
-        for place, part in lines.items():
-            key, where = _group(row, place)
-            group = groups.setdefault(key, _Group(where))
-            group.add(row, part, time.launches * part / time.total if time.total else 0.0)
+        for part in _parts(document, row, time):
+            key, where = _group(row, part)
+            groups.setdefault(key, _Group(where)).add(row, part)
     total = sum(group.total for group in groups.values())
     factor = min(1.0, seconds / total) if total else 0.0
     needs, types, below = _needs(document), _types(document.trace), _lines_below(document.trace)
     for key, group in groups.items():
-        operation = key[:4]
-        made = group.row(factor, needs.get(operation) if group.sized else None)
-        yield replace(made, type=types.get(operation), below=below.get(operation, NOWHERE))
+        called = key[:4]
+        made = group.row(factor, needs.get(called) if group.sized else None)
+        yield replace(made, type=types.get(called), below=below.get(called, NOWHERE))
+
+
+def _parts(document: RunDocument, row: KernelRow, time: KernelTime) -> Iterator[_Part]:
+    """Yield the parts of a kernel's time, by line, and by operation where each line is known to have its own."""
+    if time.lines and all(one.operation is not None for one in time.lines):
+        for one in time.lines:
+            place = Place(None, None, one.function, one.file, one.line)
+            yield _Part(place, one.operation, one.backward, one.kernel_seconds, one.launches)
+        rest = time.total - sum(one.kernel_seconds for one in time.lines)
+        if rest > _ROUNDED * time.total:
+            yield _Part(NOWHERE, None, False, rest, time.launches * rest / time.total)
+        return
+    operation, backward = main_operation(time), time.backward_of is not None
+    lines = launching_lines([time]) or {_source_line(document, row): time.total}
+    for place, seconds in lines.items():
+        launches = time.launches * seconds / time.total if time.total else 0.0
+        yield _Part(place, operation, backward, seconds, launches)
 
 
 def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
@@ -160,7 +189,7 @@ def _needs(document: RunDocument) -> dict[tuple[object, ...], float]:
     gpu = document.gpus[0] if document.gpus else None
     sums: dict[tuple[object, ...], list[float]] = {}
     for one in document.trace.work if document.trace is not None else ():
-        name = one.operation.partition(" ")[0]
+        name = plain_operation(one.operation)
         known = sums.setdefault((one.file, one.line, name, one.backward_of is not None), [0.0, 0.0, 0.0])
         least = _least_of_call(one, gpu)
         known[0] += one.seconds
@@ -175,7 +204,7 @@ def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
     for one in trace.work if trace is not None else ():
         below = one.below
         place = Place(None, None, below.function, below.file, below.line) if below is not None else NOWHERE
-        key = (one.file, one.line, one.operation.partition(" ")[0], one.backward_of is not None)
+        key = (one.file, one.line, plain_operation(one.operation), one.backward_of is not None)
         own = seconds.setdefault(key, {})
         own[place] = own.get(place, 0.0) + one.seconds
     largest = {key: max(own, key=own.__getitem__) for key, own in seconds.items()}
@@ -195,7 +224,7 @@ def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
         type_ = (
             "tf32" if one.type == "fp32" and one.unit == "tensor" and _TF32.search(one.kernel) else one.type
         )
-        key = (one.file, one.line, one.operation.partition(" ")[0], one.backward_of is not None)
+        key = (one.file, one.line, plain_operation(one.operation), one.backward_of is not None)
         types.setdefault(key, set()).add(type_ if told else None)
     return {
         key: type_
@@ -208,6 +237,9 @@ def _types(trace: GpuTrace | None) -> dict[tuple[object, ...], str]:
 _TF32 = re.compile(r"tf32|tensorop_s|nvjet_(?:sm\d+_)?s(?!m\d)", re.IGNORECASE)
 
 
+_PEAK_TYPES = {"tf32": "TF32", "fp8": "FP8"}  # where the operation tells it, as the peaks are called
+
+
 def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
     """Seconds of one call at the device's peaks; None where its work, or a peak that may decide, is not known."""
     if gpu is None or not gpu.bandwidth or one.bytes is None or gpu.mig or gpu.virtual is not None:
@@ -217,7 +249,7 @@ def _least_of_call(one: GpuOperation, gpu: Gpu | None) -> float | None:
         return seconds
     if not runs_on_tensor_cores(one):
         return None  # that of the FMA pipes is in no data sheet's line for tensor cores
-    peak = tensor_peak(gpu, operand_type(one.kernel))
+    peak = tensor_peak(gpu, _PEAK_TYPES.get(one.type or "") or operand_type(one.kernel))
     return max(seconds, one.flop / peak) if peak is not None else None
 
 
@@ -240,15 +272,13 @@ def _source_line(document: RunDocument, row: KernelRow) -> Place:
     )
 
 
-def _group(row: KernelRow, place: Place) -> tuple[tuple[object, ...], Place]:
-    """Which group a kernel belongs to: that of its operation at its line; without either its own."""
-    assert row.time is not None
-    operation = (main_operation(row.time) or "").partition(" ")[0]
-    backward = row.time.backward_of is not None
-    if place.file is None and not operation:
+def _group(row: KernelRow, part: _Part) -> tuple[tuple[object, ...], Place]:
+    """Which group a part of a kernel belongs to: that of its operation at its line; without either its own."""
+    place, name = part.place, plain_operation(part.operation or "")
+    if place.file is None and not name:
         return ("kernel", row.scope.name), Place(kernel=row.scope.name, function=None, label=row.brief)
-    own = "" if operation or place.file is None else row.scope.name
-    return (place.file, place.line, operation, backward, own), replace(place, operation=operation or None)
+    own = "" if name or place.file is None else row.scope.name
+    return (place.file, place.line, name, part.backward, own), replace(place, operation=name or None)
 
 
 # ------------------------------------------------------------ copies and idle time

@@ -90,6 +90,7 @@ class Durations:
 
 
 MOST_ORDER = 2048  # launches whose order is told
+MOST_SEQUENCE = 1 << 14  # launches of one device that are held against the schedules of programs
 MOST_SETUP = 1024  # configurations that were launched in the set-up alone
 
 
@@ -102,6 +103,8 @@ class KernelSums:
         self._first: dict[int, int] = {}  # by configuration its first launch that counts
         self._graphs: set[int] = set()  # configurations that a CUDA graph launched
         self._order: list[int] = []  # the configurations of the first launches that count
+        self._device: int | None = None  # the one that launched first, and
+        self._sequence: list[tuple[int, float]] = []  # its launches with their seconds
         self._before = Counter[int]()  # launches before what counts
         self._setup: int | None = None  # ns of these; None: there were none
 
@@ -111,10 +114,24 @@ class KernelSums:
 
         what = rows["what"]
         self._order += what[: MOST_ORDER - len(self._order)].tolist()
+        if len(self._sequence) < MOST_SEQUENCE:
+            self._add_sequence(rows)
         for number, at in zip(*map(np.ndarray.tolist, np.unique(what, return_index=True)), strict=True):
             self._first.setdefault(number, int(ordinal[at]))
         self._graphs.update(np.unique(what[rows["graph"]]).tolist())
         self._durations.add(what, rows["end"] - rows["start"])
+
+    def _add_sequence(self, rows: Columns) -> None:
+        if self._device is None:
+            self._device = int(rows["device"][0])
+        mine = rows[rows["device"] == self._device][: MOST_SEQUENCE - len(self._sequence)]
+        seconds = (mine["end"] - mine["start"]) / 1e9
+        self._sequence += zip(mine["what"].tolist(), seconds.tolist(), strict=True)
+
+    def sequence(self, kernels: Sequence[KernelTime]) -> tuple[tuple[int, float], ...]:
+        """Of one device its first launches: which of `kernels`, as they were summed, each is, and its seconds."""
+        places = {time.kernel: place for place, time in enumerate(kernels)}
+        return tuple((places[self._table[number]], seconds) for number, seconds in self._sequence)
 
     def add_setup(self, rows: Columns) -> None:
         """Kernels before what counts."""

@@ -214,6 +214,11 @@ def operation_name(name: str) -> str:
     return name.partition(_SIZES)[0]
 
 
+def plain_operation(operation: str) -> str:
+    """`aten::mm` of `aten::mm [4096,768] x [768,50257]`, `mul, tanh` of `mul, tanh [4096,2048]`."""
+    return operation.partition(" " if "::" in operation else " [")[0]
+
+
 def operation_text(name: str, domain: str | None) -> str | None:
     """`aten::mm [4096,768] x [768,50257]`: the operation that a range of this name is; None where it is none.
 
@@ -324,8 +329,8 @@ def _together(times: Sequence[KernelTime]) -> KernelTime:
     operations, lines = Counter[tuple[str, "str | None"]](), Counter[SourceLine]()
     for time in times:
         if time.operation is not None:
-            backward = time.backward_of.partition(" ")[0] if time.backward_of is not None else None
-            operations[time.operation.partition(" ")[0], backward] += time.operation_launches
+            backward = plain_operation(time.backward_of) if time.backward_of is not None else None
+            operations[plain_operation(time.operation), backward] += time.operation_launches
         for one in time.lines:
             lines[one.file, one.line, one.function] += one.launches
     (operation, backward), most = next(iter(operations.most_common(1)), ((None, None), 0))

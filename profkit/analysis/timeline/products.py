@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.timeline.origins import LaunchOrigin, SourceLine
 from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
 
@@ -51,7 +52,12 @@ def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
 
 
 def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
-    """How near (0..1) the products of a kernel are to the peak of the tensor cores; None where that is not known."""
+    """How near (0..1) the products of a kernel are to the peak of the tensor cores; None where that is not known.
+
+    The name of a kernel of XLA's own does not tell the type of its operands.
+    """
+    if kernel_owner(time.kernel.name) == "xla":
+        return None
     peak = tensor_peak(gpu, operand_type(time.kernel.name))
     if time.flops is None or peak is None or time.total <= 0:
         return None

@@ -265,6 +265,10 @@ class Sums:
         self._host.add_calls(rows)
         self._lines.add_calls(rows)
 
+    def sequence(self, trace: GpuTrace) -> tuple[tuple[int, float], ...]:
+        """Of one device its first launches that count, in order: which of the trace's kernels, and its seconds."""
+        return self._kernels.sequence(trace.kernels)
+
     def trace(self, *, repeats: int | None) -> GpuTrace:
         """All of it. Of several devices `span` and `busy` are the mean: a device that waits for others is idle."""
         # One that only got a copy is not one that should work.

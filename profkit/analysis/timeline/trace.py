@@ -23,6 +23,14 @@ from profkit.core.types import Fact, GpuTrace, Kernel, Timeline
 
 def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
     """The trace, and what has to be said of it."""
+    trace, notes, _ = build_ordered_trace(recording)
+    return trace, notes
+
+
+def build_ordered_trace(
+    recording: Recording,
+) -> tuple[GpuTrace, tuple[Fact, ...], tuple[tuple[int, float], ...]]:
+    """The trace, what has to be said of it, and of one device its first launches with their seconds."""
     with Spool() as activities, Spool() as calls:
         loading, repeats = CodeLoading(recording.tables.calls), Repetitions()
         _gather(recording, activities, calls, loading, repeats)
@@ -34,7 +42,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[Fact, ...]]:
             sums.add_calls(block)
         trace = sums.trace(repeats=steady.repeats if steady is not None else None)
         trace = replace(trace, timeline=_timeline(recording, activities, calls, windows, steady, sums))
-    return trace, (*notes, *_loading_notes(loading, windows), *repeats.notes())
+    return trace, (*notes, *_loading_notes(loading, windows), *repeats.notes()), sums.sequence(trace)
 
 
 def _timeline(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
+from profkit.analysis.timeline.xla_order import with_schedules
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import (
     ChosenKernels,
@@ -29,7 +30,7 @@ from profkit.backends.cuda.kernels import (
     entries_needed,
     read_counters,
 )
-from profkit.backends.cuda.process_rows import said_lines, said_reason
+from profkit.backends.cuda.process_rows import lines_of, said_by_processes, said_reason, schedules_of
 from profkit.backends.cuda.program_source import with_definitions
 from profkit.backends.passes import Pass, RegionWork, plain_runs, read_region_work, start_seconds
 from profkit.core.errors import UnreadableReport
@@ -222,7 +223,9 @@ class DeviceTracePass(Pass):
         elif plan.tool == JAX:
             report, path = _best_window(self.folder)
             artifacts = (f"artifacts/{path.name}",)
-            lines = said_lines(self.folder / SAID_BY_JAX)
+            said = said_by_processes(self.folder / SAID_BY_JAX)
+            lines = lines_of(said)
+            report = replace(report, trace=with_schedules(report.trace, schedules_of(said), report.launches))
         else:
             report = _read_export(self.folder, Path(plan.steps[0].artifacts[0]).stem)
         if report.fault is not None:

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from profkit.analysis.summaries.memory import memory_series
+from profkit.analysis.timeline.xla_order import ProgramSchedule, ScheduledKernel, unrolled
 from profkit.core.files.regular import read_bounded
-from profkit.core.types import GpuLine, MemorySeries, MemorySeriesKind
+from profkit.core.types import GpuLine, MemorySeries, MemorySeriesKind, WorkUnit
+
+MOST_NAME = 200  # characters of an operation
 
 
 def said_by_processes(path: Path) -> list[dict[str, Any]]:
@@ -59,9 +62,34 @@ def lines_of(said: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, str, GpuLine
     return tuple(dict.fromkeys(of_rows(said, "kernels", _kernel_line)))
 
 
-def said_lines(path: Path) -> tuple[tuple[str, str, GpuLine], ...]:
-    """Return the same, of what stands in a file."""
-    return lines_of(said_by_processes(path))
+_UNITS: tuple[WorkUnit, ...] = ("tensor", "fma", "memory")
+_Row: TypeAlias = "tuple[str, int, int, int, ScheduledKernel, int, int]"
+
+
+def _scheduled(
+    module: Any, number: Any, at: Any, of: Any, file: Any, line: Any, function: Any, kernel: Any, runs: Any,
+    group: Any, operation: Any, backward: Any, type_: Any, unit: Any, flop: Any, bytes_: Any, loop: Any, times: Any,
+) -> _Row:  # fmt: skip
+    """An instruction of a program of XLA, which of how many, in its loop; what is not known is an empty text."""
+    where = (str(file), int(line), str(function) or None) if file else (None, None, None)
+    flop, size = (float(one) if one != "" else None for one in (flop, bytes_))
+    unit = unit if unit in _UNITS else None
+    told = str(operation)[:MOST_NAME], bool(backward), str(type_) or None, unit, flop, size
+    one = ScheduledKernel(str(kernel), str(runs), int(group), *told, *where)
+    return str(module), int(number), int(at), int(of), one, int(loop), int(times)
+
+
+def schedules_of(said: Sequence[Mapping[str, Any]]) -> tuple[ProgramSchedule, ...]:
+    """Return the schedules of the programs that a process of JAX compiled; of which a part is lost, none."""
+    schedules: list[ProgramSchedule] = []
+    for line in said:
+        programs: dict[tuple[str, int], list[_Row]] = {}
+        for row in of_rows([line], "schedule", _scheduled):
+            programs.setdefault(row[:2], []).append(row)
+        for (module, _), rows in programs.items():
+            if [row[2] for row in rows] == list(range(rows[0][3])):
+                schedules += filter(None, [unrolled(module, (row[4:] for row in rows))])
+    return tuple(dict.fromkeys(schedules))
 
 
 def said_reason(path: Path) -> str | None:

@@ -79,7 +79,8 @@ class KernelTime:
     function: str | None = None
     # of one launch on average, by the shapes; of matrix products, attention and convolutions alone
     flops: float | None = None
-    # that launched it most often, whatever the operation: `launches` alone are told
+    # That launched it most often, whatever the operation: `launches` alone are told; of programs of XLA also how long
+    # those took, and by which operation, of which a line has several.
     lines: tuple[GpuLine, ...] = ()
 
 
@@ -153,7 +154,8 @@ class GpuLine:
     `calls` of torch and their seconds on the host; `waits`: calls that wait for the device, without those that only
     belong to a copy to it; `on_host`: the operation with most time that the host computes itself; `rows`: of its
     matrix products with the same weights, where each has more rows than the one before, by the same number: of the
-    first, of the last, and how many. Of the run that recorded lines: its times are longer.
+    first, of the last, and how many. Of the run that recorded lines: its times are longer. `operation`: of a kernel's
+    lines, where each launches it by an operation of its own (with shapes), and whether that is of a backward pass.
     """
 
     file: str
@@ -168,6 +170,8 @@ class GpuLine:
     on_host: ApiCall | None = None
     rows: tuple[int, int, int] | None = None
     call: str | None = None  # of the CUDA API, or malloc in a kernel, that a source has there
+    operation: str | None = None
+    backward: bool = False
 
 
 @dataclass(frozen=True)

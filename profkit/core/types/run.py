@@ -207,6 +207,8 @@ class Report:
     timeline: Timeline | None = None  # of threads; a device's is in `trace`
     warnings: tuple[Fact, ...] = ()
     fault: errors.Fault | None = None  # why the tool lost the kernels that it had recorded
+    # Of one device its first launches that count, in order: which of the trace's kernels each is, and its seconds.
+    launches: tuple[tuple[int, float], ...] = ()
 
 
 MemorySeriesKind = Literal["resident", "allocated", "reserved"]

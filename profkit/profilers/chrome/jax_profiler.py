@@ -19,7 +19,7 @@ from typing import Any
 from profkit.analysis.kernel_names.owner import is_tuning_kernel
 from profkit.analysis.timeline.origins import merge_intervals
 from profkit.analysis.timeline.records import Collected, Range, Recording, TransferKind
-from profkit.analysis.timeline.trace import build_trace
+from profkit.analysis.timeline.trace import build_ordered_trace
 from profkit.core.types import Fact, Kernel, MemoryKind, Report
 from profkit.profilers.chrome.reading import (
     DIRECTIONS,
@@ -190,7 +190,7 @@ class JaxEvents:
         for begin, end in compiling:
             self.collected.call(COMPILATION, begin, end)
         collected = self.collected
-        trace, notes = build_trace(
+        trace, notes, launches = build_ordered_trace(
             Recording(
                 "jax_profiler",
                 collected.activities(),
@@ -211,6 +211,7 @@ class JaxEvents:
             "jax-chrome-trace",
             trace=trace,
             warnings=(*notes, *warnings) if collected.kernels else warnings,
+            launches=launches,
         )
 
     def _warnings(self, *, cut_short: bool) -> Iterator[Fact]:

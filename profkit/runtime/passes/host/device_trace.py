@@ -32,7 +32,7 @@ from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
-from .compilers import add_to_file, kernel_lines, operation_lines
+from .compilers import add_to_file, kernel_rows, operation_lines
 from .everywhere import call_after_import
 from .operation_window import unsampled
 from .own_library import is_foreign
@@ -241,8 +241,9 @@ class JaxTracer:
         if glob.glob(f"{glob.escape(self._out)}.*.json.gz"):
             with suppress(Exception):
                 self._keep_programs()
-                rows = kernel_lines(list(self._programs.values()), is_foreign)
-                add_to_file(self._out, kernels=rows[:MOST_KERNELS])
+                rows = kernel_rows(list(self._programs.values()), is_foreign)
+                rows["kernels"] = rows["kernels"][:MOST_KERNELS]
+                add_to_file(self._out, **rows)
             return
         self._why = self._why or NO_JAX
         add_to_file(self._out, reason="jax-not-traced", said=self._why)

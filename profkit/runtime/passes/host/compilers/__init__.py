@@ -4,7 +4,7 @@ from .jax_compiler import JaxCompiler
 from .operations_file import MOST_ROWS, add_to_file
 from .torch_compile import CompilerLog
 from .triton_kernels import TritonTuner
-from .xla_modules import kernel_lines, lines_of_module, operation_lines, operations_of_module
+from .xla_modules import kernel_lines, kernel_rows, lines_of_module, operation_lines, operations_of_module
 
 __all__ = [
     "MOST_ROWS",
@@ -13,6 +13,7 @@ __all__ = [
     "TritonTuner",
     "add_to_file",
     "kernel_lines",
+    "kernel_rows",
     "lines_of_module",
     "operation_lines",
     "operations_of_module",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ from typing import Any
 # A module's text has tables of files, functions and frames, and its instructions name a frame, or the file and the line
 # (versions before 0.5). A kernel has the name of its instruction, with `_` for each dot.
 MOST_TEXT = 64 << 20  # characters of all modules
-_Line = tuple[str, int, str]
+ProgramLine = tuple[str, int, str]  # file, line, function
 _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
 _LAUNCHED = re.compile(
     rf"^ *(?:ROOT )?%([\w.-]+) = .*? (?:fusion|sort|custom-call|((?:{_COLLECTIVES})(?:-start)?))\(.*$",
@@ -31,11 +31,24 @@ _PARENT = re.compile(r"^(\d+) \{file_location_id=(\d+) parent_frame_id=(\d+)")
 
 def kernel_lines(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> list[list[object]]:
     """File, line, function, kernel and module of what these programs of XLA launch."""
-    return [
-        [*row, module]
-        for module, text in _module_texts(programs)
-        for row in lines_of_module(text, is_foreign)
-    ]
+    return _lines_of_kernels(_module_texts(programs), is_foreign)
+
+
+def kernel_rows(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> dict[str, list[list[object]]]:
+    """Return what these programs of XLA launch, as it is written into the file.
+
+    `kernels`: file, line, function, kernel and module; `schedule`: the instructions of each module in order.
+    """
+    from .xla_schedule import schedule_rows  # of no other program
+
+    texts = list(_module_texts(programs))
+    return {"kernels": _lines_of_kernels(texts, is_foreign), "schedule": schedule_rows(texts, is_foreign)}
+
+
+def _lines_of_kernels(
+    texts: Iterable[tuple[str, str]], is_foreign: Callable[[str], bool]
+) -> list[list[object]]:
+    return [[*row, module] for module, text in texts for row in lines_of_module(text, is_foreign)]
 
 
 def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
@@ -52,10 +65,10 @@ def _module_texts(programs: Sequence[Any]) -> Iterator[tuple[str, str]]:
 
 def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[list[object]]:
     """File, line, function and kernel of each instruction that is one, where its line is known."""
-    line_of = _frames(text, is_foreign)
-    fused = {found[1]: Counter(_lines_in(found[0], line_of)) for found in _COMPUTATION.finditer(text)}
+    line_of = frame_lines(text, is_foreign)
+    fused = {found[1]: Counter(lines_in(found[0], line_of)) for found in _COMPUTATION.finditer(text)}
     for found in _LAUNCHED.finditer(text):
-        lines = Counter(_lines_in(found[0], line_of))
+        lines = Counter(lines_in(found[0], line_of))
         called = _CALLS.search(found[0])
         if not lines and called is not None:
             lines = fused.get(called[1], lines)
@@ -66,7 +79,8 @@ def lines_of_module(text: str, is_foreign: Callable[[str], bool]) -> Iterator[li
             yield [*lines.most_common(1)[0][0], name]
 
 
-def _lines_in(text: str, line_of: dict[int, _Line]) -> Iterator[_Line]:
+def lines_in(text: str, line_of: Mapping[int, ProgramLine]) -> Iterator[ProgramLine]:
+    """Yield the lines of the program that a part of a module names, by its frames or as it is written."""
     for found in _FRAME.finditer(text):
         if (line := line_of.get(int(found[1]))) is not None:
             yield line
@@ -74,10 +88,10 @@ def _lines_in(text: str, line_of: dict[int, _Line]) -> Iterator[_Line]:
         yield found[1], int(found[2]), ""
 
 
-def _frames(text: str, is_foreign: Callable[[str], bool]) -> dict[int, _Line]:
-    """Of each frame the innermost line that is the program's own."""
+def frame_lines(text: str, is_foreign: Callable[[str], bool]) -> dict[int, ProgramLine]:
+    """Return of each frame the innermost line that is the program's own."""
     names: dict[str, dict[int, str]] = {"FileNames": {}, "FunctionNames": {}}
-    places: dict[int, _Line] = {}
+    places: dict[int, ProgramLine] = {}
     frames: dict[int, tuple[int, int]] = {}
     table = ""
     for row in text[: text.find("\n%")].splitlines():
@@ -94,7 +108,7 @@ def _frames(text: str, is_foreign: Callable[[str], bool]) -> dict[int, _Line]:
             frames[number] = place, parent
     # Parents are counted from 1 where the outermost frame names itself, else from 0 with 0 for none.
     offset = 1 if frames.get(1, (0, 0))[1] == 1 else 0
-    lines: dict[int, _Line] = {}
+    lines: dict[int, ProgramLine] = {}
     for number, (place, parent) in sorted(frames.items()):  # what called a frame stands before it
         here = places.get(place, ("", 0, ""))
         if here[0] and not is_foreign(here[0]):
@@ -132,7 +146,7 @@ def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[
 
     A fusion is at the line that most of it is written at, and has the names of what was fused, in order.
     """
-    line_of = _frames(text, foreign)
+    line_of = frame_lines(text, foreign)
     computations = {found[1]: found[0] for found in _WHOLE_COMPUTATION.finditer(text)}
     fused = set(_CALLS.findall(text))
     for name, body in computations.items():
@@ -143,7 +157,7 @@ def operations_of_module(text: str, foreign: Callable[[str], bool]) -> Iterator[
                 continue
             called = _CALLS.search(found[0])
             whole = computations.get(called[1], "") if called is not None else ""
-            lines = Counter(_lines_in(whole, line_of)) or Counter(_lines_in(found[0], line_of))
+            lines = Counter(lines_in(whole, line_of)) or Counter(lines_in(found[0], line_of))
             # `dot_general` of `jit(loss)/transpose(jvp())/dot_general`; what is no name of an operation is left out
             last = (one.rpartition("/")[2] for one in _NAME.findall(whole) or _NAME.findall(found[0]))
             names = [one for one in dict.fromkeys(last) if one and "(" not in one]

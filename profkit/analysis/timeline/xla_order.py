@@ -1,0 +1,451 @@
+"""Which instruction of XLA each kernel of a trace is, by the order of the launches and the schedule of its program.
+
+XLA runs a program as a CUDA graph, so that a trace tells one instruction for all kernels, and a product of cuBLAS has a
+name that tells none. Kernels of fusions have the name of one that computes the same: they are the anchors. What a
+library launches lies between two of them, in order. Where the order or the number differs, nothing is said that not all
+instructions that it may be agree on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+
+from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.timeline.work_sums import MOST_OPERATIONS
+from profkit.core.types import GpuLine, GpuOperation, GpuTrace, KernelTime, WorkUnit
+
+MOST_UNROLLED = 20_000  # instructions of a program whose loops are unrolled
+MOST_ALTERNATIVES = 64  # programs of one name
+_PLACED = (
+    0.9  # of the launches of a configuration: where fewer have an instruction, the order says nothing of it
+)
+_MODULE = re.compile(r"hlo_module=([^,#]+)")
+_REDUCES = re.compile(r"splitK_?reduce", re.IGNORECASE)
+_LIBRARIES = {"cublas": "cublas", "cutlass": "cublas", "nccl": "nccl"}
+_XLA, _UNKNOWN = "xla", "?"
+
+
+@dataclass(frozen=True)
+class ScheduledKernel:
+    """One instruction of a program of XLA that launches something.
+
+    `runs`: "xla" (a kernel of the name `kernel`), "cublas", "nccl", or "?": which and how many is not known. Of the
+    same `group` are all that compute the same, of whose kernels a trace has one name. `operation`: JAX's name, and
+    shapes.
+    """
+
+    kernel: str
+    runs: str
+    group: int = 0
+    operation: str = ""
+    backward: bool = False
+    type: str | None = None
+    unit: WorkUnit | None = None
+    flop: float | None = None
+    bytes: float | None = None
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The operation without its shapes."""
+        return self.operation.partition(" [")[0]
+
+    @cached_property
+    def said(self) -> ScheduledKernel:
+        """What is said of it: two of which the same is said are one."""
+        return replace(self, kernel="", group=0)
+
+    @cached_property
+    def plain(self) -> ScheduledKernel:
+        """What can be said whatever its shapes are: its line, and the operation's name."""
+        return replace(self.said, operation=self.name, type=None, unit=None, flop=None, bytes=None)
+
+
+@dataclass(frozen=True)
+class ProgramSchedule:
+    """A program of XLA: what it launches, in order, with its loops unrolled.
+
+    `loose`: what loops launch that turn nobody knows how often; `kernels` has "?" in their place.
+    """
+
+    module: str
+    kernels: tuple[ScheduledKernel, ...]
+    loose: tuple[ScheduledKernel, ...] = ()
+
+
+def unrolled(module: str, rows: Iterable[tuple[ScheduledKernel, int, int]]) -> ProgramSchedule | None:
+    """Return the schedule of instructions, each with its loop (0: none) and how often that turns (0: not known).
+
+    None where they are too many.
+    """
+    kernels: list[ScheduledKernel] = []
+    loose: list[ScheduledKernel] = []
+    for (loop, times), of_loop in groupby(rows, key=lambda row: row[1:]):
+        body = [row[0] for row in of_loop]
+        if loop and not times:
+            loose += body
+            body = [ScheduledKernel("", _UNKNOWN)]
+        if len(kernels) + len(body) * max(1, times if loop else 1) > MOST_UNROLLED:
+            return None
+        kernels += body * max(1, times if loop else 1)
+    return ProgramSchedule(module, tuple(kernels), tuple(loose))
+
+
+# ------------------------------------------------------------ one program and its launches
+
+_Launch = tuple[int, float]  # the number of its kernel in the trace, and seconds
+
+
+@dataclass
+class _Placed:
+    """What launches of one configuration are: by what is said of an instruction launches and seconds.
+
+    `other`: launches of which nothing is said, beside them.
+    """
+
+    launches: Counter[ScheduledKernel] = field(default_factory=Counter)
+    calls: Counter[ScheduledKernel] = field(default_factory=Counter)
+    seconds: dict[ScheduledKernel, float] = field(default_factory=dict)
+    other: int = 0
+
+    def add(self, one: ScheduledKernel, seconds: float, *, launches: int = 1, calls: int = 1) -> None:
+        """Add launches that are this instruction, and how many calls of it they are."""
+        self.launches[one] += launches
+        self.calls[one] += calls
+        self.seconds[one] = self.seconds.get(one, 0.0) + seconds
+
+    def join(self, other: _Placed) -> None:
+        """Add what launches by another program are."""
+        for one, launches in other.launches.items():
+            self.add(one, other.seconds[one], launches=launches, calls=other.calls[one])
+        self.other += other.other
+
+    @property
+    def is_told(self) -> bool:
+        """Whether enough of the launches are placed to speak of all."""
+        told = self.launches.total()
+        return told > 0 and told >= _PLACED * (told + self.other)
+
+
+class _Alignment:
+    """Holds the launches of one program against its schedule."""
+
+    def __init__(self, program: ProgramSchedule, launches: Sequence[_Launch], names: Sequence[str]) -> None:
+        self.placed: dict[int, _Placed] = {}
+        self.executions = 0
+        self._launches, self._names = launches, names
+        groups = {one.kernel: one.group for one in (*program.kernels, *program.loose) if one.runs == _XLA}
+        seen = {group for number, _ in launches if (group := groups.get(names[number])) is not None}
+        loose = {one.group for one in program.loose if one.runs == _XLA}
+        # A fusion that is never seen launches no kernel: a copy, or a fill.
+        self._schedule = [
+            replace(one, runs=_UNKNOWN) if one.runs == _XLA and one.group in loose else one
+            for one in program.kernels
+            if one.runs != _XLA or one.group in seen
+        ]
+        self._anchors = [at for at, one in enumerate(self._schedule) if one.runs == _XLA]
+        signs = {self._schedule[at].group: chr(number) for number, at in enumerate(self._anchors, 1)}
+        self._known = groups.keys()
+        # of each kernel's name the sign that stands for its group
+        self._signs = {name: signs[group] for name, group in groups.items() if group in signs}
+        if self._anchors:
+            self._align(signs)
+
+    @property
+    def strange(self) -> set[int]:
+        """The kernels with a name as XLA gives it that is none of this program's."""
+        return {
+            number
+            for number in {number for number, _ in self._launches}
+            if self._names[number] not in self._known and kernel_owner(self._names[number]) == "xla"
+        }
+
+    def _align(self, signs: Mapping[int, str]) -> None:
+        """Find each execution whose anchors are in the order of the schedule, and place what is in it."""
+        met = [at for at, (number, _) in enumerate(self._launches) if self._names[number] in self._signs]
+        observed = "".join(self._signs[self._names[self._launches[at][0]]] for at in met)
+        expected = "".join(signs[self._schedule[at].group] for at in self._anchors)
+        # Of a schedule that repeats itself nobody knows where an execution begins: only what all turns agree on counts.
+        turn = (expected + expected).find(expected, 1)
+        begin, before = observed.find(expected), -1
+        while begin >= 0:
+            self.executions += 1
+            self._place_gap(before, met[begin], turn)
+            last = begin + len(expected)
+            for place, at in enumerate(met[begin:last]):
+                self._place(at, self._alike(place, turn))
+                if place:
+                    self._place_between(met[begin + place - 1], at, place, turn)
+            before = met[last - 1]
+            begin = observed.find(expected, last)
+            if begin != last:  # what follows is no whole execution, or the end
+                end = met[last] if last < len(met) else len(self._launches)
+                self._place_tail(before, end, turn, whole=last == len(met))
+                before = -2
+
+    def _alike(self, place: int, turn: int) -> list[ScheduledKernel]:
+        """Return what the anchor at this place may be."""
+        return [self._schedule[at] for at in self._anchors[place % turn :: turn]]
+
+    def _place(self, at: int, candidates: Sequence[ScheduledKernel], *, call: bool = True) -> None:
+        number, seconds = self._launches[at]
+        placed = self.placed.setdefault(number, _Placed())
+        if len({one.said for one in candidates}) == 1:
+            placed.add(candidates[0].said, seconds, calls=int(call))
+        else:
+            placed.other += 1
+
+    def _place_between(self, first: int, second: int, place: int, turn: int) -> None:
+        """Place what was launched between two anchors of one execution."""
+        between = [
+            self._schedule[self._anchors[at - 1] + 1 : self._anchors[at]]
+            for at in range(place % turn or turn, len(self._anchors), turn)
+        ]
+        if place % turn == 0:  # it may as well be where one execution ends and the next one begins
+            between.append([*self._trailing, *self._leading])
+        self._match(range(first + 1, second), between)
+
+    def _place_gap(self, before: int, first: int, turn: int) -> None:
+        """Place what was launched before an execution's first anchor, and after the last one of the one before."""
+        if turn < len(self._anchors):
+            self._match(range(max(before, -1) + 1, first), [])
+        elif before >= 0:
+            self._match(range(before + 1, first), [[*self._trailing, *self._leading]])
+        elif before == -1:
+            earlier = any(self._names[number] in self._signs for number, _ in self._launches[:first])
+            self._match(range(0 if not earlier else first, first), [self._leading])
+
+    def _place_tail(self, last: int, end: int, turn: int, *, whole: bool) -> None:
+        if whole and turn == len(self._anchors):
+            self._match(range(last + 1, end), [self._trailing])
+
+    @property
+    def _leading(self) -> list[ScheduledKernel]:
+        return self._schedule[: self._anchors[0]]
+
+    @property
+    def _trailing(self) -> list[ScheduledKernel]:
+        return self._schedule[self._anchors[-1] + 1 :]
+
+    def _match(self, launches: range, candidates: Sequence[Sequence[ScheduledKernel]]) -> None:
+        """Give each of these launches, none of them an anchor, its instruction; with several candidates for all of them
+        only where these agree."""
+        kept: list[tuple[int, list[int]]] = []  # a launch, and what reduces its parts
+        for at in launches:
+            if kept and _REDUCES.search(self._names[self._launches[at][0]]):
+                kept[-1][1].append(at)
+            else:
+                kept.append((at, []))
+        runs = [_LIBRARIES.get(kernel_owner(self._names[self._launches[at][0]]), "") for at, _ in kept]
+        fitting = bool(candidates) and all([one.runs for one in several] == runs for several in candidates)
+        for place, (at, parts) in enumerate(kept):
+            may_be = [several[place] for several in candidates] if fitting else []
+            self._place(at, may_be)
+            for part in parts:
+                self._place(part, may_be, call=False)
+
+
+# ------------------------------------------------------------ all programs of a trace
+
+
+def with_schedules(
+    trace: GpuTrace | None, schedules: Sequence[ProgramSchedule], launches: Sequence[_Launch] = ()
+) -> GpuTrace | None:
+    """Return the trace with the operations and lines of XLA's programs, and with what each operation needs.
+
+    `launches`: those of one device, in order, with their seconds; without them the order that the trace tells.
+    """
+    if trace is None or not schedules or trace.work or any(one.operation for one in trace.kernels):
+        return trace
+    order = list(launches) or [(number, 1.0) for number in trace.order]
+    names = [one.kernel.name.partition("(")[0] for one in trace.kernels]
+    placed: dict[int, _Placed] = {}
+    sequences, lost = _by_module(trace, order)
+    for number, count in lost.items():
+        placed[number] = _Placed(other=count)
+    for module, sequence in sequences.items():
+        alternatives = [one for one in schedules if one.module == module][:MOST_ALTERNATIVES]
+        found = _placed_in(alternatives, sequence, names)
+        for number, count in Counter(number for number, _ in sequence).items():
+            placed.setdefault(number, _Placed()).join(found.get(number, _Placed(other=count)))
+    told = {number: one for number, one in placed.items() if one.is_told}
+    kernels = tuple(
+        _with_parts(time, told[number]) if number in told else time
+        for number, time in enumerate(trace.kernels)
+    )
+    return replace(trace, kernels=kernels, work=_work(kernels, told))
+
+
+def _by_module(trace: GpuTrace, order: Iterable[_Launch]) -> tuple[dict[str, list[_Launch]], Counter[int]]:
+    """Return the launches of each program, and of each kernel those that may be of several programs.
+
+    Between two launches of one program it is that one's.
+    """
+    modules = [
+        {found[1] for name in time.ranges if (found := _MODULE.search(name)) is not None}
+        for time in trace.kernels
+    ]
+    sequences: dict[str, list[_Launch]] = {}
+    lost = Counter[int]()
+    waiting: list[_Launch] = []
+    last: str | None = None
+    for number, seconds in order:
+        of = modules[number]
+        if len(of) != 1:
+            waiting.append((number, seconds))
+            continue
+        module = next(iter(of))
+        sequence = sequences.setdefault(module, [])
+        mine = [one for one in waiting if module == last and module in modules[one[0]]]
+        sequence += mine
+        lost.update(one[0] for one in waiting if one not in mine)
+        sequence.append((number, seconds))
+        waiting, last = [], module
+    lost.update(one[0] for one in waiting)
+    return sequences, lost
+
+
+def _placed_in(
+    alternatives: Sequence[ProgramSchedule], launches: Sequence[_Launch], names: Sequence[str]
+) -> dict[int, _Placed]:
+    """Return what the launches of programs of one name are; of several that they fit only what all of these say."""
+    aligned = [(program, _Alignment(program, launches, names)) for program in alternatives]
+    fitting = [(program, one) for program, one in aligned if not one.strange]
+    exact = [one for _, one in fitting if one.executions]
+    found = dict(exact[0].placed) if len(exact) == 1 else {}
+    for number in exact[0].placed if len(exact) > 1 else ():
+        agreed = _agreed([one.placed.get(number, _Placed()) for one in exact])
+        if agreed is not None:
+            found[number] = agreed
+    unanimous = _unanimous([program for program, _ in fitting], launches, names)
+    return {
+        **found,
+        **{number: one for number, one in unanimous.items() if not found.get(number, _Placed()).is_told},
+    }
+
+
+def _agreed(several: Sequence[_Placed]) -> _Placed | None:
+    """Return what all of these say of a configuration, with the shapes, else without them; None where they differ."""
+    if all(one.launches == several[0].launches for one in several):
+        return several[0]
+    plain = [{said.plain for said in one.launches} for one in several]
+    if any(one != plain[0] or len(one) != 1 or not several[at].is_told for at, one in enumerate(plain)):
+        return None
+    agreed = _Placed()
+    (said,) = plain[0]
+    agreed.add(said, sum(several[0].seconds.values()), launches=several[0].launches.total())
+    return agreed
+
+
+def _unanimous(
+    programs: Sequence[ProgramSchedule], launches: Sequence[_Launch], names: Sequence[str]
+) -> dict[int, _Placed]:
+    """Return what all instructions say that a kernel may be, whatever the order was."""
+    found: dict[int, _Placed] = {}
+    said: dict[int, ScheduledKernel | None] = {}
+    for number, seconds in launches:
+        if number not in said:
+            may_be = {one.said for program in programs for one in _candidates(program, names[number])}
+            agreed = may_be if len(may_be) == 1 else {one.plain for one in may_be}
+            said[number] = next(iter(agreed)) if len(agreed) == 1 else None
+        one = said[number]
+        if one is not None:
+            found.setdefault(number, _Placed()).add(one, seconds)
+    return found
+
+
+def _candidates(program: ProgramSchedule, name: str) -> Iterator[ScheduledKernel]:
+    """Yield the instructions that a kernel of this name may be of; one that may be anything's is yielded as it is."""
+    every = (*program.kernels, *program.loose)
+    groups = {one.group for one in every if one.runs == _XLA and one.kernel == name}
+    library = _LIBRARIES.get(kernel_owner(name))
+    for one in every:
+        if (one.runs == _XLA and one.group in groups) or (library and one.runs in (library, _UNKNOWN)):
+            yield one
+
+
+# ------------------------------------------------------------ what is said of a kernel, and of an operation
+
+
+def _with_parts(time: KernelTime, placed: _Placed) -> KernelTime:
+    """Return a kernel with the operation and the line of most of its launches, and with all of its lines."""
+    main, most = placed.launches.most_common(1)[0]
+    share = time.launches / placed.launches.total()
+    parts: dict[tuple[object, ...], GpuLine] = {}
+    for one, count in placed.launches.most_common():
+        key = (one.file, one.line, one.function, one.operation, one.backward)
+        if one.file is None:
+            continue
+        known = parts.get(key) or GpuLine(
+            one.file, one.line or 0, one.function, operation=one.operation or None, backward=one.backward
+        )
+        seconds = known.kernel_seconds + _seconds(time, placed, one)
+        parts[key] = replace(known, launches=known.launches + round(share * count), kernel_seconds=seconds)
+    flops = [(one.flop, count) for one, count in placed.calls.items() if one.unit == "tensor" and one.flop]
+    every = sum(count for _, count in flops) == placed.launches.total()
+    return replace(
+        time,
+        operation=main.operation or None,
+        operation_launches=round(share * most),
+        operations=len({(one.operation, one.backward) for one in placed.launches}),
+        backward_of=main.name if main.backward and main.name else None,
+        file=main.file,
+        line=main.line,
+        function=main.function,
+        flops=sum(flop * count for flop, count in flops) / placed.launches.total() if every else None,
+        lines=tuple(parts.values()),
+    )
+
+
+def _seconds(time: KernelTime, placed: _Placed, one: ScheduledKernel) -> float:
+    """Return the seconds of what is one instruction, of all launches of a kernel."""
+    total = sum(placed.seconds.values())
+    share = placed.seconds[one] / total if total else placed.launches[one] / placed.launches.total()
+    return time.total * share
+
+
+def _work(kernels: Sequence[KernelTime], told: Mapping[int, _Placed]) -> tuple[GpuOperation, ...]:
+    """Return the operations with their shapes, as one line calls each, most time first."""
+    sums: dict[ScheduledKernel, tuple[float, float, float, dict[str, float]]] = {}
+    for number, placed in told.items():
+        time = kernels[number]
+        share = time.launches / placed.launches.total()
+        for one, count in placed.launches.items():
+            calls, launches, seconds, by_kernel = sums.get(one, (0.0, 0.0, 0.0, {}))
+            spent = _seconds(time, placed, one)
+            name = time.kernel.name
+            by_kernel[name] = by_kernel.get(name, 0.0) + spent
+            sums[one] = (
+                calls + share * placed.calls[one],
+                launches + share * count,
+                seconds + spent,
+                by_kernel,
+            )
+    ranked = sorted(sums.items(), key=lambda item: (-item[1][2], item[0].operation))
+    return tuple(
+        GpuOperation(
+            one.operation,
+            round(calls),
+            round(launches),
+            seconds,
+            max(by_kernel, key=by_kernel.__getitem__),
+            one.type,
+            one.unit,
+            one.flop if one.unit is not None else None,
+            one.bytes,
+            one.name if one.backward else None,
+            one.file,
+            one.line,
+            one.function,
+            typed=one.type is not None,
+        )
+        for one, (calls, launches, seconds, by_kernel) in ranked[:MOST_OPERATIONS]
+        if one.operation
+    )
