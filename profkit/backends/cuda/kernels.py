@@ -215,11 +215,14 @@ _WORD = re.compile(r"[^<(]*?(\w+)\s*(?:<|\(|$)")
 _LONGEST = 20_000  # characters of a name that are looked at
 
 
-def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[Scope, Scope]:
+def match_kernels(
+    traced: Sequence[Kernel], counted: Sequence[Kernel], *, launched_alike: bool = True
+) -> dict[Scope, Scope]:
     """For every counted configuration that is one of the traced the scope of that one.
 
     By the mangled name where both tools tell it; else by the demangled one, spelled alike; else by its last word, where
-    only one of each is left with that word, grid and block.
+    only one of each is left with that word, grid and block. Where they were not `launched_alike`, at last by the name
+    alone, where one of each has it.
     """
     scopes: dict[Scope, Scope] = {}
     free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
@@ -240,6 +243,11 @@ def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[S
         left = [kernel for kernel in left if kernel.scope not in scopes]
         taken = set(scopes.values())
         free = [kernel for kernel in free if kernel.scope not in taken]
+    for kernel in left if not launched_alike else ():
+        name = same_name(kernel.name)
+        named, others = ([k for k in some if same_name(k.name) == name] for some in (traced, counted))
+        if len(named) == len(others) == 1:
+            scopes[kernel.scope] = named[0].scope
     return scopes
 
 
@@ -308,10 +316,17 @@ def _read_report(path: Path) -> Report:
     return report
 
 
+# Under ncu 2025.3 a program of JAX 0.11 whose steps are CUDA graphs ends with SIGSEGV. This is added to what the user
+# has set. The kernels are the same, each launched by itself.
+XLA_FLAGS, NO_GRAPHS = "XLA_FLAGS", "--xla_gpu_enable_command_buffer="
+
+
 def _with_traced_names(report: Report, plan: PassPlan) -> Report:
     """The report under the names of the plan, which are the trace's."""
     kernels = [k.kernel for k in report.trace.kernels] if report.trace is not None else []
-    same = match_kernels([planned.kernel for planned in plan.kernels], kernels)
+    alike = all(NO_GRAPHS not in step.env.get(XLA_FLAGS, "") for step in plan.steps)
+    planned = [one.kernel for one in plan.kernels]
+    same = match_kernels(planned, kernels, launched_alike=alike)
     counters = tuple(replace(c, scope=same.get(c.scope, c.scope)) for c in report.counters)
     return replace(report, counters=counters)
 

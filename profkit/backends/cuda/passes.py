@@ -22,6 +22,8 @@ from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner
 from profkit.analysis.timeline.xla_order import with_schedules
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.cuda.kernels import (
+    NO_GRAPHS,
+    XLA_FLAGS,
     ChosenKernels,
     CountedLaunches,
     choose_kernels,
@@ -313,9 +315,28 @@ class NcuPass(Pass):
 
     tool = "ncu"
 
-    def __init__(self, context: RunContext, ncu: NcuAbility, chip: str | None) -> None:
+    def __init__(self, context: RunContext, ncu: NcuAbility, chip: str | None, *, jax: bool = False) -> None:
         super().__init__(context)
-        self._ncu, self._chip = ncu, chip
+        self._ncu, self._chip, self._jax = ncu, chip, jax
+
+    def _without_graphs(self, state: PlanState) -> bool:
+        """Whether XLA has to launch its kernels one by one: it makes graphs of them, as far as is known."""
+        graphs = state.trace is None or any(one.graph for one in state.trace.kernels)
+        return self._jax and graphs
+
+    def _environment(self, state: PlanState) -> dict[str, str]:
+        """What the workload is told in these runs alone; what the user set stays."""
+        env = {key: value for key, value in NOT_AHEAD.items() if key not in os.environ}
+        if self._without_graphs(state):
+            env[XLA_FLAGS] = f"{os.environ.get(XLA_FLAGS, '')} {NO_GRAPHS}".strip()
+        return env
+
+    def _notes(self, state: PlanState, wanted: CounterSet) -> tuple[Fact, ...]:
+        """What is said of the counters, and of how the program runs under ncu."""
+        return (
+            _set_note(wanted),
+            *((Fact("counted-without-graphs"),) if self._without_graphs(state) else ()),
+        )
 
     def read(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """The counters of each kernel."""
@@ -368,7 +389,7 @@ class NcuPass(Pass):
             cost=plain_runs(seconds, state),
             limit=max(LEAST_LIMIT, PATIENCE * seconds),
             kernels=kernels,
-            notes=(_set_note(wanted), *task.notes),
+            notes=(*self._notes(state, wanted), *task.notes),
         )
 
     def step(
@@ -400,7 +421,7 @@ class NcuPass(Pass):
             name,
             argv,
             (f"artifacts/{name}.ncu-rep",),
-            env={key: value for key, value in NOT_AHEAD.items() if key not in os.environ},
+            env=self._environment(state),
             directive=self.directive(name, switch, **told),
             tool="ncu",
             signals_as_codes=True,
@@ -471,7 +492,7 @@ class KernelCountersPass(NcuPass):
             (self.step(state, "counters", wanted, task, marked=state.marked),),
             counters=wanted.metrics,
             limit=max(LEAST_LIMIT, PATIENCE * (start_seconds(state) + NCU_SECONDS)),
-            notes=(Fact("no-trace-to-choose-by"), _set_note(wanted)),
+            notes=(Fact("no-trace-to-choose-by"), *self._notes(state, wanted)),
         )
 
 

@@ -113,9 +113,9 @@ class CudaRun(BackendRun):
         if name == "trace":
             return DeviceTracePass(self.context, self._nsys, ranges=self._has("nvtx"), jax=self._uses_jax())
         if name == "counters":
-            return KernelCountersPass(self.context, self._ncu, chip)
+            return KernelCountersPass(self.context, self._ncu, chip, jax=self._uses_jax())
         if name == "explain":
-            return ExplanationPass(self.context, self._ncu, chip)
+            return ExplanationPass(self.context, self._ncu, chip, jax=self._uses_jax())
         if name == "stacks":
             traced = "trace" in self.wanted and self._nsys.works and self._has("torch")
             return TracedStacksPass(self.context, self._nsys.path if traced else None)
