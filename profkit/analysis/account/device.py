@@ -9,13 +9,14 @@ from math import gcd
 from typing import NamedTuple
 
 from profkit.analysis.account.rows import with_rest
-from profkit.analysis.account.step_places import step_places
+from profkit.analysis.account.step_places import compiling_line, step_places
 from profkit.analysis.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
 from profkit.analysis.timeline.origins import plain_operation
 from profkit.analysis.timeline.products import operand_type, tensor_peak
+from profkit.analysis.timeline.records import COMPILATION
 from profkit.core.types import (
     NOWHERE,
     Account,
@@ -313,7 +314,7 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     """
     assert trace.span
     left = seconds / trace.span
-    calling, waiting = _calling_lines(trace)
+    calling, waiting = _calling_lines(document, trace)
     for rows in (calling, _computing_places(document), waiting, _after_copies(trace)):
         total = sum(row.seconds for row in rows)
         scale = min(1.0, left / total) if total else 0.0
@@ -323,7 +324,7 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     yield AccountRow("idle", left * trace.span, least=0.0)
 
 
-def _calling_lines(trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]:
+def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]:
     """Lines that launch, or call what keeps the host by itself; `seconds` are the share of a step (0..1) there.
 
     Apart those that wait for the device as well: a part of their time is no work of the host, so they come last.
@@ -346,7 +347,8 @@ def _calling_lines(trace: GpuTrace) -> tuple[list[AccountRow], list[AccountRow]]
         rows[1 if one.waits else 0].append(row)
     for call in trace.api if not trace.lines else ():
         if _KEEPS_HOST.match(call.name):
-            row = AccountRow("idle", call.seconds / span, what=call.name, launches=call.calls, least=0.0)
+            where = compiling_line(document, call.calls) if call.name == COMPILATION else NOWHERE
+            row = AccountRow("idle", call.seconds / span, where, call.name, call.calls, least=0.0)
             rows[0].append(row)
     return rows
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from profkit.analysis.evidence import RunEvidence, outwards
-from profkit.core.types import GpuTrace, HotSpot, LineSamples
+from profkit.core.types import NOWHERE, GpuTrace, HotSpot, LineSamples, Place, RunDocument
 
 _LOADER = "/torch/utils/data/"
 _OF_LOADERS = (".__getitem__", ".__getitems__", "collate_fn")  # methods that a loader calls for its batches
@@ -38,6 +38,31 @@ def step_places(run: RunEvidence) -> Iterator[StepPlace]:
         loaded = leads_from_step(run, spot)
         if loaded is not None:
             yield StepPlace(spot, loaded, min(1.0, spot.seconds / trace.lines_of))
+
+
+_ALONE = 0.9  # of the time of all that is compiled again: where a line has less, others may be meant
+
+
+def compiling_line(document: RunDocument, calls: int) -> Place:
+    """Return the line at which JAX compiles again in so many calls; nowhere where several may be, or none is known."""
+    again = [
+        spot
+        for profile in document.profiles
+        if profile.kind == "recompilations"
+        for spot in profile.hotspots
+        if spot.counters.get("jax") and spot.file is not None
+    ]
+    seconds: dict[tuple[str | None, int | None, str | None], float] = {}
+    counts: dict[tuple[str | None, int | None, str | None], int] = {}
+    for spot in again:
+        key = (spot.file, spot.line, spot.function)
+        seconds[key] = seconds.get(key, 0.0) + (spot.total or 0.0)
+        counts[key] = counts.get(key, 0) + (spot.calls or 0)
+    most = max(seconds, key=seconds.__getitem__, default=None)
+    if most is None or seconds[most] < _ALONE * sum(seconds.values()) or counts[most] < calls:
+        return NOWHERE
+    file, line, function = most
+    return Place(None, None, function, file, line)
 
 
 def is_loader(file: str | None) -> bool:

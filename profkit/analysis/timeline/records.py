@@ -84,13 +84,16 @@ class Tables:
     calls: list[str] = field(default_factory=list)
 
 
+COMPILATION = "JAX compiles"  # how the host's part is called in which it does
+
+
 @dataclass(frozen=True)
 class Recording:
     """All that a reader knows of a trace. `activities` and `calls` come in blocks, in the order of their starts.
 
     `profiler` are the times between which the workload had the profiler switched on (cudaProfilerStart to Stop), empty
     where it did not; `captured`: nothing but that was recorded. `operations` are ranges that the tool recorded by
-    itself, none of the program's.
+    itself, none of the program's. `compiling` are the times in which the host compiled what it launches later.
     """
 
     tool: str
@@ -101,6 +104,7 @@ class Recording:
     profiler: tuple[tuple[int, int | None], ...] = ()
     captured: bool = False
     operations: tuple[Range, ...] = ()
+    compiling: tuple[tuple[int, int], ...] = ()
 
 
 def distinct_pairs(first: Any, second: Any) -> tuple[Any, Any, Any, Any]:

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profkit.analysis.kernel_names.owner import kernel_owner
-from profkit.analysis.timeline.origins import EVER, TimeWindows, marked_windows, range_meaning
+from profkit.analysis.timeline.origins import (
+    EVER,
+    TimeWindows,
+    marked_windows,
+    merge_intervals,
+    range_meaning,
+)
 from profkit.analysis.timeline.records import TRANSFER, Columns, Recording, Spool
 from profkit.analysis.timeline.shown_part import choose_part, launches_of
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
@@ -174,7 +180,23 @@ def _part_that_counts(
         after=len(order.sequence) - steady.last,
     )
     bounds = bounds_with_copies(activities, order, steady)
-    return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)
+    return (
+        TimeWindows(_without_compiling(bounds, recording, steady), marked=False, tight=True),
+        steady,
+        (note,),
+    )
+
+
+def _without_compiling(
+    bounds: tuple[int, int], recording: Recording, steady: SteadyPart
+) -> tuple[tuple[int, int], ...]:
+    """Return the parts of what repeats in which the host did not compile, where it does not do that in each step."""
+    begin, end = bounds
+    inside = [one for one in merge_intervals(recording.compiling) if begin < one[0] and one[1] < end]
+    if len(inside) >= steady.repeats:
+        return (bounds,)
+    begins, ends = [begin, *(until + 1 for _, until in inside)], [*(since - 1 for since, _ in inside), end]
+    return tuple((first, last) for first, last in zip(begins, ends, strict=True) if first <= last)
 
 
 MOST = 0.5  # of the kernels' time: what repeats with less may be a piece of something that only changes its sizes

@@ -18,7 +18,7 @@ from typing import Any
 
 from profkit.analysis.kernel_names.owner import is_tuning_kernel
 from profkit.analysis.timeline.origins import merge_intervals
-from profkit.analysis.timeline.records import Collected, Range, Recording, TransferKind
+from profkit.analysis.timeline.records import COMPILATION, Collected, Range, Recording, TransferKind
 from profkit.analysis.timeline.trace import build_ordered_trace
 from profkit.core.types import Fact, Kernel, MemoryKind, Report
 from profkit.profilers.chrome.reading import (
@@ -44,7 +44,6 @@ _CALLBACK = re.compile(r"((?:pure|io|debug)_callback)(?:[._]\d+)*$")
 _DRIVER_CALL = re.compile(r"cu[A-Z]\w+")
 _DETAIL = re.compile(r"(\w+):([\w,]+)")
 CALLBACK = "JAX calls the program:"
-COMPILATION = "JAX compiles"  # how the host's part is called in which it does
 REGION = "profkit:"
 MODULE = "XlaModule:#hlo_module="
 # Each execution is some 27 events of the host. In a loop on an H200 they made a step of 4 kernels 79 us instead of 59:
@@ -197,6 +196,7 @@ class JaxEvents:
                 collected.calls(),
                 collected.tables,
                 tuple(self.ranges),
+                compiling=compiling,
             )
         )
         executions = sum(one.entries for one in trace.ranges if one.name.startswith(MODULE))
