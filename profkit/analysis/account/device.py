@@ -9,7 +9,7 @@ from math import gcd
 from typing import NamedTuple
 
 from profkit.analysis.account.rows import with_rest
-from profkit.analysis.account.step_places import compiling_line, step_places
+from profkit.analysis.account.step_places import compiling_line, dispatching_lines, step_places
 from profkit.analysis.evidence import evidence_of, launching_lines, main_operation
 from profkit.analysis.kernel_names.forms import bare_name
 from profkit.analysis.kernel_names.owner import kernel_owner, owner_title
@@ -315,7 +315,8 @@ def _idle_rows(document: RunDocument, trace: GpuTrace, seconds: float) -> Iterat
     assert trace.span
     left = seconds / trace.span
     calling, waiting = _calling_lines(document, trace)
-    for rows in (calling, _computing_places(document), waiting, _after_copies(trace)):
+    dispatching = _dispatching_places(document, left)
+    for rows in (calling, _computing_places(document), waiting, _after_copies(trace), dispatching):
         total = sum(row.seconds for row in rows)
         scale = min(1.0, left / total) if total else 0.0
         for row in rows:
@@ -360,6 +361,15 @@ def _after_copies(trace: GpuTrace) -> list[AccountRow]:
     if not paused or where == NOWHERE or trace.lines_of:
         return []
     return [AccountRow("idle", paused / (trace.span or 1.0), where, least=0.0)]
+
+
+def _dispatching_places(document: RunDocument, idle: float) -> list[AccountRow]:
+    """Lines of JAX's loop that launch one operation after the other, in what is idle (0..1) for want of launches."""
+    starved = (document.trace.starved or 0.0) * idle if document.trace is not None else 0.0
+    return [
+        AccountRow("idle", starved * share, place, least=0.0, estimated=True)
+        for place, share in dispatching_lines(document)
+    ]
 
 
 def _computing_places(document: RunDocument) -> list[AccountRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from profkit.analysis.account.step_places import leads_from_step
+from profkit.analysis.account.step_places import dispatching_lines, leads_from_step
 from profkit.analysis.evidence import evidence_of
 from profkit.analysis.hot_spots import LEAST
 from profkit.core.types import Account, AccountRow, RunDocument
@@ -30,7 +30,10 @@ def start_parts(document: RunDocument, account: Account) -> tuple[AccountRow, ..
 def _before_steps(document: RunDocument, account: Account) -> Iterator[AccountRow]:
     """The places of a traced program that lead to no step, and its imports."""
     run = evidence_of(document)
+    launching = {(place.file, place.line) for place, _ in dispatching_lines(document)}
     for spot in document.hot_spots:
+        if (spot.where.file, spot.where.line) in launching:
+            continue
         host = account.unit == "step" and spot.kind not in ("rest", "gpu")
         outside = spot.kind == "import" or (host and leads_from_step(run, spot) is None)
         if outside and spot.share >= LEAST:

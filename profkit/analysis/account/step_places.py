@@ -5,8 +5,9 @@ The account of a step has a row for each while the device is idle, and a rule sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from profkit.analysis.evidence import RunEvidence, outwards
 from profkit.core.types import NOWHERE, GpuTrace, HotSpot, LineSamples, Place, RunDocument
@@ -63,6 +64,83 @@ def compiling_line(document: RunDocument, calls: int) -> Place:
         return NOWHERE
     file, line, function = most
     return Place(None, None, function, file, line)
+
+
+HOST_BOUND = 0.5  # of a step idle, and of that for want of launches
+_JAX = re.compile(r"/(?:jax|jaxlib|flax|optax)/")
+_COMPILES = re.compile(r"compile")
+_COMPILING = 0.3  # of a line's time: beside it more goes into what comes before a compilation
+_FEW = 0.05  # of a loop's time: a line with less may have been met before the steps alone
+_UNCLEAR = 0.1  # of a loop's time, of lines that may do something else than launch
+
+
+def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
+    """Return the lines that launch JAX's operations one by one in the program's only loop, with their shares (0..1).
+
+    None where stacks show another loop, or lines of it that do something else: the time is no line's then. What a line
+    compiled is left out.
+    """
+    trace = document.trace
+    if (
+        trace is None
+        or trace.tool != "jax_profiler"
+        or not trace.repeats
+        or not trace.span
+        or trace.busy is None
+    ):
+        return []
+    if min(1 - trace.busy / trace.span, trace.starved or 0.0) < HOST_BOUND:
+        return []
+    lines = [one for sampled in document.sampled[:1] if not sampled.native for one in sampled.lines]
+    loops: dict[_Loop, float] = {}
+    looped: list[tuple[LineSamples, set[_Loop], float]] = []
+    for one in lines:
+        around, left = _loops_around(one, lines), one.main_wall - _compiled_in(one)
+        if around:
+            looped.append((one, around, left))
+        for loop in around:
+            loops[loop] = loops.get(loop, 0.0) + left
+    main = max(loops, key=loops.__getitem__, default=None)
+    told = [
+        (one, left)
+        for one, around, left in looped
+        if main in around and _is_jax(one) and _compiled_in(one) < _COMPILING * one.main_wall
+    ]
+    total, every = sum(left for _, left in told), sum(left for *_, left in looped)
+    if not total or total < (1 - _UNCLEAR) * every:
+        return []
+    return [
+        (Place(None, None, one.function, one.file, one.line), left / total)
+        for one, left in told
+        if left >= _FEW * total
+    ]
+
+
+_Loop: TypeAlias = "tuple[str | None, str, int]"  # file, function, and the line at which it begins
+
+
+def _loops_around(one: LineSamples, lines: Sequence[LineSamples]) -> set[_Loop]:
+    """Return the loops of the program that a line is in, its own and those of the lines that lead to it."""
+    places = {(one.file, one.function, one.line), *((o.file, o.function, o.line) for o in one.within)}
+    return {
+        (other.file, other.function, other.code.loop)
+        for other in lines
+        if (other.file, other.function, other.line) in places
+        and other.code is not None
+        and other.code.loop is not None
+    }
+
+
+def _compiled_in(one: LineSamples) -> float:
+    return max((below.value for below in one.below if _COMPILES.search(below.function)), default=0.0)
+
+
+def _is_jax(one: LineSamples) -> bool:
+    """Whether most of a line's time is in JAX, or in what is built on it."""
+    inside = sum(
+        callee.value for callee in one.callees if _JAX.search((callee.file or "").replace("\\", "/"))
+    )
+    return inside > one.main_wall / 2
 
 
 def is_loader(file: str | None) -> bool:
