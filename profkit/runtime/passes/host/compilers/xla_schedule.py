@@ -18,6 +18,7 @@ from .xla_modules import ProgramLine, frame_lines, lines_in
 
 MOST_SCHEDULED = 6000  # instructions of all modules; a module is told whole or not at all
 MOST_SCHEDULED_TEXT = 24 << 20  # characters of all modules
+MOST_DIMENSIONS, MOST_DIGITS = 16, 12  # any program may have any text
 MOST_NESTED = 8  # calls in calls
 _LONGEST_OPERATION = 120  # characters
 _SHOWN_NAMES = 3  # of a fusion
@@ -111,12 +112,13 @@ Computation = dict[str, XlaInstruction]  # by name, in order
 
 def arrays_of(text: str) -> list[XlaArray]:
     """Return the arrays of a type, in order, those of a tuple each; one whose size is not fixed has no type."""
-    return [
-        XlaArray(type_, tuple(int(one) for one in shape.split(",") if one))
-        if re.fullmatch(r"(?:\d{1,12},?){0,10}", shape)
-        else XlaArray("", ())
-        for type_, shape in _ARRAY.findall(text)
-    ]
+    return [_array(type_, shape.split(",") if shape else []) for type_, shape in _ARRAY.findall(text)]
+
+
+def _array(type_: str, sizes: Sequence[str]) -> XlaArray:
+    if len(sizes) > MOST_DIMENSIONS or not all(one.isdecimal() and len(one) <= MOST_DIGITS for one in sizes):
+        return XlaArray("", ())
+    return XlaArray(type_, tuple(map(int, sizes)))
 
 
 class ModuleText:
