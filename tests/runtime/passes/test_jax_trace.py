@@ -69,6 +69,13 @@ def test_what_is_compiled_after_a_window_has_one_of_its_own_and_not_without_end(
     assert done.out.count("start 0") == done.out.count("stop") == 6
 
 
+def test_a_step_that_takes_long_to_compile_has_a_window_after_those_of_its_set_up(tmp_path: Path) -> None:
+    code = "import jax, time" + SAY + "for n in range(9):\n    jax.compile('set-up')\n    time.sleep(0.06)\n"
+    done, names, _ = run(tmp_path, code + "jax.compile('step', 4.0)\ntime.sleep(0.2)\n", seconds=0.05)
+    assert len(names) == 7
+    assert done.out.count("start 0") == done.out.count("stop") == 7
+
+
 def test_an_older_jax_without_options_is_traced_as_it_can(tmp_path: Path) -> None:
     done, names, _ = run(tmp_path, f"import jax{SAY}jax.compile('step')\n", STAND_IN_JAX="old")
     assert (done.out, names) == ("start 1; wait; stop\n", ["1.json.gz"])

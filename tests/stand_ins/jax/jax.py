@@ -19,10 +19,10 @@ listeners = []
 said = []  # what was asked of the profiler, in order
 
 
-def compile(name):
+def compile(name, seconds=0.5):
     """What JAX tells its listeners at the end of each compilation."""
     for one in listeners:
-        one("/jax/core/compile/backend_compile_duration", 0.5, fun_name=name)
+        one("/jax/core/compile/backend_compile_duration", seconds, fun_name=name)
 
 
 def live_arrays():

@@ -184,6 +184,9 @@ def small_copies(run: RunEvidence) -> Iterator[Insight]:
         return
 
 
+STEPS = 5
+
+
 def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
     """A step of JAX that is not compiled: each operation is a program of its own, and is launched by itself."""
     trace, idle = run.trace, idle_share(run)
@@ -191,8 +194,8 @@ def operations_one_by_one(run: RunEvidence) -> Iterator[Insight]:
         return
     programs = {found[1] for one in trace.kernels for name in one.ranges if (found := _MODULE.search(name))}
     each = trace.launches / trace.repeats
-    if len(programs) < PROGRAMS or each < KERNELS:
-        return
+    if len(programs) < PROGRAMS or each < KERNELS or trace.repeats < STEPS:
+        return  # what a model is made with runs one by one, and some of it twice
     kinds = ("python", "library", "lock", "waiting")
     spots = [one for one in run.document.hot_spots if one.kind in kinds and one.code is not None]
     calls = [(one, looping_call(run, one.where)) for one in spots]

@@ -170,6 +170,8 @@ def _wait_for_devices() -> None:
 SECONDS = 2.0  # of a window after the last compilation, where the plan says nothing else
 MOST_TIMES = 4  # as long at most, where one compilation follows the other
 MOST_WINDOWS = 6
+# A step that takes long to compile is what the program is about: it has a window also after those of its set-up.
+LONG_COMPILATION, MOST_AFTER_LONG = 1.0, 4  # seconds, and windows
 EACH = 0.05  # seconds between two looks at the clock
 MOST_KERNELS = 1000  # whose lines are said
 REGION = "profkit:"
@@ -279,7 +281,7 @@ class JaxTracer:
             if module is not None and getattr(module, name, None) is original:
                 setattr(module, name, wrapper)
 
-    def _hear(self, event: str, _seconds: float, /, **_: Any) -> None:
+    def _hear(self, event: str, seconds: float, /, **_: Any) -> None:
         """JAX has compiled something, in this thread, which will run it."""
         if not event.endswith("/backend_compile_duration"):
             return
@@ -287,9 +289,10 @@ class JaxTracer:
             self._why = self._why or OF_ANOTHER_THREAD
             return
         self._compiled = now = time.monotonic()
-        if self._open and now > self._opened + self._seconds and self._windows < MOST_WINDOWS:
+        most = MOST_WINDOWS + (MOST_AFTER_LONG if seconds >= LONG_COMPILATION else 0)
+        if self._open and now > self._opened + self._seconds and self._windows < most:
             self._end()  # of what was before, set-up most of all
-        self._begin()
+        self._begin(most)
 
     def _watch(self, add_pending_call: Any) -> None:
         """Ask the main thread to look at the clock, once it has done what it was asked before."""
@@ -319,9 +322,9 @@ class JaxTracer:
             text = str(error).strip().split("\n")[0]
             self._why = f"jax.profiler cannot be used: {type(error).__name__}: {text}"
 
-    def _begin(self) -> None:
-        """Open a window, if none is."""
-        if self._open or self._ended or self._windows >= MOST_WINDOWS:
+    def _begin(self, most: int = MOST_WINDOWS) -> None:
+        """Open a window, if none is, and fewer than `most` were."""
+        if self._open or self._ended or self._windows >= most:
             return
         with self._saying_why():
             self._windows += 1
@@ -412,7 +415,7 @@ class XlaWindow(JaxTracer):
                 self._keep_programs()
                 add_to_file(self._out, xla=operation_lines(list(self._programs.values()), is_foreign))
 
-    def _begin(self) -> None:
+    def _begin(self, most: int = MOST_WINDOWS) -> None:  # noqa: ARG002
         if self._windows >= MOST_ON_CPU or self._writing > MOST_WRITING or self._open or self._ended:
             return
         with self._saying_why():

@@ -351,6 +351,9 @@ def test_a_step_of_jax_that_is_not_compiled_is_named_where_its_loop_calls_it() -
     document = replace(document, trace=trace, hot_spots=spots, sampled=(sampled,), gpus=(H200,))
     found = {insight.rule: insight for insight in find_insights(document)}["not-compiled"]
     assert (found.where.function, found.where.line) == ("main", 43)
+    # What a model is made with, some of it twice, is no step.
+    twice = replace(document, trace=replace(trace, repeats=2))
+    assert "not-compiled" not in {insight.rule for insight in find_insights(twice)}
 
 
 def recompiled(**totals: float) -> dict[str, Insight]:
