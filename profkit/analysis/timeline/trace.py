@@ -190,15 +190,16 @@ def _part_that_counts(
 def _without_compiling(
     bounds: tuple[int, int], recording: Recording, steady: SteadyPart
 ) -> tuple[tuple[int, int], ...]:
-    """Return the parts of what repeats in which the host did not compile, where it does not do that in each step."""
+    """Return the parts of what repeats in which the host did not compile, where it does that in few of the steps."""
     begin, end = bounds
     inside = [one for one in merge_intervals(recording.compiling) if begin < one[0] and one[1] < end]
-    if len(inside) >= steady.repeats:
+    if not inside or SELDOM * len(inside) > steady.repeats:
         return (bounds,)
     begins, ends = [begin, *(until + 1 for _, until in inside)], [*(since - 1 for since, _ in inside), end]
     return tuple((first, last) for first, last in zip(begins, ends, strict=True) if first <= last)
 
 
+SELDOM = 20  # steps for each compilation: what compiles more often belongs to the steps
 MOST = 0.5  # of the kernels' time: what repeats with less may be a piece of something that only changes its sizes
 FEWEST = 10  # launches of a step that is known by its kernels' names: loops of a few are tuning, or layers
 _LIBRARIES = ("cublas", "cutlass", "cudnn")  # which choose another kernel for another size

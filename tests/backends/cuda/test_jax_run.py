@@ -120,3 +120,54 @@ def test_a_jax_program_without_any_trace_is_not_tried_with_torch(
     assert [one.tool for one in traces(run)] == ["jax_profiler", "nsys"]
     assert {one.state for one in traces(run)} == {"failed"}
     assert "RuntimeError: No GPU tracer" in spoken(traces(run)[0].reason)
+
+
+FLAG = "--xla_gpu_enable_command_buffer="
+
+
+def told_xla(document: RunDocument) -> dict[str, list[str | None]]:
+    """What each pass tells XLA."""
+    assert document.plan is not None
+    return {
+        one.name: [step.env.get("XLA_FLAGS") for step in one.steps]
+        for one in document.plan.passes
+        if one.steps
+    }
+
+
+@pytest.mark.parametrize(("own", "told"), [(None, FLAG), ("--xla_dump_to=d", f"--xla_dump_to=d {FLAG}")])
+def test_while_kernels_of_a_jax_program_are_counted_xla_makes_no_graphs(
+    machine: Machine, jax: pytest.MonkeyPatch, own: str | None, told: str
+) -> None:
+    if own is None:
+        jax.delenv("XLA_FLAGS", raising=False)
+    else:
+        jax.setenv("XLA_FLAGS", own)
+    run = machine.profile(program(), passes=ALL)
+    assert told_xla(run) == {"timing": [None], "trace": [None], "counters": [told]}
+    assert run.plan is not None
+    assert "XLA launches them one by one" in " ".join(spoken_lines(run.plan.passes[-1].notes))
+
+
+def test_a_program_without_jax_or_without_graphs_is_told_nothing(
+    machine: Machine, jax: pytest.MonkeyPatch
+) -> None:
+    assert set(told_xla(machine.profile(passes=ALL))["counters"]) == {None}
+    jax.setenv("JAX_TRACE", str(DATA / "eager.trace.json.gz"))
+    assert told_xla(machine.profile(program(), passes=ALL, depth="full"))["counters"] == [None]
+
+
+def test_the_program_says_what_its_modules_launch_and_the_account_has_it_by_operation(
+    machine: Machine, jax: pytest.MonkeyPatch
+) -> None:
+    """From the text of XLA's module in the workload's process to the rows."""
+    jax.setenv("JAX_TRACE", str(DATA / "step.trace.json.gz"))
+    jax.setenv("JAX_MODULE", str(DATA / "step.hlo.txt.gz"))
+    run = machine.profile(program(), passes=("timing", "trace"))
+    assert run.trace is not None
+    assert {one.operation is not None for one in run.trace.kernels} == {True}
+    assert run.account is not None
+    first = run.account.rows[0]
+    assert (first.what, first.type, first.library, first.where.line) == (
+        "dot_general [2048,4096] x [4096,2048]", "tf32", "cuBLAS", 6,
+    )  # fmt: skip

@@ -95,6 +95,39 @@ def test_what_xla_launches_to_choose_kernels_is_no_work_and_its_compilations_are
     assert not [call for call in trace.api if "HostAlloc" in call.name]  # of the tuning alone
 
 
+def steps(begin: float, count: int) -> list[dict[str, Any]]:
+    """Steps of three kernels, 10 us each, from this time in us on."""
+    return [
+        event
+        for step in range(count)
+        for part, name in enumerate(("loop_a_fusion", "sm90_xmma_gemm", "loop_b_fusion"))
+        for at in [begin + 10 * step + 3 * part]
+        for event in (
+            host(name, at - 1.5, 0.5, correlation_id=str(int(at))),
+            kernel(name, at, int(at)),
+        )
+    ]
+
+
+def test_a_compilation_between_two_loops_is_none_of_a_step(tmp_path: Path) -> None:
+    """In its first half the part that counts begins behind it."""
+    between = host("backend_compile_and_load", 850.0, 9_000.0)
+    path = made(tmp_path, *steps(100, 70), between, *steps(10_000, 30))
+    _, trace = read(path)
+    assert (trace.repeats, trace.launches) == (100, 300)
+    assert not [call for call in trace.api if call.name == "JAX compiles"]
+    assert trace.span == pytest.approx(1e-6 * (700 + 300), rel=0.01)
+
+
+def test_compilations_in_each_step_are_a_part_of_it(tmp_path: Path) -> None:
+    each = [host("backend_compile_and_load", 1_000.0 * n + 500, 400.0) for n in range(40)]
+    path = made(tmp_path, *(event for n in range(40) for event in steps(1_000.0 * n + 10, 1)), *each)
+    _, trace = read(path)
+    assert trace.repeats is not None
+    assert sum(call.calls for call in trace.api if call.name == "JAX compiles") == trace.repeats - 1 > 10
+    assert trace.span == pytest.approx(1e-3 * trace.repeats, rel=0.1)
+
+
 def test_the_account_says_that_the_device_waits_for_a_compilation() -> None:
     document = summarize_report(DATA / "shapes.trace.json.gz")
     assert document.account is not None

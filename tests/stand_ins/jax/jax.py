@@ -1,7 +1,7 @@
 """A stand-in for JAX where there is no GPU: it compiles nothing, and its profiler leaves what was recorded on an H200.
 
 STAND_IN_JAX is one word or more: `old` has no ProfileOptions, `start` and `stop` raise. JAX_TRACE names the trace that
-is left; without it there is a trace of no event.
+is left; without it there is a trace of no event. JAX_MODULE names the packed text of the module that was compiled.
 """
 
 import gzip
@@ -34,7 +34,19 @@ def block_until_ready(arrays):
 
 
 def local_devices():
-    return [types.SimpleNamespace(client=types.SimpleNamespace(live_executables=list))]
+    return [types.SimpleNamespace(client=types.SimpleNamespace(live_executables=lambda: EXECUTABLES))]
+
+
+def _executables():
+    if not os.environ.get("JAX_MODULE"):
+        return []
+    with gzip.open(os.environ["JAX_MODULE"], "rt", encoding="utf-8") as file:
+        text = file.read()
+    module = types.SimpleNamespace(name=text.split(",")[0].split()[1], to_string=lambda: text)
+    return [types.SimpleNamespace(hlo_modules=lambda: [module])]
+
+
+EXECUTABLES = _executables()
 
 
 class ProfileOptions:
