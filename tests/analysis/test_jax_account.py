@@ -27,7 +27,7 @@ from profkit.core.types import (
     TimeSplit,
 )
 from tests import documents
-from tests.analysis.timeline.test_xla_order import placed_step
+from tests.analysis.timeline.test_xla_order import MODULE, placed_step
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", bandwidth=4.8e12)
 
@@ -103,7 +103,7 @@ def test_where_several_lines_may_compile_none_is_said(profiles: tuple[Profile, .
 
 EAGER = GpuTrace(
     "jax_profiler",
-    (KernelTime(Kernel("wrapped_add", (1,), (32,)), 4500, 0.1),),
+    (KernelTime(Kernel("wrapped_add", (1,), (32,)), 4500, 0.1, ranges=MODULE),),
     span=2.0,
     busy=0.1,
     repeats=45,
@@ -170,7 +170,7 @@ def test_where_something_else_may_keep_the_host_no_line_is_said(lines: tuple[Lin
         replace(EAGER, busy=1.9),
         replace(EAGER, starved=0.1),
         replace(EAGER, repeats=None),
-        replace(EAGER, tool="nsys"),
+        replace(EAGER, kernels=tuple(replace(one, ranges=()) for one in EAGER.kernels)),
     ],
 )
 def test_a_device_that_is_busy_or_waits_for_nothing_to_be_launched_has_no_such_line(trace: GpuTrace) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from profkit.analysis.evidence import RunEvidence, outwards
+from profkit.analysis.timeline.xla_order import runs_programs
 from profkit.core.types import NOWHERE, GpuTrace, HotSpot, LineSamples, Place, RunDocument
 
 _LOADER = "/torch/utils/data/"
@@ -81,13 +82,7 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
     compiled is left out.
     """
     trace = document.trace
-    if (
-        trace is None
-        or trace.tool != "jax_profiler"
-        or not trace.repeats
-        or not trace.span
-        or trace.busy is None
-    ):
+    if trace is None or not runs_programs(trace) or not trace.repeats or not trace.span or trace.busy is None:
         return []
     if min(1 - trace.busy / trace.span, trace.starved or 0.0) < HOST_BOUND:
         return []

@@ -283,6 +283,11 @@ def with_schedules(
     return replace(trace, kernels=kernels, work=_work(kernels, told))
 
 
+def runs_programs(trace: GpuTrace) -> bool:
+    """Whether XLA's programs launched the kernels of a trace, as far as it tells."""
+    return any(_MODULE.search(name) for time in trace.kernels for name in time.ranges)
+
+
 def _by_module(trace: GpuTrace, order: Iterable[_Launch]) -> tuple[dict[str, list[_Launch]], Counter[int]]:
     """Return the launches of each program, and of each kernel those that may be of several programs.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -42,7 +43,10 @@ def kernel_rows(programs: Sequence[Any], is_foreign: Callable[[str], bool]) -> d
     from .xla_schedule import schedule_rows  # of no other program
 
     texts = list(_module_texts(programs))
-    return {"kernels": _lines_of_kernels(texts, is_foreign), "schedule": schedule_rows(texts, is_foreign)}
+    rows = {"kernels": _lines_of_kernels(texts, is_foreign), "schedule": []}
+    with suppress(Exception):  # a text of another version: lines are told without it
+        rows["schedule"] = schedule_rows(texts, is_foreign)
+    return rows
 
 
 def _lines_of_kernels(
