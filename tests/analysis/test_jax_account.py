@@ -156,6 +156,7 @@ def test_idle_time_of_an_eager_loop_is_at_the_lines_that_launch_without_what_the
         (STEP, line(14, 0.7), line(30, 0.7, loop=29)),  # another loop
         (STEP, line(14, 0.7), line(15, 0.7, file="/app/loader.py")),  # the loop does something else
         (line(26, 4.7, loop=25, compiles=1.6),),  # compiles, and traces, which nothing tells apart
+        (replace(line(26, 1.7, loop=25), callees=(CodeLine("_run_python_pjit", JAX, 9, 1.2),)),),
         (line(21, 2.6, inside=False),),  # no loop
         (),
     ],

@@ -69,7 +69,8 @@ def compiling_line(document: RunDocument, calls: int) -> Place:
 
 HOST_BOUND = 0.5  # of a step idle, and of that for want of launches
 _JAX = re.compile(r"/(?:jax|jaxlib|flax|optax)/")
-_COMPILES = re.compile(r"compile")
+# Of functions of JAX that run where something is traced and compiled; what is compiled already passes them by.
+_COMPILES = re.compile(r"compile|cache_miss|_run_python_pjit")
 _COMPILING = 0.3  # of a line's time: beside it more goes into what comes before a compilation
 _FEW = 0.05  # of a loop's time: a line with less may have been met before the steps alone
 _UNCLEAR = 0.1  # of a loop's time, of lines that may do something else than launch
@@ -127,7 +128,8 @@ def _loops_around(one: LineSamples, lines: Sequence[LineSamples]) -> set[_Loop]:
 
 
 def _compiled_in(one: LineSamples) -> float:
-    return max((below.value for below in one.below if _COMPILES.search(below.function)), default=0.0)
+    every = (*one.below, *one.callees)
+    return max((inner.value for inner in every if _COMPILES.search(inner.function)), default=0.0)
 
 
 def _is_jax(one: LineSamples) -> bool:

@@ -308,9 +308,11 @@ def _by_module(trace: GpuTrace, order: Iterable[_Launch]) -> tuple[dict[str, lis
             continue
         module = next(iter(of))
         sequence = sequences.setdefault(module, [])
-        mine = [one for one in waiting if module == last and module in modules[one[0]]]
-        sequence += mine
-        lost.update(one[0] for one in waiting if one not in mine)
+        for one in waiting:
+            if module == last and module in modules[one[0]]:
+                sequence.append(one)
+            else:
+                lost[one[0]] += 1
         sequence.append((number, seconds))
         waiting, last = [], module
     lost.update(one[0] for one in waiting)
