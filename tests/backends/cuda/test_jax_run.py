@@ -152,7 +152,11 @@ def test_while_kernels_of_a_jax_program_are_counted_xla_makes_no_graphs(
 def test_a_program_without_jax_or_without_graphs_is_told_nothing(
     machine: Machine, jax: pytest.MonkeyPatch
 ) -> None:
-    assert set(told_xla(machine.profile(passes=ALL))["counters"]) == {None}
+    machine.tools(nsys={"sqlite": str(ROOT / "tests/data/cuda/nsys/graphs.node.sqlite")})
+    other = machine.profile("print('no JAX')", passes=ALL, depth="full")
+    assert other.trace is not None
+    assert any(one.graph for one in other.trace.kernels)
+    assert told_xla(other)["counters"] == [None]
     jax.setenv("JAX_TRACE", str(DATA / "eager.trace.json.gz"))
     assert told_xla(machine.profile(program(), passes=ALL, depth="full"))["counters"] == [None]
 
