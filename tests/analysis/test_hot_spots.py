@@ -862,6 +862,14 @@ NODE = ("hashtable_policy.h", 1323, {"Dr": 3_197_580.0, "D1mr": 2_957_390.0})
         ((LOOKUP, ("hashtable.h", 1940, {"Dr": 3_197_604.0, "Bc": 6_395_184.0}), NODE), "hash-chains"),
         # counts of the same program with a hash that spreads the keys
         ((LOOKUP, ("hashtable.h", 1940, {"Dr": 72_231.0, "Bc": 258_415.0}), NODE), "hot-spot"),
+        # A hash that spreads its keys: what is inlined before the lookup is no walk.
+        (
+            (
+                ("hashtable.h", 816, {"Dr": 278_788.0}),
+                ("hashtable.h", 817, {"Dr": 2_446_374.0, "Bc": 1_094_246.0}),
+            ),
+            "hot-spot",
+        ),
         ((("hashtable.h", 1930, {"Dr": 900.0}), ("hashtable.h", 1940, {"Dr": 9e6, "Bc": 9e6})), "hot-spot"),
         ((LOOKUP, NODE), "hot-spot"),  # a walk over all elements
         (

@@ -269,7 +269,9 @@ def hash_chains(document: RunDocument, spot: HotSpot) -> Insight | None:
         for one in lines.hotspots
         if (one.file or "").endswith("/bits/hashtable.h") and one.counters.get("Dr")
     ]
-    walked = max((one for one in table if one[1].get("Bc")), key=lambda one: one[1]["Dr"], default=None)
+    # At each node the walk asks whether it is the key, and whether the bucket ends: what branches less is no walk.
+    walks = (one for one in table if one[1].get("Bc", 0.0) >= one[1]["Dr"])
+    walked = max(walks, key=lambda one: one[1]["Dr"], default=None)
     if walked is None:
         return None
     before = [own["Dr"] for at, own in table if 0 < walked[0] - at <= _CLUSTER and not own.get("Bc")]
