@@ -23,7 +23,7 @@ PRODUCT = "sm90_xmma_gemm_f32f32_tf32_nt"
 
 
 def recorded_step() -> tuple[Report, tuple[ProgramSchedule, ...]]:
-    text = gzip.decompress((DATA / "step.hlo.txt.gz").read_bytes()).decode()
+    text = gzip.decompress((ROOT / "tests" / "data" / "jax" / "step.hlo.txt.gz").read_bytes()).decode()
     rows = schedule_rows([("jit_step", text)], lambda file: file != "step.py")
     path = DATA / "step.trace.json.gz"
     return recognise_format(path).read(path), schedules_of([{"schedule": rows}])
@@ -73,7 +73,9 @@ def test_an_operation_of_a_recorded_step_has_its_calls_and_the_least_that_each_n
 
 
 def test_of_a_recorded_step_of_flax_98_percent_of_the_time_have_a_place_where_57_had_one() -> None:
-    told = json.loads(gzip.decompress((DATA / "flax.schedule.json.gz").read_bytes()))
+    told = json.loads(
+        gzip.decompress((ROOT / "tests" / "data" / "jax" / "flax.schedule.json.gz").read_bytes())
+    )
     ranges = (f"XlaModule:#hlo_module={told['module']}#",)
     kernels = tuple(
         KernelTime(Kernel(name, tuple(grid), tuple(block)), launches, total, ranges=ranges)

@@ -166,7 +166,7 @@ def test_the_program_says_what_its_modules_launch_and_the_account_has_it_by_oper
 ) -> None:
     """From the text of XLA's module in the workload's process to the rows."""
     jax.setenv("JAX_TRACE", str(DATA / "step.trace.json.gz"))
-    jax.setenv("JAX_MODULE", str(DATA / "step.hlo.txt.gz"))
+    jax.setenv("JAX_MODULE", str(ROOT / "tests" / "data" / "jax" / "step.hlo.txt.gz"))
     run = machine.profile(program(), passes=("timing", "trace"))
     assert run.trace is not None
     assert {one.operation is not None for one in run.trace.kernels} == {True}

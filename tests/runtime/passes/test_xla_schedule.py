@@ -14,7 +14,7 @@ from profkit.runtime.passes.host.compilers.xla_schedule import (
 )
 from tests.conftest import ROOT
 
-STEP = gzip.decompress((ROOT / "tests/data/cuda/jax/step.hlo.txt.gz").read_bytes()).decode()
+STEP = gzip.decompress((ROOT / "tests/data/jax/step.hlo.txt.gz").read_bytes()).decode()
 HEAD = "HloModule jit_step, is_scheduled=true\n\n"
 BODY = """%body (p.0: f32[64,32], p.1: f32[64,32]) -> f32[64,32] {
   %p.0 = f32[64,32]{1,0} parameter(0)
