@@ -657,22 +657,25 @@ def test_a_text_is_copied_where_its_name_is_not_all_that_holds_it(
 
 
 @pytest.mark.parametrize(
-    ("function", "tasks", "change"),
+    ("function", "tasks", "pools", "change"),
     [
-        ("next", 40_000, "chunksize=5000 "),
-        ("submit", 1600, "chunksize=200 "),
-        ("next", 60, ""),
-        ("get", 40_000, ""),
+        ("next", 40_000, 1, "chunksize=5000 "),
+        ("submit", 1600, 1, "chunksize=200 "),
+        ("submit", 1600, 400, ""),  # four for each pool: that pools are made is what costs
+        ("next", 60, 1, ""),
+        ("get", 40_000, 1, ""),
     ],
 )
 def test_pieces_of_a_pool_are_advised_of_many_tasks_that_were_counted(
-    function: str, tasks: int, change: str
+    function: str, tasks: int, pools: int, change: str
 ) -> None:
     pool = "/usr/lib/python3.11/multiprocessing/pool.py"
     profiles = (
         Profile("", "s", 1.0, (Hotspot("worker", 0.9, file=pool), Hotspot("square", 0.1, file="/app/work.py")),
                 "sampled-functions"),
-        Profile("", "s", 1.0, (Hotspot(function, 0.1, 0.2, tasks, pool, 9),), "own-time"),
+        Profile("", "s", 1.0, (
+            Hotspot(function, 0.1, 0.2, tasks, pool, 9), Hotspot("_launch_processes", 0.1, 0.1, pools, pool, 19)
+        ), "own-time"),
     )  # fmt: skip
     handing = line(3, 0.9, main_cpu=0.9, own=0.0)
     found = first(run(handing, profiles=profiles, machine=documents.machine()))  # two processors

@@ -411,7 +411,7 @@ def small_tasks(document: RunDocument, spot: HotSpot) -> Insight | None:
     if spot.kind == "python":
         return None
     tasks, cores = _tasks_of(document), document.machine.cores if document.machine is not None else 1
-    if tasks < MANY_TASKS:
+    if tasks < MANY_TASKS * max(1, _pools_of(document)):
         return None  # few tasks in large pieces leave workers without any
     return say(
         spot,
@@ -463,6 +463,22 @@ def _tasks_of(document: RunDocument) -> int:
         if one.function in _HANDS_OVER and _POOLS.match((one.file or "").replace("\\", "/"))
     ]
     return max(calls, default=0)
+
+
+_MAKES_PROCESSES = (
+    "_launch_processes",
+    "_setup_queues",
+)  # once for each pool: concurrent.futures, multiprocessing
+
+
+def _pools_of(document: RunDocument) -> int:
+    """How many pools of processes were made, as cProfile counted; 0 where nobody knows."""
+    counted = profile_of(document, "own-time")
+    return sum(
+        one.calls or 0
+        for one in (counted.hotspots if counted is not None else ())
+        if one.function in _MAKES_PROCESSES and _POOLS.match((one.file or "").replace("\\", "/"))
+    )
 
 
 def _is_embedded(document: RunDocument, spot: HotSpot) -> bool:
