@@ -79,7 +79,7 @@ class Pass(ABC):
     def skip(self, reason: Fact | str | None, fix: str | None = None, **more: Any) -> list[PassPlan]:
         """A plan that only says why nothing is done; a text is the fault of a tool."""
         fact = Fact.message(reason) if isinstance(reason, str) else reason
-        return [PassPlan(self.name, self.tool, skipped=fact, fix=fix, **more)]
+        return [PassPlan(self.name, self.tool, **more).skip(fact, fix)]
 
     def no_python(self, code: str | None) -> Fact:
         """Why the workload has no Python to look into."""
@@ -137,13 +137,18 @@ class BackendRun:
         return {}
 
     def plan(self, state: PlanState) -> Plan:
-        """The passes in order; what cannot run stands there with its reason.
-
-        A new plan begins with the passes that were carried out already. What comes after them may differ.
-        """
-        asked = [self.pass_named(name) for name in self.order if name in self.wanted]
-        planned = tuple(plan for each in asked if each is not None for plan in each.plan(state))
+        """Return all passes in order, as far as is known; what cannot run stands there with its reason."""
+        planned = tuple(plan for each in self.passes_asked() for plan in self.plans_of(each, state))
         return Plan(self.name, self.context.depth, planned)
+
+    def passes_asked(self) -> list[Pass]:
+        """Return the passes that were asked for and that this backend has, in the order in which they run."""
+        asked = (self.pass_named(name) for name in self.order if name in self.wanted)
+        return [each for each in asked if each is not None]
+
+    def plans_of(self, each: Pass, state: PlanState) -> list[PassPlan]:
+        """Return the tries of a pass, first to last, by what is known; a backend may add to their steps."""
+        return each.plan(state)
 
     def after_failure(self, message: str) -> PassPlan | None:  # noqa: ARG002
         """The pass that says why the workload failed, by what it printed; None where there is none."""

@@ -32,7 +32,6 @@ from profkit.core.types import (
     PassName,
     PassPlan,
     PassResult,
-    Plan,
     Reading,
     RunDocument,
     Timing,
@@ -46,10 +45,10 @@ from profkit.profiling.run_passes import (
     needs_peaks,
     run_pass,
     run_timing,
-    skipped_result,
     usage_readings,
 )
 from profkit.profiling.run_steps import RunSettings, entered_region, remove_outputs
+from profkit.profiling.schedule import Schedule
 from profkit.profiling.time_limits import keep_to_budget, time_limit
 from profkit.profiling.workload import read_revision, seems_marked, seems_server
 from profkit.reporting.facts import fact_text
@@ -107,6 +106,7 @@ class RunCollector:
             context.hidden,
             given=context.given,
         )
+        self._schedule = Schedule(run, context.depth, self._fit_to_time)
         document = RunDocument(
             name=context.workload.name,
             backend=backend.name,
@@ -128,7 +128,7 @@ class RunCollector:
             raise KeyboardInterrupt
 
     def collect(self) -> None:
-        """Every pass of the plan in turn; the backend is asked once more whenever one told something new.
+        """Carry out every pass in turn; each is planned by what the passes before it found.
 
         Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
         finished is written.
@@ -137,54 +137,63 @@ class RunCollector:
         tools = {name: version for name, version in self._run.tool_versions().items() if version is not None}
         self.update(tools=tools, gpus=self._run.gpus, revision=revision)
         known = PlanState(marked=seems_marked(self._context.workload))
-        plan = self._update_plan(known)
-        if not plan.passes:
+        plan = self._next_pass(known)
+        if plan is None:
             raise UsageError("this backend has none of the passes that --passes names", "leave --passes out")
-        if seems_server(self._context.workload) and self._collect_server(plan):
+        if seems_server(self._context.workload) and self._collect_server():
             return
-        guess = plan.passes[0].name != "timing"
-        number = 0
-        while number < len(plan.passes):
-            if plan.passes[number].name == "explain":  # it is about what the judge says of the passes before
+        while plan is not None:
+            if (
+                plan.name == "explain" and known.verdicts is None
+            ):  # it is about the verdicts on the passes before
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
-                plan = self._update_plan(known)
-            planned = plan.passes[number]
-            if planned.name == "timing":
-                known = self._collect_timing(planned, known)
-            elif planned.skipped is not None or not planned.steps:
-                self._skip_pass(planned)
-            else:
-                record = self._collect_pass(planned, known)
-                if guess and record.result.state == "finished":
-                    guess = False
-                    plan, known, record = self._repeat_if_misguessed(plan, number, known, record)
-                # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
-                ran = replace(plan.passes[number], limit=record.limit)
-                # Where it ended well in another pass, the fault may be this one's instrument.
-                well = any(result.state == "finished" for result in self.document.passes)
-                self._add_findings(
-                    ran, _ended_by_tool(record) if well else record.result, known.plain_seconds
-                )
-                if record.workload_failure is not None and not well:
-                    raise WorkloadError(record.workload_failure)
-            # In seconds under the profiler that disturbed it least.
-            totals = {one.kind: one.total for one in self.document.profiles if one.unit == "s"}
-            known = replace(
-                known,
-                passes=self.document.passes,
-                trace=self.document.trace,
-                import_seconds=totals.get("sampled-imports", totals.get("imports")),
-                hottest=next((one.hottest for one in self.document.sampled if one.native), None),
-                lines=lines_to_count(self.document),
-            )
-            plan = self._update_plan(known)
-            number += 1
-        if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
+                plan = self._next_pass(known) or plan
+            known = self._carry_out(plan, known)
+            plan = self._next_pass(known)
+        counted = any(run.plan.name == "counters" for run in self._schedule.runs)
+        if self._backend.host_peaks and counted:
             self._add_peaks()
 
-    def _collect_server(self, plan: Plan) -> bool:
+    def _carry_out(self, plan: PassPlan, known: PlanState) -> PlanState:
+        """Run, or skip, the pass whose turn it is; return what is known after it.
+
+        Raises WorkloadError when the workload failed by itself.
+        """
+        if plan.name == "timing":
+            known = self._collect_timing(plan, known)
+        elif plan.skipped is not None or not plan.steps:
+            self._skip_pass(plan)
+        else:
+            known = self._run_instrument(plan, known)
+        # In seconds under the profiler that disturbed it least.
+        totals = {profile.kind: profile.total for profile in self.document.profiles if profile.unit == "s"}
+        return replace(
+            known,
+            passes=self.document.passes,
+            trace=self.document.trace,
+            import_seconds=totals.get("sampled-imports", totals.get("imports")),
+            hottest=next((sampled.hottest for sampled in self.document.sampled if sampled.native), None),
+            lines=lines_to_count(self.document),
+        )
+
+    def _run_instrument(self, plan: PassPlan, known: PlanState) -> PlanState:
+        """Run a pass under its instrument and add what it found; return what it showed of the workload's marks."""
+        record = self._collect_pass(plan, known)
+        # Where the workload ended well in another pass, the fault may be this one's instrument.
+        well = any(result.state == "finished" for result in self.document.passes)
+        # Until a pass has finished, whether a region is marked is a guess from the program's text.
+        if not well and record.result.state == "finished":
+            plan, known, record = self._repeat_if_misguessed(plan, known, record)
+        # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
+        ran = replace(plan, limit=record.limit)
+        self._add_findings(ran, _ended_by_tool(record) if well else record.result, known.plain_seconds)
+        if record.workload_failure is not None and not well:
+            raise WorkloadError(record.workload_failure)
+        return known
+
+    def _collect_server(self) -> bool:
         """Sample a server from its start until Ctrl-C; False where it ends by itself, or nothing can sample it."""
-        stacks = next((one for one in plan.passes if one.name == "stacks" and one.steps), None)
+        stacks = next((plan for plan in self._schedule.waiting if plan.name == "stacks" and plan.steps), None)
         if stacks is None:
             return False
         self._progress.note(fact_text(Fact("server-until-interrupt")))
@@ -202,7 +211,7 @@ class RunCollector:
             result = PassResult(
                 stacks.name, stacks.tool, "finished", seconds=time.monotonic() - begin, artifacts=left
             )
-            self.update(plan=replace(plan, passes=(stacks,)))
+            self._schedule.stop()
             self._add_findings(stacks, result, None)
             self.update(notes=(*self.document.notes, Fact("server-was-ended")))
             return True
@@ -224,21 +233,21 @@ class RunCollector:
         answer = self._answer_now()
         return f"{answer.title}: {answer.evidence}" if answer is not None else None
 
-    def _update_plan(self, known: PlanState) -> Plan:
-        """What the backend plans now; written where it differs from what was written."""
-        plan, before = self._run.plan(known), self.document.plan
-        if before is not None:  # what was carried out stays as it was planned
-            done = before.passes[: len(self.document.passes)]
-            plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
-        budget = self._budget(known)
-        if budget is not None and known.plain_seconds is not None:
-            # What the user says holds for all; else no run is without the numbers that it is made for.
-            kept = ALWAYS if self._context.budget is None else ()
-            left = self.left_of(budget)
-            plan = keep_to_budget(plan, len(self.document.passes), left, known.plain_seconds, budget, kept)
-        if plan != before:
-            self.update(plan=plan)
+    def _next_pass(self, known: PlanState) -> PassPlan | None:
+        """Return the pass whose turn it is; the plan is written where it differs from what was written."""
+        plan = self._schedule.next_pass(known)
+        if self._schedule.plan != self.document.plan:
+            self.update(plan=self._schedule.plan)
         return plan
+
+    def _fit_to_time(self, waiting: Sequence[PassPlan], known: PlanState) -> tuple[PassPlan, ...]:
+        """Return the passes that wait, as the time that is left allows them."""
+        budget = self._budget(known)
+        if budget is None or known.plain_seconds is None:
+            return tuple(waiting)
+        # What the user says holds for all; else no run is without the numbers that it is made for.
+        kept = ALWAYS if self._context.budget is None else ()
+        return keep_to_budget(waiting, self.left_of(budget), known.plain_seconds, budget, kept)
 
     def left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the reports come after them."""
@@ -281,8 +290,9 @@ class RunCollector:
         usage = usage_readings(max((one.peak_rss for one in outcomes), default=0), busy, "getrusage")
         start = max(0.0, record.plain_seconds - _sampling_seconds(main))
         typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
-        self.update(
-            passes=(*self.document.passes, result),
+        self._end_pass(
+            plan,
+            result,
             readings=(*self.document.readings, *usage),
             time_split=time_split(typical.usage, _outside(main, start), typical.use),
             memory=tuple(filter(None, (_resident(typical),))),
@@ -327,21 +337,20 @@ class RunCollector:
             raise
 
     def _repeat_if_misguessed(
-        self, plan: Plan, number: int, known: PlanState, record: PassRecord
-    ) -> tuple[Plan, PlanState, PassRecord]:
-        """What the first pass showed of the workload's marks; where the guess was wrong, it runs once more."""
-        planned = plan.passes[number]
-        marked = entered_region(planned.steps)
+        self, plan: PassPlan, known: PlanState, record: PassRecord
+    ) -> tuple[PassPlan, PlanState, PassRecord]:
+        """Return what the first pass showed of the workload's marks; where the guess was wrong, run it once more."""
+        marked = entered_region(plan.steps)
         if marked == known.marked:
             return plan, known, record
         known = replace(known, marked=marked)
-        plan = self._update_plan(known)
-        if plan.passes[number].steps == planned.steps:
-            return plan, known, record
+        again = self._next_pass(known) or plan
+        if again.steps == plan.steps:
+            return again, known, record
         word = "it marks a region" if marked else "no region was entered, so the whole process counts"
         self._progress.end(f"{word}: once more")
-        remove_outputs(planned.steps, self._context.folder)
-        return plan, known, self._collect_pass(plan.passes[number], known)
+        remove_outputs(plan.steps, self._context.folder)
+        return again, known, self._collect_pass(again, known)
 
     def _collect_pass(self, plan: PassPlan, known: PlanState) -> PassRecord:
         """One pass under an instrument."""
@@ -361,8 +370,9 @@ class RunCollector:
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
         known = self.document
-        self.update(
-            passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
+        self._end_pass(
+            plan,
+            replace(result, artifacts=(*result.artifacts, *findings.artifacts)),
             gpus=_merge_devices(known.gpus, findings.gpus),
             trace=with_compiled_lines(
                 with_operations(known.trace or findings.trace, findings.launched), findings.kernel_lines
@@ -422,8 +432,7 @@ class RunCollector:
         """Whether a trace has to give the first answer: nothing is sampled later, or it would come too late."""
         if findings.trace is None or plain is None:
             return False
-        plan = self.document.plan
-        later = plan.passes[len(self.document.passes) :] if plan is not None else ()
+        later = self._schedule.waiting
         runs, seconds = FIRST_ANSWER
         late = time.monotonic() - self._begin + ONE_MORE * plain > runs * plain + seconds
         return late or all(one.name != "stacks" or one.skipped is not None for one in later)
@@ -460,14 +469,19 @@ class RunCollector:
         return Fact.of("result-lost", said=said[1]), fix
 
     def _skip_pass(self, plan: PassPlan) -> None:
-        plan = plan if plan.skipped is not None else replace(plan, skipped=Fact("nothing-to-look-at"))
-        if (skipped := skipped_result(plan)).has_object:
+        plan = plan if plan.skipped is not None else plan.skip(Fact("nothing-to-look-at"))
+        skipped = plan.skipped_result()
+        if skipped.has_object:
             self._progress.note(f"{plan.name}: skipped, {fact_text(plan.skipped)}")
-        self.update(passes=(*self.document.passes, skipped))
+        self._end_pass(plan, skipped)
 
     def _note_interruption(self, plan: PassPlan) -> None:
-        cut = PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off"))
-        self.update(passes=(*self.document.passes, cut))
+        self._end_pass(plan, PassResult(plan.name, plan.tool, "interrupted", reason=Fact("cut-off")))
+
+    def _end_pass(self, plan: PassPlan, result: PassResult, **findings: object) -> None:
+        """Note how a pass ended, and write it with what it found."""
+        self._schedule.end(plan, result)
+        self.update(plan=self._schedule.plan, passes=self._schedule.results, **findings)
 
     def _add_peaks(self) -> None:
         """What this machine can do at best: bandwidth and arithmetic are held against it, where any are known."""

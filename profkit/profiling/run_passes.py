@@ -69,18 +69,13 @@ class PassRecord:
     limit: float | None = None  # seconds that each step had; None: as many as it needed
 
 
-def skipped_result(plan: PassPlan) -> PassResult:
-    """The result of a pass that the plan leaves out."""
-    return PassResult(plan.name, plan.tool, "skipped", reason=plan.skipped, fix=plan.fix)
-
-
 def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     """Run the steps of `plan`. What one step left stays, whatever becomes of the next.
 
     Never raises for a tool or a workload that failed: that is a result. KeyboardInterrupt passes through.
     """
     if plan.skipped is not None:
-        return PassRecord(skipped_result(plan))
+        return PassRecord(plan.skipped_result())
     begin = time.monotonic()
     run = _run_side_by_side if plan.parallel and len(plan.steps) > 1 else _run_in_order
     recorded, problem = run(plan.steps, settings)

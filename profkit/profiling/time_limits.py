@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from profkit.core.types import Depth, Fact, PassName, PassPlan, Plan
+from profkit.core.types import Depth, Fact, PassName, PassPlan
 
 # What takes twice as long as was planned for it, and so many seconds more, is ended, and says so: whoever waits goes by
 # the plan. To save what it recorded takes a tool some seconds, and up to a minute, however short the program is. At
@@ -65,23 +65,22 @@ PRIORITY: Mapping[PassName, int] = {
 
 
 def keep_to_budget(
-    plan: Plan,
-    done: int,
+    waiting: Sequence[PassPlan],
     left: float,
     plain_seconds: float,
     budget: float,
     kept: Collection[PassName] = (),
-) -> Plan:
-    """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
+) -> tuple[PassPlan, ...]:
+    """Return the passes that wait, each as it fits into the time, or skipped: the most telling ones come first.
 
     `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
     case. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end what
     those leave.
     """
-    passes = list(plan.passes)
+    passes = list(waiting)
     beyond = 0.0  # what those that run in any case take more than there is
     wanted: dict[int, float] = {}  # of passes that got less than they would take
-    for place in sorted(range(done, len(passes)), key=lambda place: PRIORITY[passes[place].name]):
+    for place in sorted(range(len(passes)), key=lambda place: PRIORITY[passes[place].name]):
         planned = passes[place]
         seconds = plain_seconds * (planned.cost if planned.cost is not None else 1.0)
         if planned.skipped is not None:
@@ -99,16 +98,12 @@ def keep_to_budget(
                 passes[place] = replace(planned, limit=min(planned.limit, most))
             left -= seconds
         else:
-            passes[place] = replace(
-                planned,
-                steps=(),
-                skipped=Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget),
-                fix=f"--budget {budget + beyond + seconds - left:.0f}",
-            )
+            reason = Fact.of("over-budget", seconds=seconds, left=max(0.0, left), budget=budget)
+            passes[place] = planned.skip(reason, f"--budget {budget + beyond + seconds - left:.0f}")
     for place, most in wanted.items():
         planned = passes[place]
         seconds = min(most, (planned.least or 0.0) + left)
         left -= seconds - (planned.least or 0.0)
         finish = min(1.0, planned.steps[0].finish)
         passes[place] = replace(planned, limit=seconds - finish, cost=seconds / plain_seconds)
-    return replace(plan, passes=tuple(passes))
+    return tuple(passes)

@@ -14,7 +14,7 @@ import pytest
 from profkit.backends import PlanState, RunContext
 from profkit.backends.cpu.simulation import Simulation, read_simulation
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Directive, PassPlan, Plan, Step, Workload
+from profkit.core.types import Directive, PassPlan, Step, Workload
 from profkit.hardware.machine import read_machine
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.profiling.run_steps import RunSettings, run_step
@@ -130,9 +130,9 @@ def test_a_program_of_3_6_s_has_room_for_its_cache_numbers_beside_cprofile(tmp_p
     counters = planned(tmp_path, PYTHON, 3.6, imports=0.2)
     calls = PassPlan("cprofile", None, (Step("cprofile", ("true",)),), cost=1.5)
     heap = PassPlan("tracemalloc", None, (Step("tracemalloc", ("true",)),), cost=2.5)
-    plan = keep_to_budget(Plan("cpu", "standard", (counters, calls, heap)), 0, 17.3, 3.6, 26.6)
-    assert [one.skipped is None for one in plan.passes] == [True, True, False]
-    assert plan.passes[0].limit >= counters.steps[0].directive.delay + 3
+    plans = keep_to_budget((counters, calls, heap), 17.3, 3.6, 26.6)
+    assert [plan.skipped is None for plan in plans] == [True, True, False]
+    assert plans[0].limit >= counters.steps[0].directive.delay + 3
 
 
 def test_a_program_that_is_mostly_imports_is_not_simulated_and_full_depth_simulates_all(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from cli_runner import profkit
 
 from profkit.core.run_folder import read_run
-from profkit.core.types import PassPlan, Plan, Step
+from profkit.core.types import PassPlan, Step
 from profkit.profiling.run_passes import needs_peaks
 from profkit.profiling.time_limits import keep_to_budget
 from tests import documents
@@ -23,23 +23,12 @@ def pass_plan(name, seconds):
     return PassPlan(name, None, (Step(name, ("true",)),), cost=seconds)
 
 
-PLAN = Plan(
-    "cpu",
-    "standard",
-    (
-        pass_plan("timing", 3.0),
-        pass_plan("stacks", 2.0),
-        pass_plan("cprofile", 4.0),
-        pass_plan("tracemalloc", 5.0),
-        pass_plan("trace", 3.0),
-        pass_plan("counters", 6.0),
-    ),
-)
+STACKS, CALLS, COUNTERS = pass_plan("stacks", 2.0), pass_plan("cprofile", 4.0), pass_plan("counters", 6.0)
+WAITING = (STACKS, CALLS, pass_plan("tracemalloc", 5.0), pass_plan("trace", 3.0), COUNTERS)
 
 
-def kept(left, done=1):
-    plan = keep_to_budget(PLAN, done, left, 1.0, 30.0)
-    return [planned.name for planned in plan.passes[done:] if planned.skipped is None]
+def kept(left):
+    return [plan.name for plan in keep_to_budget(WAITING, left, 1.0, 30.0) if plan.skipped is None]
 
 
 @pytest.mark.parametrize(
@@ -58,36 +47,31 @@ def test_what_says_most_for_its_time_is_kept_and_runs_in_the_plans_order(left, n
 
 
 def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_would_do():
-    plan = keep_to_budget(PLAN, 5, 2.0, 1.0, 30.0)
-    counters = plan.passes[5]
+    (counters,) = keep_to_budget((COUNTERS,), 2.0, 1.0, 30.0)
     assert spoken(counters.skipped) == "it would take about 6 s, and 2 s of the budget of 30 s are left"
     assert counters.fix == "--budget 34"
     assert counters.steps == ()
 
 
 def test_a_pass_that_may_be_cut_gets_what_is_left_and_no_less_than_it_needs():
-    cut = replace(PLAN.passes[5], limit=6.0, least=4.0)
-    plan = replace(PLAN, passes=(*PLAN.passes[:5], cut))
-    counters = keep_to_budget(plan, 5, 5.0, 2.0, 30.0).passes[5]
+    cut = replace(COUNTERS, limit=6.0, least=4.0)
+    (counters,) = keep_to_budget((cut,), 5.0, 2.0, 30.0)
     assert (counters.skipped, counters.limit, counters.cost) == (None, 5.0, 2.5)
-    both = replace(
-        plan, passes=(*plan.passes[:4], cut, PLAN.passes[2])
-    )  # what is left after it is cProfile's
-    counters, calls = keep_to_budget(both, 4, 9.5, 1.0, 30.0).passes[4:]
+    counters, calls = keep_to_budget((cut, CALLS), 9.5, 1.0, 30.0)  # what is left after it is cProfile's
     assert (counters.limit, calls.skipped) == (5.5, None)
-    assert keep_to_budget(plan, 5, 3.0, 2.0, 30.0).passes[5].skipped is not None
+    (counters,) = keep_to_budget((cut,), 3.0, 2.0, 30.0)
+    assert counters.skipped is not None
 
 
 def test_what_is_kept_runs_where_nothing_is_left_and_what_did_not_fit_counts_it_in_its_budget():
-    plan = keep_to_budget(PLAN, 1, 3.0, 1.0, 30.0, ("stacks", "counters"))
-    assert [one.name for one in plan.passes[1:] if one.skipped is None] == ["stacks", "counters"]
-    assert plan.passes[2].fix == "--budget 39"  # 5 s that counters take beyond it, and 4 of its own
+    plans = keep_to_budget(WAITING, 3.0, 1.0, 30.0, ("stacks", "counters"))
+    assert [plan.name for plan in plans if plan.skipped is None] == ["stacks", "counters"]
+    assert plans[1].fix == "--budget 39"  # 5 s that counters take beyond it, and 4 of its own
 
 
 def test_what_is_kept_and_may_be_cut_gets_the_least_that_it_needs():
-    cut = replace(PLAN.passes[5], limit=6.0, least=4.0)
-    plan = replace(PLAN, passes=(*PLAN.passes[:5], cut))
-    counters = keep_to_budget(plan, 5, -1.0, 2.0, 30.0, ("counters",)).passes[5]
+    cut = replace(COUNTERS, limit=6.0, least=4.0)
+    (counters,) = keep_to_budget((cut,), -1.0, 2.0, 30.0, ("counters",))
     assert (counters.skipped, counters.limit) == (None, 4.0)
 
 

@@ -43,7 +43,6 @@ from profkit.core.types import (
     PassName,
     PassPlan,
     PassResult,
-    Plan,
     Profile,
     ProfileKind,
     Switch,
@@ -94,10 +93,9 @@ class CudaRun(BackendRun):
             versions["ncu"] = self._ncu.version
         return versions
 
-    def plan(self, state: PlanState) -> Plan:
-        """The passes, in which Triton tunes once."""
-        plan = super().plan(state)
-        return replace(plan, passes=tuple(_tuned_once(planned) for planned in plan.passes))
+    def plans_of(self, each: Pass, state: PlanState) -> list[PassPlan]:
+        """Return the tries of a pass, in which Triton tunes once."""
+        return [_tuned_once(planned) for planned in super().plans_of(each, state)]
 
     def after_failure(self, message: str) -> PassPlan | None:
         """Once more with the stacks of what is allocated, where the device's memory was full."""

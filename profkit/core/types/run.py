@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from profkit.core import errors
@@ -90,6 +90,14 @@ class PassPlan:
     fix: str | None = None  # the line that would let it
     kernels: tuple[KernelPlan, ...] = ()  # GPU: what is counted; empty until the trace has shown it
     notes: tuple[Fact, ...] = ()
+
+    def skip(self, reason: Fact | None, fix: str | None = None) -> PassPlan:
+        """Return the pass with nothing to run, the reason, and the line that would let it run."""
+        return replace(self, steps=(), skipped=reason, fix=fix)
+
+    def skipped_result(self) -> PassResult:
+        """Return the result of a pass that is skipped."""
+        return PassResult(self.name, self.tool, "skipped", reason=self.skipped, fix=self.fix)
 
 
 @dataclass(frozen=True)
