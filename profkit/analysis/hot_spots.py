@@ -149,7 +149,7 @@ def _python_spots(document: RunDocument, sampled: SampledTime) -> tuple[list[Hot
     left = max(0.0, sampled.wall - on_lines - sampled.rest_wall)
     share = min(left, imports.total) / sampled.wall if imports is not None else 0.0
     if share >= LEAST:
-        spots.append(replace(_import_spot(document, share, share * wall), code=sampled.import_code))
+        spots += _import_spots(imports, sampled, share, wall)
     return spots, wall
 
 
@@ -601,19 +601,47 @@ def _last(function: str) -> str:
     return brief_name(function).rpartition(".")[2]
 
 
-def _import_spot(document: RunDocument, share: float, seconds: float) -> HotSpot:
-    """The time of imports, at the line that imports most."""
-    profile = _profile(document, "sampled-imports")
-    modules = sorted(
-        profile.hotspots if profile is not None else (), key=lambda one: -one.counters.get("outermost", 0.0)
-    )
-    for module in modules:
-        lines = [one for one in module.callers if is_users_code(one.file)]
-        if lines:
-            place = Place(function=lines[0].function, file=lines[0].file, line=lines[0].line)
-            under = Beneath(module.function, None, None, module.counters.get("outermost"))
-            return HotSpot(share, seconds, "import", place, under)
-    return HotSpot(share, seconds, "import")
+def _import_spots(imports: Profile | None, sampled: SampledTime, share: float, wall: float) -> list[HotSpot]:
+    """Return the time of imports, `share` of the wall time, at the lines of the program that import libraries.
+
+    A module of the program imports others in its turn: what can be left out is an import of a library, at the line
+    deepest in the program. What no such line has, as the program's own modules, is that of the line with most.
+    """
+    if imports is None or imports.total <= 0:
+        return [HotSpot(share, share * wall, "import")]
+    loads = imported_lines(imports)
+    rest = imports.total - sum(seconds for _, _, seconds in loads)
+    spots = []
+    for number, (line, name, seconds) in enumerate(loads):
+        part = share * min(1.0, (seconds + (max(0.0, rest) if number == 0 else 0.0)) / imports.total)
+        place = Place(function=line.function, file=line.file, line=line.line)
+        code = sampled.import_codes.get(f"{line.file}:{line.line}")
+        spots.append(
+            HotSpot(part, part * wall, "import", place, Beneath(name, None, None, seconds), code=code)
+        )
+    return [spot for spot in spots if spot.share >= LEAST] or [HotSpot(share, share * wall, "import")]
+
+
+def imported_lines(imports: Profile) -> list[tuple[CodeLine, str, float]]:
+    """Return the program's lines that import libraries, each with the library and its seconds, the most first.
+
+    Where its own modules take the time themselves, they are listed in the place of libraries.
+    """
+    found: dict[tuple[str | None, int | None], tuple[CodeLine, str, float]] = {}
+    for own in (False, True):
+        for module in imports.hotspots:
+            if is_users_code(module.file) != own:
+                continue
+            for line in module.callers:
+                if is_users_code(line.file) and line.value > 0:
+                    known = found.get((line.file, line.line))
+                    name, most = (known[1], known[2]) if known is not None else (module.function, 0.0)
+                    # One line may import several: the one that takes most is named.
+                    name = module.function if line.value > most else name
+                    found[line.file, line.line] = (line, name, most + line.value)
+        if found:
+            break
+    return sorted(found.values(), key=lambda each: -each[2])
 
 
 def _seconds_of(document: RunDocument, sampled: SampledTime) -> float:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
-from profkit.analysis.hot_spots import is_met_for_others
+from profkit.analysis.hot_spots import imported_lines, is_met_for_others
 from profkit.analysis.stacks.line_counts import find_loops
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.analysis.stacks.passed_lines import has_slow_call, is_of_line, passed_lines, takes_long
@@ -74,16 +74,12 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
         caller_code = code_of(above.file, above.line) if above is not None else None
         lines.append(_asleep(replace(line, code=code, caller_code=caller_code)))
     imports = next((one for one in report.profiles if one.kind == "sampled-imports"), None)
-    callers = [
-        caller
-        for one in sorted(
-            imports.hotspots if imports is not None else (),
-            key=lambda one: -one.counters.get("outermost", 0.0),
-        )
-        for caller in one.callers
-        if is_users_code(caller.file)
-    ]
-    first = code_of(callers[0].file, callers[0].line) if callers else None
+    importing = imported_lines(imports)[:MOST_SOURCES] if imports is not None else []
+    import_codes = {
+        f"{line.file}:{line.line}": code
+        for line, _, _ in importing
+        if (code := code_of(line.file, line.line)) is not None
+    }
     calling = tuple(
         replace(line, code=code_of(line.file, line.line), caller_code=code_of(above.file, above.line))
         for line in sampled.outer
@@ -91,7 +87,7 @@ def with_source(report: Report, workload: Workload) -> SampledTime | None:
     )
     work = sum(one.main_wall for one in lines) + sampled.rest_wall  # imports are in neither
     loops = find_loops(lines, work, lambda file: parsed(text_of(file)))
-    return replace(sampled, lines=tuple(lines), outer=calling, import_code=first, loops=loops)
+    return replace(sampled, lines=tuple(lines), outer=calling, import_codes=import_codes, loops=loops)
 
 
 _SLEEPS = re.compile(r"time\.sleep\([^()]*\)")

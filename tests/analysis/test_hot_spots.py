@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.account.host import host_account
-from profkit.analysis.hot_spots import hot_spots
+from profkit.analysis.hot_spots import hot_spots, imported_lines
 from profkit.analysis.judge.findings import find_insights
 from profkit.analysis.stacks.source import line_code
 from profkit.core.types import (
@@ -302,10 +302,64 @@ def test_imports_that_are_used_are_not_first_where_the_program_works() -> None:
     document = replace(document, sampled=(sampled,))
     assert first(replace(document, hot_spots=hot_spots(document))).rule == "hot-spot"
     unused = replace(
-        sampled, import_code=LineCode("import torch", None, (Construct("import", "torch", "unused"),))
+        sampled,
+        import_codes={
+            "/app/work.py:1": LineCode("import torch", None, (Construct("import", "torch", "unused"),))
+        },
     )
     document = replace(document, sampled=(unused,))
     assert first(replace(document, hot_spots=hot_spots(document))).rule == "heavy-imports"
+
+
+def test_an_import_is_a_row_at_the_line_of_the_program_that_imports_the_library() -> None:
+    """work.py imports formats, which imports pandas and sklearn, which imports scipy."""
+
+    def module(name: str, file: str, seconds: float, *callers: CodeLine) -> Hotspot:
+        return Hotspot(name, 0.0, seconds, file=file, callers=callers)
+
+    installed = "/usr/lib/python3/site-packages"
+    profile = Profile(
+        "",
+        "s",
+        1.0,
+        (
+            module("formats", "/app/formats.py", 1.0, CodeLine("<module>", "/app/work.py", 1, 1.0)),
+            module(
+                "sklearn", f"{installed}/sklearn.py", 0.6, CodeLine("<module>", "/app/formats.py", 8, 0.6)
+            ),
+            module(
+                "scipy", f"{installed}/scipy.py", 0.4, CodeLine("<module>", f"{installed}/sklearn.py", 1, 0.4)
+            ),
+            module("pandas", f"{installed}/pandas.py", 0.3, CodeLine("<module>", "/app/formats.py", 5, 0.3)),
+        ),
+        "sampled-imports",
+    )
+    assert [(each.line, name) for each, name, _ in imported_lines(profile)] == [(8, "sklearn"), (5, "pandas")]
+    codes = {
+        "/app/formats.py:5": LineCode("import pandas", None, (Construct("import", "pandas", "unused"),)),
+    }
+    document = run(line(3, 1.0), profiles=(profile,))
+    sampled = replace(document.sampled[0], wall=2.0, rest_wall=0.0, import_codes=codes)
+    document = replace(document, sampled=(sampled,))
+    document = replace(document, hot_spots=hot_spots(document))
+    rows = [(spot.where.file, spot.where.line, round(spot.share, 3)) for spot in document.hot_spots]
+    # The tenth of a second of the program's own module stands at the line that imports most.
+    assert {("/app/formats.py", 8, 0.35), ("/app/formats.py", 5, 0.15)} < set(rows)
+    assert sum(spot.share for spot in document.hot_spots) == pytest.approx(1.0)
+    insight = next(each for each in find_insights(document) if each.rule == "heavy-imports")
+    assert (insight.where.line, insight.gain.at_most) == (5, pytest.approx(0.15))
+
+
+def test_a_module_of_the_program_that_takes_long_itself_is_named_at_the_line_that_imports_it() -> None:
+    tables = Hotspot(
+        "tables",
+        0.9,
+        0.9,
+        file="/app/tables.py",
+        callers=(CodeLine("<module>", "/app/work.py", 2, 0.9),),
+    )
+    (loaded,) = imported_lines(Profile("", "s", 0.9, (tables,), "sampled-imports"))
+    assert (loaded[0].line, loaded[1]) == (2, "tables")
 
 
 def test_a_lock_is_held_where_others_wait_for_it() -> None:
@@ -731,7 +785,8 @@ def test_an_import_is_said_only_where_nothing_that_ran_uses_it(
         Profile("", "s", 0.9, (module,), "sampled-imports"),
         Profile("", "s", 0.9, counted, "own-time", partial=partial),
     )
-    sampled = SampledTime(1.0, 1.0, rest_wall=0.05, import_code=line_code(text, 1), lines=(line(3, 0.05),))
+    codes = {"/app/work.py:1": line_code(text, 1)}
+    sampled = SampledTime(1.0, 1.0, rest_wall=0.05, import_codes=codes, lines=(line(3, 0.05),))
     document = replace(documents.empty(), sampled=(sampled,), profiles=profiles)
     document = replace(document, hot_spots=hot_spots(document))
     assert ("heavy-imports" in {one.rule for one in find_insights(document)}) == said

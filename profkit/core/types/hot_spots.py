@@ -249,7 +249,7 @@ class SampledTime:
     children: int = 0  # that ran for less than half a second, where they are many: without their lines
     native: bool = False  # sampled from outside, lines of machine code
     hottest: str | None = None  # of machine code the address of most samples: `main+0x80`
-    import_code: LineCode | None = None  # of the line that imports most
+    import_codes: Mapping[str, LineCode] = field(default_factory=dict)  # of lines that import, by `file:line`
     loops: tuple[SampledLoop, ...] = ()  # the outer ones first
     lines: tuple[LineSamples, ...] = ()
     # Lines that call functions of the program, with what was sampled below: their seconds are those of `lines` again.

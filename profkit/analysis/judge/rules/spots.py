@@ -7,7 +7,7 @@ long one call takes, cProfile says how often. Without proof the place alone is s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TypeAlias
@@ -498,7 +498,7 @@ def backtracking(document: RunDocument, spot: HotSpot) -> Insight | None:  # noq
 
 def unused_import(document: RunDocument, spot: HotSpot) -> Insight | None:
     """The import that takes most of the time, where nothing that ran uses it."""
-    if spot.kind != "import" or spot.under is None or spot.share < IMPORTS:
+    if spot.under is None:
         return None
     unused = _is_unused(spot)
     needing = [] if unused else _functions_that_need(document, spot)
@@ -649,17 +649,9 @@ def spot_insights(
     """
     spots = [spot for spot in document.hot_spots if spot.kind != "rest" and spot.where.file is not None]
     first = next((spot for spot in spots if spot.kind != "import" and spot.share >= FIRST), None)
+    needless = _needless_imports(document, spots)
     imports = next((spot for spot in spots if spot.kind == "import"), None)
-    loads = unused_import(document, imports) if imports is not None else None
-    unused = imports is not None and _is_unused(imports)
-    if (
-        imports is not None
-        and loads is not None
-        and (first is None or (unused and imports.share > first.share))
-    ):
-        yield loads
-        imports = None
-    if first is None and imports is not None and imports.share >= FIRST:
+    if first is None and imports is not None and imports.share >= FIRST and not needless:
         yield place_alone(imports)
     found = [
         (spot, one)
@@ -669,12 +661,21 @@ def spot_insights(
         # A place that takes little itself may keep others waiting.
         if one is not None and max(spot.share, _at_most(one)) >= OTHER
     ]
-    found = _joined(found)
+    found = [*needless, *_joined(found)]
     for outer in outer_spots(document) if calls else ():
         one = pattern_of(document, outer, calls) if outer.share >= OTHER else None
         if one is not None:
             found = [*_without_smaller(document, found, one), (outer, one)]
     yield from (one for _, one in sorted(found, key=lambda each: -_at_most(each[1])))
+
+
+def _needless_imports(document: RunDocument, spots: Sequence[HotSpot]) -> list[tuple[HotSpot, Insight]]:
+    """Return the imports that can be left out, where importing takes long enough."""
+    imports = [spot for spot in spots if spot.kind == "import"]
+    if sum(spot.share for spot in imports) < IMPORTS:
+        return []
+    found = ((spot, unused_import(document, spot)) for spot in imports if spot.share >= OTHER)
+    return [(spot, insight) for spot, insight in found if insight is not None]
 
 
 def _joined(found: list[tuple[HotSpot, Insight]]) -> list[tuple[HotSpot, Insight]]:
