@@ -177,7 +177,13 @@ def main_operation(time: KernelTime) -> str | None:
 
 def launch_place(time: KernelTime) -> Place:
     """The kernel, the operation that launched it, and the line of the program, as far as they are known."""
-    return Place(time.kernel.name, main_operation(time), time.function, time.file, time.line)
+    return Place(
+        kernel=time.kernel.name,
+        operation=main_operation(time),
+        function=time.function,
+        file=time.file,
+        line=time.line,
+    )
 
 
 def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
@@ -193,8 +199,8 @@ def launching_lines(kernels: Iterable[KernelTime]) -> dict[Place, float]:
         lines = list(zip(places, shares, strict=True))
         if not lines and kernel.file is not None:  # a report that tells one alone
             lines = [((kernel.function, kernel.file, kernel.line or 0), 1.0)]
-        for line, share in lines:
-            place = Place(None, None, *line)
+        for (function, file, number), share in lines:
+            place = Place(function=function, file=file, line=number)
             seconds[place] = seconds.get(place, 0.0) + share * kernel.total
     return seconds
 
@@ -302,7 +308,7 @@ def outwards(run: RunEvidence, place: Place) -> Iterator[tuple[Place, list[LineS
         if not callers:
             return
         outer = max(callers, key=lambda one: one.value)
-        place = Place(None, None, outer.function, outer.file, outer.line)
+        place = Place(function=outer.function, file=outer.file, line=outer.line)
 
 
 def evidence_of(document: RunDocument) -> RunEvidence:

@@ -100,7 +100,7 @@ def _device_spots(document: RunDocument) -> tuple[list[HotSpot], float]:
     seconds: dict[Place, float] = {}
     for time in trace.kernels:
         name = None if time.file is not None else time.kernel.name
-        place = Place(name, None, time.function, time.file, time.line)
+        place = Place(kernel=name, function=time.function, file=time.file, line=time.line)
         seconds[place] = seconds.get(place, 0.0) + time.total
     known = {place: total for place, total in seconds.items() if total >= LEAST * split.wall}
     if not known:

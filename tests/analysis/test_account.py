@@ -136,7 +136,10 @@ def test_a_region_without_a_device_has_its_places_and_the_limit_that_was_counted
     timing = documents.timing()
     scope = Scope("region", timing.name)
     source = Source("profkit")
-    spots = (HotSpot(0.95, 1.9, "python", Place(None, None, "step", "t.py", 4)), HotSpot(0.05, 0.1, "rest"))
+    spots = (
+        HotSpot(0.95, 1.9, "python", Place(function="step", file="t.py", line=4)),
+        HotSpot(0.05, 0.1, "rest"),
+    )
     readings = (
         Reading("time.median", 0.01, "s", "measured", scope, source),
         Reading("flops.share", 40.0, "%", "estimated", scope, source),
@@ -173,7 +176,7 @@ def test_a_row_of_the_host_is_called_by_what_users_call_and_by_nothing_private(
     under: Beneath | None, shown: str
 ) -> None:
     spots = (
-        HotSpot(0.9, 1.8, "library", Place(None, None, "step", "t.py", 4), under),
+        HotSpot(0.9, 1.8, "library", Place(function="step", file="t.py", line=4), under),
         HotSpot(0.1, 0.2, "rest"),
     )
     timings = (replace(documents.timing(), kind="region"),)
@@ -395,7 +398,7 @@ def test_threads_that_wait_for_each_other_are_said_below_the_rows_of_the_main_th
 
 # ------------------------------------------------------------ lines that were counted
 
-STEP = Place(None, None, "step", "/app/t.py", 4)
+STEP = Place(function="step", file="/app/t.py", line=4)
 CACHES = (Cache(1, 32 << 10, 8), Cache(3, 1 << 20, 16))
 
 
@@ -507,9 +510,9 @@ def looped(
         LineSamples("load", "/app/t.py", 9, main_wall=0.3, within=inner),
     )
     spots = (
-        HotSpot(0.8, 1.6, "python", Place(None, None, "main", "/app/t.py", 4)),
-        HotSpot(0.15, 0.3, "file", Place(None, None, "load", "/app/t.py", 9)),
-        HotSpot(0.05, 0.1, "import", Place(None, None, "<module>", "/app/t.py", 1)),
+        HotSpot(0.8, 1.6, "python", Place(function="main", file="/app/t.py", line=4)),
+        HotSpot(0.15, 0.3, "file", Place(function="load", file="/app/t.py", line=9)),
+        HotSpot(0.05, 0.1, "import", Place(function="<module>", file="/app/t.py", line=1)),
         HotSpot(0.0, 0.0, "rest"),
     )
     sampled = SampledTime(2.0, 2.0, lines=lines, loops=(loop,))

@@ -180,7 +180,7 @@ def test_a_device_that_is_busy_or_waits_for_nothing_to_be_launched_has_no_such_l
 
 def test_a_line_that_launches_in_the_steps_is_none_of_the_start() -> None:
     spots = tuple(
-        HotSpot(0.2, seconds, "library", Place(None, None, function, "a.py", number))
+        HotSpot(0.2, seconds, "library", Place(function=function, file="a.py", line=number))
         for number, seconds, function in ((14, 0.7, "<lambda>"), (21, 2.6, "main"))
     )
     sampled = (SampledTime(9.0, 9.0, 0.1, 0.1, lines=(STEP, line(14, 0.7), line(21, 2.6, inside=False))),)

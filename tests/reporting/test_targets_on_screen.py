@@ -122,7 +122,7 @@ def test_numbers_of_the_place_that_takes_most_say_whose_they_are_and_count_in_th
         weight=0.832,
     )
     spot = HotSpot(
-        0.8, 1.0, "native", Place(None, None, "relax(grid const&, int)", "/work/src/graph.cpp", 41)
+        0.8, 1.0, "native", Place(function="relax(grid const&, int)", file="/work/src/graph.cpp", line=41)
     )
     document = replace(judged(), verdicts=(missed,), hot_spots=(spot,))
     text = run_text(document, FOLDER, color=False, details=False)

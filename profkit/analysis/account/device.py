@@ -172,7 +172,7 @@ def _parts(document: RunDocument, row: KernelRow, time: KernelTime) -> Iterator[
     """Yield the parts of a kernel's time, by line, and by operation where each line is known to have its own."""
     if time.lines and all(one.operation is not None for one in time.lines):
         for one in time.lines:
-            place = Place(None, None, one.function, one.file, one.line)
+            place = Place(function=one.function, file=one.file, line=one.line)
             yield _Part(place, one.operation, one.backward, one.kernel_seconds, one.launches)
         rest = time.total - sum(one.kernel_seconds for one in time.lines)
         if rest > _ROUNDED * time.total:
@@ -204,7 +204,9 @@ def _lines_below(trace: GpuTrace | None) -> dict[tuple[object, ...], Place]:
     seconds: dict[tuple[object, ...], dict[Place, float]] = {}
     for one in trace.work if trace is not None else ():
         below = one.below
-        place = Place(None, None, below.function, below.file, below.line) if below is not None else NOWHERE
+        place = (
+            Place(function=below.function, file=below.file, line=below.line) if below is not None else NOWHERE
+        )
         key = (one.file, one.line, plain_operation(one.operation), one.backward_of is not None)
         own = seconds.setdefault(key, {})
         own[place] = own.get(place, 0.0) + one.seconds
@@ -267,7 +269,7 @@ def _source_line(document: RunDocument, row: KernelRow) -> Place:
     most = max(own, key=lambda one: one.samples, default=None)
     user = kernel_owner(row.scope.name or "") == "user"
     return (
-        Place(None, None, bare_name(row.scope.name or "?"), most.file, most.line)
+        Place(function=bare_name(row.scope.name or "?"), file=most.file, line=most.line)
         if most is not None and user
         else NOWHERE
     )
@@ -296,7 +298,7 @@ def _copy_rows(trace: GpuTrace, seconds: float) -> Iterator[AccountRow]:
 def _line_of_copies(lines: Iterable[GpuLine], kind: str) -> Place:
     """The line with most copies of a kind; nowhere where none is known."""
     seconds: Mapping[Place, float] = {
-        Place(None, None, line.function, line.file, line.line): sum(
+        Place(function=line.function, file=line.file, line=line.line): sum(
             one.seconds for one in line.transfers if one.kind == kind
         )
         for line in lines
@@ -339,7 +341,7 @@ def _calling_lines(document: RunDocument, trace: GpuTrace) -> tuple[list[Account
         row = AccountRow(
             "idle",
             one.seconds / span,
-            Place(None, None, one.function, one.file, one.line),
+            Place(function=one.function, file=one.file, line=one.line),
             (one.call or "") if keeps else "",
             (one.calls if keeps else one.launches) * (trace.span or span) / span,
             least=0.0,

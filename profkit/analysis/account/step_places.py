@@ -64,7 +64,7 @@ def compiling_line(document: RunDocument, calls: int) -> Place:
     if most is None or seconds[most] < _ALONE * sum(seconds.values()) or counts[most] < calls:
         return NOWHERE
     file, line, function = most
-    return Place(None, None, function, file, line)
+    return Place(function=function, file=file, line=line)
 
 
 HOST_BOUND = 0.5  # of a step idle, and of that for want of launches
@@ -106,7 +106,7 @@ def dispatching_lines(document: RunDocument) -> list[tuple[Place, float]]:
     if not total or total < (1 - _UNCLEAR) * every:
         return []
     return [
-        (Place(None, None, one.function, one.file, one.line), left / total)
+        (Place(function=one.function, file=one.file, line=one.line), left / total)
         for one, left in told
         if left >= _FEW * total
     ]

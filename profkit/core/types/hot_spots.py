@@ -82,7 +82,7 @@ ConstructKind = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)  # by name: a symbol would be taken for a kernel
 class Place:
     """Where a problem is, as far as it is known."""
 

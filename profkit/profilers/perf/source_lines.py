@@ -117,7 +117,7 @@ def native_lines(
             weights[address] = weights.get(address, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
     rows = _computing_rows(chains, codes)
-    rows |= {Place(name): _Place(weight, weight) for name, weight in others.items()}
+    rows |= {Place(function=name): _Place(weight, weight) for name, weight in others.items()}
     samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= LEAST * total]
     samples.sort(key=lambda one: -one.main_cpu)
     first = max(rows.values(), key=lambda row: row.weight).addresses
@@ -143,7 +143,7 @@ def _computing_rows(chains: Mapping[_Chain, float], codes: Mapping[Address, Code
         at = _level_of(chain.keys, codes)
         symbol, offset = chain.keys[at]
         code = codes.get(chain.keys[at])
-        row = rows.setdefault((code.place if code is not None else None) or Place(symbol), _Place())
+        row = rows.setdefault((code.place if code is not None else None) or Place(function=symbol), _Place())
         row.weight += weight
         row.threads.add(chain.thread)
         row.processes.add(chain.process)
@@ -211,7 +211,7 @@ def _waiting_lines(
 def _place_of(chain: _Chain, codes: Mapping[Address, CodeAt]) -> Place:
     key = chain.keys[_level_of(chain.keys, codes)]
     code = codes.get(key)
-    return (code.place if code is not None else None) or Place(key[0])
+    return (code.place if code is not None else None) or Place(function=key[0])
 
 
 def _waits_in(names: Sequence[str]) -> str:

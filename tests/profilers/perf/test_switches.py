@@ -49,6 +49,20 @@ def test_what_the_main_thread_waits_for_is_the_sleep_of_the_thread_that_wakes_it
     assert sum(one.main_wall for one in sampled.waiting) <= sampled.span
 
 
+def test_a_program_without_debug_information_is_told_by_its_functions() -> None:
+    sampled = native_lines(SCRIPT, Path("/app/feed"), lambda program, keys: {}, read_switches(SWITCHES))
+    assert sampled is not None
+    assert all(each.function and each.file is None for each in (*sampled.lines, *sampled.waiting))
+    assert any("push" in each.function for each in sampled.waiting)
+
+
+def test_a_program_that_others_do_the_work_for_has_a_row_for_each_of_them() -> None:
+    """A shell script starts them; none of its own frames is in a sample of theirs."""
+    sampled = native_lines(SCRIPT, Path("/usr/bin/bash"), lambda program, keys: {})
+    assert sampled is not None
+    assert [each.function for each in sampled.lines] == ["feed"]
+
+
 def test_waits_are_in_no_table_of_processor_time() -> None:
     report = read_script(SCRIPT)
     assert report.facts["events"] == "cpu-clock"

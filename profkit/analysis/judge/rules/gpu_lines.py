@@ -55,7 +55,7 @@ _SHAPE = re.compile(r"\[(?:\d+,)*(\d+),(\d+)\]")
 
 def place_of_line(line: GpuLine) -> Place:
     """The line as a place."""
-    return Place(None, None, line.function, line.file, line.line)
+    return Place(function=line.function, file=line.file, line=line.line)
 
 
 def looping_place(run: RunEvidence) -> Place:
@@ -192,7 +192,7 @@ def graph_breaks(run: RunEvidence) -> Iterator[Insight]:
         words(
             f"graph-breaks.{'tensors' if first.function.startswith('Data-dependent') else 'python'}", "torch"
         ),
-        Place(None, None, None, first.file, first.line),
+        Place(file=first.file, line=first.line),
         run.gain(share, "what is launched in pieces: waiting and element-wise kernels"),
     )
 
@@ -212,7 +212,7 @@ def recompilations(run: RunEvidence) -> Iterator[Insight]:
     ):  # as JAX's own functions are for the arrays that a program begins with
         return
     took = f", in {format_quantity(first.total, 's')}" if share is not None and first.total else ""
-    place = Place(None, None, first.function, first.file, first.line)
+    place = Place(function=first.function, file=first.file, line=first.line)
     if first.file is not None and not is_users_code(
         first.file
     ):  # a module that torch wraps: the line that calls it
@@ -249,7 +249,7 @@ def autotuned_again(run: RunEvidence) -> Iterator[Insight]:
         f"Tune {function_name(first.function)} once: Triton tunes it for {keys} different keys",
         f"for each, {tried} configurations are tried, about {format_quantity(TUNING, 's')} long: "
         f"{format_quantity(seconds, 's')} more than for one key",
-        Place(None, None, first.function, first.file, first.line),
+        Place(function=first.function, file=first.file, line=first.line),
         Gain(share, PROGRAM, "as if it were tuned once"),
     )
 
@@ -269,7 +269,7 @@ def growing_device_memory(run: RunEvidence) -> Iterator[Insight]:
         f"they held more at each of {counters['looks']:.0f} looks: "
         f"{format_quantity(counters['first'], 'B')}, then {format_quantity(first.total or 0.0, 'B')} in "
         f"{plural(first.calls or 0, 'block')}{rate}{_other_lines(profile.hotspots)}",
-        Place(None, None, first.function or None, first.file, first.line),
+        Place(function=first.function or None, file=first.file, line=first.line),
     )
 
 
@@ -296,7 +296,7 @@ def memory_is_full(run: RunEvidence) -> Iterator[Insight]:
         "out-of-memory",
         "The memory of the device is full",
         f"{asked} were asked for, and {format_quantity(profile.total, 'B')} are held: {'; '.join(lines)}{pieces}",
-        Place(None, None, first.function or None, first.file, first.line),
+        Place(function=first.function or None, file=first.file, line=first.line),
     )
 
 
@@ -323,7 +323,7 @@ def debug_checks(run: RunEvidence) -> Iterator[Insight]:
                 f"Switch off {spot.library}: it is for debugging",
                 f"{what}; the GPU is idle for {percent_text(100 * share)} of the time",
                 words(f"debug-checks.{spot.library}", "program"),
-                Place(None, None, spot.function or None, spot.file, spot.line),
+                Place(function=spot.function or None, file=spot.file, line=spot.line),
                 run.gain(share, "the time in which the GPU waits for the host"),
             )
 
@@ -345,7 +345,7 @@ def padded_batches(run: RunEvidence) -> Iterator[Insight]:
         f"in {plural(spot.calls, 'batch', 'batches')} that this line brings to the GPU, of {width:,.0f} columns "
         f"{used:,.0f} hold something: the GPU computes the rest, too",
         words("padded-batches", "program"),
-        Place(None, None, spot.function or None, spot.file, spot.line),
+        Place(function=spot.function or None, file=spot.file, line=spot.line),
         run.gain(share * run.gpu_share, "as if the GPU's work were as the number of columns"),
     )
 
@@ -374,7 +374,12 @@ def written_out_attention(run: RunEvidence) -> Iterator[Insight]:
         lines = sorted({(one.file, one.line, one.function) for one in own if one.file and one.line})
         softmax = next((one for one in own if _scores(one) == scores), own[0])
         here = [one for one in lines if one[0] == softmax.file and one[2] == softmax.function]
-        place = Place(None, softmax.operation, softmax.function, softmax.file, here[0][1] if here else None)
+        place = Place(
+            operation=softmax.operation,
+            function=softmax.function,
+            file=softmax.file,
+            line=here[0][1] if here else None,
+        )
         numbers = ", ".join(dict.fromkeys(str(line) for _, line, _ in here))
         yield insight_at(
             "written-out-attention",

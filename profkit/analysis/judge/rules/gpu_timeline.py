@@ -481,7 +481,7 @@ def _waiting_devices(run: RunEvidence, communication: Communication, evidence: s
     if one_is_last and last is not None and sampled is not None and _is_rank_of(sampled, last.device, each):
         found, more = line_ahead(sampled, str(last.device))
         if more > 0:
-            line, place = found, Place(None, None, found.function, found.file, found.line)
+            line, place = found, Place(function=found.function, file=found.file, line=found.line)
     text = line.code.text if line is not None and line.code is not None else None
     meanwhile = f"; its rank is in `{text}` meanwhile" if text else ""
     return insight_at(

@@ -451,7 +451,7 @@ def _handing_over(document: RunDocument) -> Place | None:
         and is_users_code(one.file, one.function)
     ]
     most = max(given, key=lambda one: one.calls or 0, default=None)
-    return Place(None, None, most.function, most.file, most.line) if most is not None else None
+    return Place(function=most.function, file=most.file, line=most.line) if most is not None else None
 
 
 def _tasks_of(document: RunDocument) -> int:
@@ -601,7 +601,7 @@ def rank_behind(document: RunDocument) -> Iterator[Insight]:
     waited = any(waits.rank_waits.get(rank, 0.0) for rank in others)
     where = f", while the others wait in line {waits.line}, {function_name(waits.function)}" if waited else ""
     spot = HotSpot(
-        share, more, "python", Place(None, None, line.function, line.file, line.line), code=line.code
+        share, more, "python", Place(function=line.function, file=line.file, line=line.line), code=line.code
     )
     yield say(
         spot,

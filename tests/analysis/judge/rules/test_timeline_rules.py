@@ -328,7 +328,10 @@ def test_a_step_of_jax_that_is_not_compiled_is_named_where_its_loop_calls_it() -
         KernelTime(Kernel(f"k{n}", (1,), (32,)), 100, 0.01, ranges=(f"XlaModule:#hlo_module=jit_f{n}#",))
         for n in range(6)
     )
-    start, step = Place(None, None, "main", "train.py", 36), Place(None, None, "step", "train.py", 27)
+    start, step = (
+        Place(function="main", file="train.py", line=36),
+        Place(function="step", file="train.py", line=27),
+    )
     spots = tuple(
         HotSpot(share, 10 * share, "library", where, code=LineCode(""))
         for share, where in ((0.4, start), (0.3, step))
