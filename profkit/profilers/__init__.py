@@ -1,1 +1,1 @@
-"""One folder per profiler: how to find it, how to call it, how to read what it wrote, what its errors mean."""
+"""One package per profiler: how to find it, how to run it, how to read its output, and what its errors mean."""

@@ -1,4 +1,4 @@
-"""Reads a cProfile (pstats) file of any Python 3: own and cumulative time, calls, and import time apart."""
+"""Reads cProfile (pstats) files of any Python 3: own and cumulative time, calls, and the time of imports."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _Missing = object()
 
 
 class NotPlainData(ValueError):
-    """The bytes are no marshal data, or hold more than numbers, text, tuples and dicts."""
+    """The bytes are not marshal data, or hold more than numbers, text, tuples and dicts."""
 
 
 class HoldsCode(NotPlainData):
-    """A function's code is in the data: another version of Python could not even tell how long it is."""
+    """The data holds a code object, whose length only the Python version that wrote it can tell."""
 
 
 def read_marshal(data: bytes) -> object:
-    """The one value that `data` holds: int, float, str, tuple and dict, all that a pstats file has.
+    """Read the one value that `data` holds: int, float, str, tuple and dict, all that a pstats file has.
 
-    Keys of dicts are plain values or tuples of plain values. Raises NotPlainData for anything else, also
-    where the data ends early or goes on after the value.
+    Keys of dicts are plain values or tuples of plain values. Raises NotPlainData for anything else, also where
+    the data ends early or goes on after the value.
     """
     reader = _Reader(data)
     try:
@@ -59,7 +59,7 @@ class _Reader:
         return value
 
     def _next(self, depth: int) -> object:
-        """The next value, or _Missing for the mark that ends a dict."""
+        """Read the next value; _Missing for the mark that ends a dict."""
         if depth == 0:
             raise NotPlainData(f"nested more than {MOST_DEPTH} deep")
         code = self._data[self.at]
@@ -128,12 +128,12 @@ class _Reader:
                 return self._long()
         raise NotPlainData(f"it holds a value of type {chr(kind)!r}")
 
-    def _reference(self, known: Sequence[object]) -> object:
+    def _reference(self, values: Sequence[object]) -> object:
         index = self._unpack("<I", 4)
         assert isinstance(index, int)
-        if index >= len(known) or known[index] is _Missing:
+        if index >= len(values) or values[index] is _Missing:
             raise NotPlainData("a reference leads nowhere")
-        return known[index]
+        return values[index]
 
     def _written_number(self) -> float:
         try:
@@ -142,7 +142,10 @@ class _Reader:
             raise NotPlainData("a number is none") from None
 
     def _long(self) -> int:
-        """Digits of 15 bits, the sign in their count. Numbers of a profile fit into 64 bits."""
+        """Read an integer as digits of 15 bits, with the sign in their count.
+
+        Numbers of a profile fit into 64 bits; longer ones raise NotPlainData.
+        """
         digits = self._unpack("<i", 4)
         assert isinstance(digits, int)
         if abs(digits) > 8:
@@ -169,7 +172,10 @@ class _Reader:
         return length
 
     def _at_most(self, count: int) -> int:
-        """`count`, if that much can still be there: every value takes a byte at least."""
+        """Return `count` if so many values can still be there: every value takes at least one byte.
+
+        Raises NotPlainData otherwise.
+        """
         if not 0 <= count <= len(self._data) - self.at:
             raise NotPlainData("the data ends within a value")
         return count
@@ -199,7 +205,11 @@ _IMPORT = re.compile(
 
 @dataclass(frozen=True)
 class _Function:
-    """One entry. `primitive` calls are those that were not made by the function itself, directly or not."""
+    """One entry of the profile.
+
+    `primitive` calls are those that the function did not make itself, directly or indirectly. Times are in
+    seconds.
+    """
 
     file: str
     line: int
@@ -234,12 +244,15 @@ class _Function:
 
 
 def looks_like_cprofile(head: bytes) -> bool:
-    """True where the file begins as a pstats file does: a dict with keys (file, line, function)."""
+    """Return whether the file begins as a pstats file does: a dict with keys (file, line, function)."""
     return _SIGN.match(head) is not None
 
 
 def library_of(file: str) -> str | None:
-    """`built-in`, `standard library`, the installed package's name, or None: the program's own code."""
+    """Return the library that a file belongs to; None for the program's own code.
+
+    `built-in`, `standard library`, or the name of the installed package.
+    """
     if file == "~":
         return BUILT_IN
     if package := _PACKAGE.match(file) or _GENERATED.match(file):
@@ -248,13 +261,13 @@ def library_of(file: str) -> str | None:
 
 
 def read_cprofile(path: Path) -> Report:
-    """Profiles in this order: by own time, the program's own calls, and import time.
+    """Read the profiles of a pstats file: by own time, the program's own calls, and import time.
 
-    Times are in seconds. The total of the first is the sum of all own times, which is the profiled time.
-    The last one is there when anything was imported: its total is the cumulative time of the import
-    system, its entries the imported modules (`Hotspot.total` with what they import in turn). A function's
-    `counters["primitive_calls"]` leaves recursive calls out. Raises UnreadableReport for anything that is no
-    such file.
+    Times are in seconds. The total of the first is the sum of all own times, which is the profiled time. The last
+    one is there when anything was imported: its total is the cumulative time of the import system, its entries
+    the imported modules (`Hotspot.total` with what they import in turn). A function's
+    `counters["primitive_calls"]` leaves recursive calls out. Raises UnreadableReport for anything that is no such
+    file.
     """
     functions = _read_functions(path)
     total = math.fsum(f.own for f in functions)
@@ -276,23 +289,28 @@ _MEASURING = 1.01
 
 
 def _contradiction(functions: Sequence[_Function], total: float) -> Fact | None:
-    """Whose times cannot be; None where all can.
+    """Return a fact about the first function whose times are impossible; None where all are possible.
 
-    Not refused: from Python 3.12 on one profiler sees all threads, and takes the callers of one for those of another.
+    Such files are not refused: from Python 3.12 on one profiler sees all threads, and mixes up their callers.
     """
     # A cumulative time holds that of the functions that measure, which the sum of own times does not.
     whole = total * _MEASURING + 1e-3
-    for one in functions:
-        if one.own > one.cumulative * 1.001 + 1e-3:
-            return Fact.of("own-above-cumulative", name=one.name[:80], own=one.own, cumulative=one.cumulative)
-        longest = max((one.cumulative, *(cumulative for _, _, cumulative in one.callers.values())))
+    for function in functions:
+        if function.own > function.cumulative * 1.001 + 1e-3:
+            return Fact.of(
+                "own-above-cumulative",
+                name=function.name[:80],
+                own=function.own,
+                cumulative=function.cumulative,
+            )
+        longest = max((function.cumulative, *(cumulative for _, _, cumulative in function.callers.values())))
         if longest > whole:
-            return Fact.of("longer-than-all", name=one.name[:80], seconds=longest, total=total)
+            return Fact.of("longer-than-all", name=function.name[:80], seconds=longest, total=total)
     return None
 
 
 def read_pass_notes(path: Path) -> tuple[Fact, ...]:
-    """What the pass itself remarked (threads that it did not see, an early end); nothing where it left no facts."""
+    """Read the remarks of the pass itself (threads it did not see, an early end); none without a file."""
     try:
         return from_plain_data(tuple[Fact, ...], json.loads(read_bounded(path))["notes"], "notes")
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnreadableReport):
@@ -300,7 +318,7 @@ def read_pass_notes(path: Path) -> tuple[Fact, ...]:
 
 
 def is_partial(path: Path) -> bool:
-    """Whether the pass ended before the program did: its calls are not all."""
+    """Return whether the pass ended before the program did, so that calls are missing."""
     try:
         return json.loads(read_bounded(path)).get("partial") is True
     except (OSError, ValueError, AttributeError):
@@ -308,29 +326,29 @@ def is_partial(path: Path) -> bool:
 
 
 def program_calls(functions: Sequence[_Function], total: float) -> Profile | None:
-    """Calls from and to the program's own functions, by caller and callee; None where there are none.
+    """Return calls from and to the program's own functions, by caller and callee; None without any.
 
-    A hotspot is the caller, its times are those of the callee when called from there. Packages and built-ins that call
-    the program's own functions back are among the callers: `DataFrame.apply` and what it applies.
+    A hotspot is the caller, its times are those of the callee when called from there. Packages and built-ins that
+    call the program's own functions back are among the callers: `DataFrame.apply` and what it applies.
     """
     edges = []
     for callee in functions:
         inside = library_of(callee.file) is None
-        for (file, line, name), (calls, own, cumulative) in callee.callers.items():
+        for (file, line, name), (calls, own_time, cumulative) in callee.callers.items():
             if (not inside and library_of(file) is not None) or name == _EXEC:
                 continue
-            caller = _Function(file, line, name, 0, calls, own, cumulative, {}).hotspot()
+            caller = _Function(file, line, name, 0, calls, own_time, cumulative, {}).hotspot()
             edges.append(replace(caller, counters={}, callee=callee.frame()))
     if not edges:
         return None
     by_time = sorted(edges, key=lambda edge: (-(edge.total or 0.0), -(edge.calls or 0)))[:MOST_EDGES]
     by_calls = sorted(edges, key=lambda edge: -(edge.calls or 0))[:MOST_EDGES_BY_CALLS]
-    kept = [*by_time, *(edge for edge in by_calls if edge not in by_time)]
-    return Profile("own functions and what they call", "s", total, tuple(kept), "program-calls")
+    shown = [*by_time, *(edge for edge in by_calls if edge not in by_time)]
+    return Profile("own functions and what they call", "s", total, tuple(shown), "program-calls")
 
 
 def import_time(functions: list[_Function]) -> Profile | None:
-    """What importing cost, from the import system's entry point; None where nothing was imported.
+    """Return the time that imports took, from the import system's entry point; None without imports.
 
     cProfile adds the time of a recursive function only for its outermost call, so the cumulative time of
     `_find_and_load` is that of all imports together, each counted once.
@@ -390,7 +408,7 @@ def _parse_function(key: object, value: object) -> _Function | None:
 
 
 def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[int, float, float]]:
-    """Of each caller what its calls took; those that are not of that form are left out."""
+    """Parse calls and times of each caller; entries of any other form are left out."""
     callers: dict[tuple[str, int, str], tuple[int, float, float]] = {}
     for key, cost in rest[0].items() if rest and isinstance(rest[0], dict) else ():
         match key, cost:

@@ -1,4 +1,4 @@
-"""A tool's error texts as data (its `faults.yaml`): what each text means, and the line that fixes it."""
+"""Explains a tool's error texts by a table, its `faults.yaml`: what each means and how to fix it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from profkit.profilers.profiler import RecordRequest
 
 @dataclass(frozen=True)
 class KnownFault:
-    """What a text that `pattern` finds means; {0}, {1} in `reason` are the pattern's groups that matched.
+    """An error text that `pattern` finds, and what it means.
 
-    `exits`: it holds for these exit codes only; empty for any.
+    {0}, {1} in `reason` are the pattern's groups that matched. `exits`: the row holds for these exit codes only;
+    empty for any.
     """
 
     pattern: re.Pattern[str]
@@ -32,7 +33,10 @@ class KnownFault:
 
 @lru_cache(maxsize=16)
 def load_faults(path: Path, **texts: str) -> tuple[KnownFault, ...]:
-    """The rows of a `faults.yaml`; a pattern may be a list of alternatives, {name} in a fix is one of `texts`."""
+    """Load the rows of a `faults.yaml`.
+
+    A pattern may be a list of alternatives; {name} in a fix is one of `texts`.
+    """
     rows = []
     for row in load_yaml(path):
         pattern = row.pop("pattern", "")
@@ -43,7 +47,7 @@ def load_faults(path: Path, **texts: str) -> tuple[KnownFault, ...]:
 
 
 def first_known(table: Iterable[KnownFault], text: str, returncode: int = 0) -> Fault | None:
-    """The fault of the first row that fits `text` and the exit code; None where there is none."""
+    """Return the fault of the first row that fits `text` and the exit code; None where none fits."""
     for row in table:
         match = row.pattern.search(text) if not row.exits or returncode in row.exits else None
         if match is not None:
@@ -59,10 +63,10 @@ def collect_file(
     explain: Callable[[str, int], Fault | None],
     remark: str = "",
 ) -> tuple[str, ...]:
-    """Copy the file that `tool` left to the report; there are no remarks on it.
+    """Copy the file that `tool` wrote to the report, and return no remarks.
 
-    Where it left none, its log (and `remark`) is explained: raises MachineError with that reason. Where the text is not
-    known nothing happens, and the caller sees that there is no report.
+    Where the tool wrote none, its log (and `remark`) is explained: raises MachineError with that reason. Where
+    the text is not known nothing happens, and the caller sees that there is no report.
     """
     if left.is_file():
         copy_into(left, request.report)

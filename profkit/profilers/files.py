@@ -1,4 +1,4 @@
-"""Files of unknown origin: read up to a bound, so that a hostile one does not fill memory."""
+"""Reads files of unknown origin up to a bound, so that a hostile one does not fill memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ LEAST_SUSPECT = 64 << 20  # bytes; below, it costs little whatever it is
 
 @contextmanager
 def reading(path: Path, fix: str | None = None, *, named: bool = True) -> Iterator[None]:
-    """The one place where what is wrong with a file becomes an error that names it; not `named`: of its reader, too.
+    """Turn errors of reading `path` into UnreadableReport that names it.
 
-    `fix` is for errors without one.
+    All readers go through here. Without `named`, the messages of the reader itself do not name the file yet, and
+    get its path as well. `fix` is for errors without one.
     """
     if "\0" in str(path):
         raise UnreadableReport(f"{str(path)!r} is no file name: it has a null byte", "take the null byte out")
@@ -40,7 +41,7 @@ def reading(path: Path, fix: str | None = None, *, named: bool = True) -> Iterat
 
 
 def read_head(path: Path) -> bytes:
-    """The first 64 KiB of `path`. Raises UnreadableReport with the reason where there is nothing to read."""
+    """Return the first 64 KiB of `path`. Raises UnreadableReport with the reason where nothing can be read."""
     with reading(path):
         if path.is_dir():
             raise UnreadableReport(
@@ -58,7 +59,7 @@ def read_head(path: Path) -> bytes:
 
 
 def lines_of(file: TextIO, path: Path) -> Iterator[str]:
-    """The lines of a text. Raises UnreadableReport for a line that no report has: it is too long."""
+    """Yield the lines of a text. Raises UnreadableReport for a line longer than any report has."""
     while line := file.readline(LONGEST_LINE):
         if len(line) >= LONGEST_LINE:
             raise UnreadableReport(
@@ -68,6 +69,6 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
 
 
 def check_unpacked(unpacked: int, packed: IO[bytes]) -> None:
-    """Raise UnreadableReport if so many bytes came out of what was read of `packed` that it is an archive bomb."""
+    """Raise UnreadableReport if what was read of `packed` unpacked to so much that it is an archive bomb."""
     if unpacked > LEAST_SUSPECT and unpacked > MOST_RATIO * packed.tell():
         raise UnreadableReport(f"the archive unpacks to more than {MOST_RATIO} times its size: no trace does")

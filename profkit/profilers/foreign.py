@@ -1,4 +1,4 @@
-"""Files that are no report of a profiler which profkit reads, but known: what they are, and the way on."""
+"""Recognises files of tools that profkit does not read: says what they are, and what to do instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLLAPSED = rb"(?:[^\n;]+;)+[^\n;]* \d+\r?\n"  # frames of a stack and how ofte
 
 @dataclass(frozen=True)
 class _Foreign:
-    """What begins like this, `what` it is, and the command that leads on."""
+    """A kind of file: how it begins, `what` it is, and the command to run instead."""
 
     begins: re.Pattern[bytes]  # searched in the file's first 64 KiB
     what: str
@@ -288,18 +288,21 @@ _KNOWN = (
 
 
 def explain_foreign(path: Path, head: bytes) -> UnreadableReport | None:
-    """Return what a file without a known format is, with the way on; None where that is not known either."""
-    for one in _KNOWN:
-        if one.begins.search(head) is not None:
+    """Return what a file that profkit does not read is, with what to do; None where it is not known."""
+    for kind in _KNOWN:
+        if kind.begins.search(head) is not None:
             name = shlex.quote(path.name)
-            return UnreadableReport(f"{path} is {one.what}", one.fix.format(name=name))
+            return UnreadableReport(f"{path} is {kind.what}", kind.fix.format(name=name))
     if b"\0" not in head and has_metrics_alone(head.decode("utf-8", "replace").splitlines()[:60]):
         return no_counts(str(path))
     return None
 
 
 def own_lines(tool: str, text: str) -> str:
-    """Return the lines that `tool` printed itself; of one whose lines bear no sign, all of a text that names it."""
+    """Return the lines that `tool` printed itself.
+
+    For a tool whose lines have no mark, return the whole text if it names the tool.
+    """
     sign = _OWN_LINES.get(tool)
     if sign is not None:
         return "\n".join(sign.findall(text))

@@ -1,4 +1,4 @@
-"""Reads how often lines of the program ran, which the pass that counts calls counted as well."""
+"""Reads how often lines of the program ran, which the pass that counts calls counts as well."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PARTS = 8
 
 
 def read_line_counts(path: Path) -> tuple[LineCount, ...]:
-    """Return the lines that were counted whole; none where the file holds none, or what is none."""
+    """Return the lines whose executions were counted completely; none where the file cannot be read."""
     try:
-        told = json.loads(read_bounded(path))
-        rows, entries = told["rows"], int(told["entries"])
+        document = json.loads(read_bounded(path))
+        rows, entries = document["rows"], int(document["entries"])
         return tuple(_line_count(row, entries) for row in rows[:MOST_LINES] if row[3] > 0)
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, UnreadableReport):
         return ()
@@ -28,11 +28,11 @@ def read_line_counts(path: Path) -> tuple[LineCount, ...]:
 def _line_count(row: Any, entries: int) -> LineCount:
     file, line, function, executions, looks, forms, parts = row
     read = {
-        str(name)[:200]: tuple(_form(one) for one in several[:MOST_FORMS])
-        for name, several in list(forms.items())[:MOST_NAMES]
+        str(name)[:200]: tuple(_form(form) for form in seen[:MOST_FORMS])
+        for name, seen in list(forms.items())[:MOST_NAMES]
     }
-    seconds = tuple(float(one) for one in parts)
-    if len(seconds) not in (0, PARTS) or not all(is_finite_number(one) and one >= 0 for one in seconds):
+    seconds = tuple(float(part) for part in parts)
+    if len(seconds) not in (0, PARTS) or not all(is_finite_number(spent) and spent >= 0 for spent in seconds):
         raise ValueError("times of a loop's parts that are none")
     return LineCount(
         str(file), int(line), str(function)[:200], int(executions), int(looks), read, seconds, entries

@@ -1,4 +1,4 @@
-"""Numbers as tools print them for people: with the decimal sign and the groups of somebody's locale."""
+"""Parses numbers that tools print for people, with the decimal sign and the digit groups of any locale."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ DECIMAL_SIGNS = (".", ",")
 
 
 def _pattern(decimal: str) -> re.Pattern[str]:
-    """A number: its whole part bare, in groups of three, or as in India in twos before the last three digits.
+    """Return the pattern of a number with this decimal sign.
 
-    No group stands behind a zero: `0,123` is a fraction.
+    Its whole part is bare, in groups of three, or as in India in twos before the last three digits. No group
+    stands behind a zero: `0,123` is a fraction.
     """
     sign = re.escape(GROUP_SIGNS.replace(decimal, ""))
     whole = (
@@ -28,7 +29,7 @@ _PATTERNS = {decimal: _pattern(decimal) for decimal in DECIMAL_SIGNS}
 
 
 def parse_number(text: str, decimal: str) -> float | None:
-    """The number that `text` is under one decimal sign, with groups or without; None where it is none."""
+    """Parse `text` under one decimal sign, with groups or without; None where it is no number."""
     if _PATTERNS[decimal].fullmatch(text) is None:
         return None
     bare = text.translate({ord(sign): None for sign in GROUP_SIGNS if sign != decimal})
@@ -37,7 +38,7 @@ def parse_number(text: str, decimal: str) -> float | None:
 
 
 class NumberStyle:
-    """Which decimal sign the numbers of one report have, by those that make sense with one of the two alone.
+    """Finds the decimal sign of one report, by the numbers that make sense with one sign alone.
 
     `1,234` may be either. `0,5`, `12,34` and `1.234.567` have a decimal comma, `1,234,567` has none.
     """
@@ -48,13 +49,13 @@ class NumberStyle:
             self.see(text)
 
     def see(self, text: str) -> None:
-        """Take note of one number of the report."""
-        known = [sign for sign in DECIMAL_SIGNS if parse_number(text, sign) is not None]
-        if len(known) == 1:
-            self.seen.update(known)
+        """Learn from one number of the report."""
+        fitting = [sign for sign in DECIMAL_SIGNS if parse_number(text, sign) is not None]
+        if len(fitting) == 1:
+            self.seen.update(fitting)
 
     def value(self, text: str) -> float | None:
-        """The number; None for what is none, and for one that may be two numbers as far as the report tells."""
+        """Return the number; None for what is none, or what the report leaves ambiguous."""
         signs = self.seen if len(self.seen) == 1 else DECIMAL_SIGNS
         values = {parse_number(text, sign) for sign in signs}
         if values == {None}:  # it contradicts the others, and can be read in one way alone
@@ -64,6 +65,6 @@ class NumberStyle:
 
 
 def whole_number(text: str) -> float | None:
-    """A count, whose signs all part groups, since it has no decimals; None where they do not."""
+    """Return a count, in which every sign parts groups since it has no decimals; None where it cannot be one."""
     values = {parse_number(text, sign) for sign in DECIMAL_SIGNS if sign not in text} - {None}
     return values.pop() if len(values) == 1 else None

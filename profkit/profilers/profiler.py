@@ -1,4 +1,4 @@
-"""What profkit asks of a profiler, as types: one object per tool, listed in `registry.py`."""
+"""Types of what profkit needs of a profiler: one object per tool, listed in `registry.py`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from profkit.core.types import Check, Machine, Report, Step
 class Conversion:
     """How the tool itself turns a binary report into something that `Format.read` takes.
 
-    `argv` gives the command for a report and an output, and does not run it. The output is called `output`. `by_hand`
-    is the line to type where the tool is; {name} in it is the file's name, {stem} the name without its suffix.
+    `argv` returns the command for a report and an output, and does not run it. The output is called `output`.
+    `by_hand` is the line to type where the tool is; {name} in it is the file's name, {stem} the name without its
+    suffix.
     """
 
     argv: Callable[[Path, Path], tuple[str, ...]]
@@ -27,14 +28,14 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by what lies in it.
+    """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by its files.
 
     `looks_like` is None where a report is always a folder, `is_folder` where it is always a file. `read` raises
-    UnreadableReport. `as_text` is the line that exports a binary report as text, which can be scrubbed; None where the
-    report is text. {name} in it is the file's name, {stem} the name without its suffix.
+    UnreadableReport. `as_text` is the line that exports a binary report as text, which can be scrubbed; None
+    where the report is text. {name} in it is the file's name, {stem} the name without its suffix.
 
-    `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how was measured;
-    those of other reports are shown as notes.
+    `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how it was
+    measured; those of other reports are shown as notes.
     """
 
     name: str
@@ -54,11 +55,11 @@ RecordedKind: TypeAlias = Literal["samples", "counters", "cpu"]  # of xctrace sa
 
 @dataclass(frozen=True)
 class RecordRequest:
-    """One report that is wanted: of which workload, and where.
+    """One report to record: of which workload, and where.
 
-    `scratch` is an empty folder for whatever else the tool leaves. `marked`: the workload
-    marks a region, and only that is to be recorded. `python`: the version of the interpreter that runs it. `kernel`:
-    count only kernels of this name. `timeout`: wall seconds for the workload.
+    `scratch` is an empty folder for whatever else the tool leaves. `marked`: the workload marks a region, and
+    only that is to be recorded. `python`: the version of the interpreter that runs it. `kernel`: count only
+    kernels of this name. `timeout`: wall seconds for the workload.
     """
 
     what: RecordedKind
@@ -76,12 +77,12 @@ class RecordRequest:
 class Recorder:
     """How a tool records one report.
 
-    `step` raises MachineError where the tool cannot do it here. `collect` brings what the step left to the report's
-    path and returns remarks; None where the step writes it there itself. `check_target` raises UsageError for a path
-    that must not be replaced; None where a report is a file. `picks_kernel`: it can count one kernel alone.
-    `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU, which nobody else should
-    use meanwhile. `viewer`: the line with which the tool itself shows the report `{name}`.
-    `report_names`: the files of a report of this name, where it may be a folder; `FileNames` says how.
+    `step` raises MachineError where the tool cannot do it here. `collect` brings what the step left to the
+    report's path and returns remarks; None where the step writes it there itself. `check_target` raises
+    UsageError for a path that must not be replaced; None where a report is a file. `picks_kernel`: it can count
+    one kernel alone. `follows_region`: a marked region changes what is recorded. `uses_gpu`: it records a GPU,
+    which nobody else should use meanwhile. `viewer`: the line with which the tool itself shows the report
+    `{name}`. `report_names`: the files of a report of this name, where it may be a folder; `FileNames` says how.
     """
 
     step: Callable[[RecordRequest], Step]
@@ -96,12 +97,12 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Profiler:
-    """One tool that records: which reports of it can be read, how it is called, and what its errors mean.
+    """One tool that records: its reports that can be read, how it is run, and what its errors mean.
 
-    `name` stands in documents (`Step.tool`, `Report.tool`) and on the command line. A file is compared with `formats`
-    in their order. `recorder`: how `profkit record` makes one report; None where it does not start it. `explain`: what
-    a printed text and an exit code mean, None for what it does not know; absent where it is no program of its own.
-    `checks`: what the doctor says of it, after trying it.
+    `name` stands in documents (`Step.tool`, `Report.tool`) and on the command line. A file is compared with
+    `formats` in their order. `recorder`: how `profkit record` makes one report; None where profkit does not start
+    it. `explain`: what a printed text and an exit code mean, None for what it does not know; absent where it is
+    no program of its own. `checks`: what the doctor says of it, after trying it.
     """
 
     name: str
@@ -112,7 +113,7 @@ class Profiler:
 
 
 def lazy_function(name: str) -> Callable[..., Any]:
-    """The function of that full name. Its module is imported at the first call."""
+    """Return the function of that full name. Its module is imported at the first call."""
 
     def call(*arguments: Any) -> Any:
         module, _, function = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Where a program is, which of several is called, how one is tried, and the line that installs it."""
+"""Finds programs, chooses among several, tries commands, and knows the line that installs a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from profkit.core.errors import Fault, UsageError
 
 @dataclass(frozen=True)
 class CommandTrial:
-    """A command that was tried: did it end well, what did it print, and in words how it ended."""
+    """A command that was tried: whether it ended well, what it printed, and in words how it ended."""
 
     ok: bool
     output: str
@@ -48,10 +48,10 @@ def find_tool(
     patterns: Sequence[str] = (),
     root: Path = Path("/"),
 ) -> Path | None:
-    """The program that `variable` names where it is set; else the first on PATH, beside this interpreter, in `folders`.
+    """Return the program that `variable` names if set; else the first on PATH, next to Python, in `folders`.
 
-    Else the newest of the first of `patterns` (of paths below `root`) that any is found by. None where there is none,
-    also where what `variable` names is none.
+    Else the newest of the first of `patterns` (of paths below `root`) that finds any. None where there is none,
+    also where `variable` names no program.
     """
     chosen = os.environ.get(variable)
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(BESIDE_PYTHON), *folders])
@@ -66,7 +66,7 @@ def find_tool(
 
 
 def missing_fault(title: str, variable: str, install: str, mac: str | None = None) -> Fault:
-    """Why `find_tool` found nothing: what `variable` names is no program, or there is none here (`mac`: on macOS)."""
+    """Return why `find_tool` found nothing: `variable` names no program, or none is here (`mac`: on macOS)."""
     if mac is not None and sys.platform == "darwin":
         return Fault(mac)
     chosen = os.environ.get(variable)
@@ -97,7 +97,10 @@ def ask_version(
     argument: str = "--version",
     seconds: float = 60.0,
 ) -> ToolAbility:
-    """Ask a tool for its version: one that tells it works, as far as is known. `path` may be why there is none."""
+    """Ask a tool for its version: if it prints one, it works as far as is known.
+
+    `path` may be a Fault that says why there is no program.
+    """
     if isinstance(path, Fault):
         return ToolAbility(None, None, False, path.reason, path.fix)
     returncode, text = ask_tool((str(path), argument), seconds)
@@ -108,17 +111,17 @@ def ask_version(
 
 
 def version_key(path: Path) -> tuple[int, ...]:
-    """For sorting: the numbers in it, so that 2025.10 is above 2025.9."""
+    """Return the numbers in a path for sorting, so that 2025.10 is above 2025.9."""
     return tuple(int(part) for part in re.findall(r"\d+", str(path)))
 
 
 def ask_tool(argv: Sequence[str], seconds: float) -> tuple[int, str]:
-    """The exit code and what was printed; 127 and a sentence where it could not be started."""
+    """Return the exit code and what was printed; 127 and a sentence where it could not be started."""
     trial = try_command(argv, seconds=seconds)
     return trial.returncode, trial.output
 
 
 def last_line(text: str) -> str:
-    """The last thing that was printed, cut to a sentence's length."""
+    """Return the last line that was printed, cut to a sentence's length."""
     lines = text.split("\n")
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "nothing at all")

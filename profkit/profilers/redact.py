@@ -1,6 +1,7 @@
-"""Takes what tells of a person or a machine out of text and JSON: command lines, environments, paths, hosts, tokens.
+"""Removes what identifies a person or a machine from text and JSON: commands, paths, hosts, tokens.
 
-Secrets have forms of their own: `profkit.runtime.passes.secrets`. What has no form, and no field names, stays.
+Secrets have forms of their own: `profkit.runtime.passes.secrets`. What has no form, and no field names,
+stays.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ class FileLeftOut:
 
 
 class Redactor:
-    """Learns what is private, and takes it out of text wherever it stands."""
+    """Learns what is private, and removes it from text wherever it stands."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}  # what is private -> its kind
@@ -194,7 +195,7 @@ class Redactor:
         self._cached = lru_cache(maxsize=65536)(self._redact)
 
     def learn(self, value: str | None, kind: str) -> None:
-        """Take `value` out wherever it stands; too short or common a one is passed over."""
+        """Remove `value` wherever it stands; too short or too common values are ignored."""
         value = (value or "").strip()
         if len(value) < _LONG_ENOUGH or value.lower() in _COMMON or value.isdigit() or _PUBLIC.match(value):
             return
@@ -205,31 +206,31 @@ class Redactor:
             self._forget()
 
     def learn_name(self, value: str | None, kind: str) -> None:
-        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay."""
+        """Remove the name of a host or a person wherever it is a word; common and very short ones stay."""
         value = (value or "").strip()
         for name in (value, value.partition(".")[0]) if kind is HOST else (value,):
-            known = name in self._names or name.lower() in _NO_NAMES or _IPV4.fullmatch(name) is not None
-            if not known and _NAME.fullmatch(name):
+            skipped = name in self._names or name.lower() in _NO_NAMES or _IPV4.fullmatch(name) is not None
+            if not skipped and _NAME.fullmatch(name):
                 self._names[name] = kind
                 self._forget()
 
     def learn_text(self, text: str) -> None:
         """Learn the hosts, the people and the commands that fields and paths of the text name."""
-        for found in _FIELD.finditer(text):
-            name, value = found["name"].lower(), found["quoted"] or found["plain"]
+        for match in _FIELD.finditer(text):
+            name, value = match["name"].lower(), match["quoted"] or match["plain"]
             if name.startswith(("cm", "comma", "argv")):
-                if found["quoted"] and " " in value:
+                if match["quoted"] and " " in value:
                     self.learn_command(value.split())
-            elif found["quoted"] or name not in ("host", "user", "login", "owner"):  # words of any sentence
+            elif match["quoted"] or name not in ("host", "user", "login", "owner"):  # words of any sentence
                 self.learn_name(value, USER if name.startswith(("user", "login", "owner")) else HOST)
-        for found in _HOME.finditer(text):
-            self.learn_name(found[1], USER)
-        for found in _AT_HOST.finditer(text):
-            self.learn_name(found[1] or found[3], USER)
-            self.learn_name(found[2] or found[4], HOST)
+        for match in _HOME.finditer(text):
+            self.learn_name(match[1], USER)
+        for match in _AT_HOST.finditer(text):
+            self.learn_name(match[1] or match[3], USER)
+            self.learn_name(match[2] or match[4], HOST)
 
     def learn_command(self, words: Sequence[str], public: Iterable[str] = ()) -> None:
-        """Learn the words of a command, and more so its secrets; a word that stands in a `public` name stays."""
+        """Learn a command's words, above all its secrets; a word that stands in a `public` name stays."""
         for secret in mask_command(words)[1]:
             self.learn(secret, TOKEN)
             if len(secret) < _LONG_ENOUGH and _NAME.fullmatch(secret):
@@ -241,7 +242,7 @@ class Redactor:
                 self.learn(value, COMMAND)
 
     def text(self, text: str) -> str:
-        """`text` without what is private."""
+        """Return `text` without what is private."""
         if not text:
             return text
         result, removed = (self._cached if len(text) < _SHORT else self._redact)(text)
@@ -250,7 +251,7 @@ class Redactor:
         return result
 
     def data(self, value: Any, public: frozenset[str] = frozenset()) -> Any:
-        """What JSON holds without what is private; texts that are `public` stay, of commands the program's name."""
+        """Return JSON data without what is private; `public` texts stay, and of commands the program's name."""
         if isinstance(value, str):
             return value if value in public else self.text(value)
         if isinstance(value, dict):
@@ -261,7 +262,7 @@ class Redactor:
         return [self.data(part, public) for part in value] if isinstance(value, list) else value
 
     def _command(self, words: Any) -> Any:
-        """The words that are known to be harmless; each other one is masked where it stood."""
+        """Mask each word of a command in its place, except those that are known to be harmless."""
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             return self.data(words)
         if words[:1] == ["profkit"]:  # made of what was asked: runs are compared by it
@@ -272,11 +273,11 @@ class Redactor:
         return [self.text(word) for word in shown.words]
 
     def note(self, kind: str, count: int = 1) -> None:
-        """Count what was taken out by another hand."""
+        """Count what was taken out elsewhere."""
         self._counts[kind] += count
 
     def removed(self) -> tuple[RemovedText, ...]:
-        """What was taken out so far, kinds in their order."""
+        """Return what was taken out so far, kinds in their order."""
         return tuple(RemovedText(kind, self._counts[kind]) for kind in KINDS if self._counts[kind])
 
     def _redact(self, text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
@@ -286,8 +287,8 @@ class Redactor:
             counts[kind] += 1
             return by
 
-        def path(found: re.Match[str]) -> str:
-            return self._path(found[0], counted)
+        def path(match: re.Match[str]) -> str:
+            return self._path(match[0], counted)
 
         for pattern, kind, instead in _PRIVATE_LINES:
             text, number = pattern.subn(rf"\g<1>{instead}", text)
@@ -296,22 +297,22 @@ class Redactor:
         text = hide_secrets(
             text, lambda secret: counted(TOKEN, "<token>" if TOKEN_FORM.fullmatch(secret) else "<removed>")
         )
-        text = UUID.sub(lambda found: counted(DEVICE, ZERO) if found[0].strip("GPUMI-0") else found[0], text)
+        text = UUID.sub(lambda match: counted(DEVICE, ZERO) if match[0].strip("GPUMI-0") else match[0], text)
         text = _MAIL.sub(lambda _: counted(USER, "<mail>"), text)
         text = self._without_addresses(text, counted)
         if ":/" in text:  # with colons between them, as PATH has them; by its colon one looks like an address
             text = _PATH_LIST.sub(
-                lambda found: ":".join(
-                    self._path(one, counted) if one.count("/") > 1 else one for one in found[0].split(":")
+                lambda match: ":".join(
+                    self._path(part, counted) if part.count("/") > 1 else part for part in match[0].split(":")
                 ),
                 text,
             )
         for form in (_SHARE, _ABSOLUTE, _WINDOWS, _RELATIVE):
             text = form.sub(path, text)
-        text = _BARE.sub(lambda found: found[0] if _LIBRARIES.match(found[0]) else path(found), text)
+        text = _BARE.sub(lambda match: match[0] if _LIBRARIES.match(match[0]) else path(match), text)
         if self._names:  # last: a path that a name stands in goes as a path
             text = self._whole_names().sub(
-                lambda found: counted(self._names[found[0]], f"<{_INSTEAD[self._names[found[0]]]}>"), text
+                lambda match: counted(self._names[match[0]], f"<{_INSTEAD[self._names[match[0]]]}>"), text
             )
         return text, tuple(item for item in counts.items() if item[1])
 
@@ -326,46 +327,46 @@ class Redactor:
                 )
             )
 
-        def literal(found: re.Match[str]) -> str:
-            kind = self._known.get(found[0], PATH)
-            if not found[0].startswith(("/", "~")):
+        def literal(match: re.Match[str]) -> str:
+            kind = self._known.get(match[0], PATH)
+            if not match[0].startswith(("/", "~")):
                 word = _INSTEAD.get(kind, "removed")
                 # a process stands in attributes of XML, too
                 return counted(kind, f"[{word}]" if kind == PROCESS else f"<{word}>")
             return (
-                counted(kind, self._folder(found[0]))
-                if found[0] in self._known
-                else self._path(found[0], counted)
+                counted(kind, self._folder(match[0]))
+                if match[0] in self._known
+                else self._path(match[0], counted)
             )
 
         return self._pattern.sub(literal, text)
 
     def _without_addresses(self, text: str, counted: _Counted) -> str:
-        """Without addresses of stores, servers and machines, and without names of an internal network."""
+        """Remove addresses of stores, servers and machines, and names of an internal network."""
 
-        def remote(found: re.Match[str]) -> str:
-            shown = found[2] if found[1].lower() == "file" else self._path(found[2], counted)
-            if shown == found[2]:  # what every machine has
-                return found[0]
-            return f"{found[1] if _LABELS.fullmatch(found[1] + ':') else counted(HOST, '<host>')}:{shown}"
+        def remote(match: re.Match[str]) -> str:
+            shown = match[2] if match[1].lower() == "file" else self._path(match[2], counted)
+            if shown == match[2]:  # what every machine has
+                return match[0]
+            return f"{match[1] if _LABELS.fullmatch(match[1] + ':') else counted(HOST, '<host>')}:{shown}"
 
         if "://" in text:
-            text = _URL.sub(lambda found: _url(found, counted), text)
+            text = _URL.sub(lambda match: _url(match, counted), text)
         if ":/" in text:
             text = _REMOTE_PATH.sub(remote, text)
         if ":" in text:
-            text = _IPV6.sub(lambda found: _ipv6(found[0], counted), text)
+            text = _IPV6.sub(lambda match: _ipv6(match[0], counted), text)
             text = _MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
         if _INTERNAL_END.search(text) is not None:  # three times as fast as the whole form
             text = _INTERNAL.sub(lambda _: counted(HOST, "<host>"), text)
         # A version (`580.159.4.1`) looks like an address too; the loopback and the empty one tell nothing.
         return _IPV4.sub(
-            lambda found: found[0] if found[0].startswith(("127.", "0.")) else counted(ADDRESS, "<address>"),
+            lambda match: match[0] if match[0].startswith(("127.", "0.")) else counted(ADDRESS, "<address>"),
             text,
         )
 
     def _whole_names(self) -> re.Pattern[str]:
-        """What finds the names that are known: long ones anywhere, short ones as whole words."""
+        """Return the pattern of all known names: long ones anywhere, short ones as whole words."""
         if self._name_pattern is None:
             names = sorted(self._names, key=lambda name: (len(name) < _LONG_ENOUGH, -len(name)))
             self._name_pattern = re.compile(
@@ -395,12 +396,12 @@ class Redactor:
         return self._folders.setdefault(folder, f"/folder-{len(self._folders) + 1}")
 
 
-def _url(found: re.Match[str], counted: _Counted) -> str:
-    scheme, rest = found[1], found[2]
-    public = scheme.lower() in ("http", "https") and _PUBLIC_HOST.match(rest.rpartition("@")[2])
+def _url(match: re.Match[str], counted: _Counted) -> str:
+    scheme, address = match[1], match[2]
+    public = scheme.lower() in ("http", "https") and _PUBLIC_HOST.match(address.rpartition("@")[2])
     return (
-        found[0]
-        if not rest or scheme.lower() == "file" or public
+        match[0]
+        if not address or scheme.lower() == "file" or public
         else f"{scheme}://{counted(ADDRESS, '<address>')}"
     )
 
@@ -415,7 +416,7 @@ def _ipv6(text: str, counted: _Counted) -> str:
 
 
 def without_keys(lines: Iterable[str]) -> Iterator[str]:
-    """Lines without what lies inside of a key: a form that goes over many of them."""
+    """Yield lines without the inside of a key, which spans many of them."""
     inside = 0
     for line in lines:
         if inside and "-----END" not in line and re.fullmatch(r"[\w+/=:,. -]*\s*", line):

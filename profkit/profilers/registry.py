@@ -1,6 +1,6 @@
-"""All profilers with their reports, and which of them reads a file. A new one is an entry in `PROFILERS`.
+"""Lists all profilers with their reports, and finds the one that reads a file.
 
-Nothing of a tool is imported before it is called.
+A new profiler is an entry in `PROFILERS`. No module of a tool is imported before it is called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _format(
     tool: str | None = None,
     **more: Any,
 ) -> Format:
-    """A format that is told by how it begins, by a function, or by a function of a folder.
+    """Return a format that is recognised by how it begins, by a function, or by a function of a folder.
 
     Where no `tool` is given, it is that of the module in `read`.
     """
@@ -227,18 +227,18 @@ PROFILERS = {
 
 
 def all_formats() -> Iterator[Format]:
-    """Every format that can be read."""
+    """Yield every format that can be read."""
     return (form for profiler in PROFILERS.values() for form in profiler.formats)
 
 
 def explain_fault(tool: str, text: str, returncode: int) -> Fault | None:
-    """The fault that `tool` printed as `text` before it ended with `returncode`; None where it is not known."""
+    """Return the fault that `tool` printed as `text` before it ended with `returncode`; None for an unknown one."""
     profiler = PROFILERS.get(tool)
     return profiler.explain(text, returncode) if profiler is not None and profiler.explain else None
 
 
 def recognise_format(path: Path) -> Format:
-    """The format of the report at `path`. Raises UnreadableReport where it is none that profkit knows."""
+    """Return the format of the report at `path`. Raises UnreadableReport for an unknown one."""
     folder = folder_format(path)
     if folder is not None:
         return folder
@@ -250,21 +250,21 @@ def recognise_format(path: Path) -> Format:
         raise foreign
     text = head.decode("utf-8", "replace")
     for tool in PROFILERS:
-        said = own_lines(tool, text)
-        fault = explain_fault(tool, said, 1) if said else None
+        tool_text = own_lines(tool, text)
+        fault = explain_fault(tool, tool_text, 1) if tool_text else None
         if fault is not None:
             raise UnreadableReport(
                 f"{path} holds no report but an error of {tool}: {fault.reason}", fault.fix
             )
-    known = ", ".join(form.title for form in all_formats())
+    titles = ", ".join(form.title for form in all_formats())
     raise UnreadableReport(
-        f"{path} is no report that profkit knows (it knows: {known})",
+        f"{path} is no report that profkit knows (it knows: {titles})",
         "profkit record --help says how one is made",
     )
 
 
 def is_known(path: Path) -> bool:
-    """Whether a file is a report, or one of another tool that can be named."""
+    """Return whether a file is a report, or one of another tool that can be named."""
     try:
         head = read_head(path)
     except UnreadableReport:
@@ -274,7 +274,7 @@ def is_known(path: Path) -> bool:
 
 
 def folder_format(path: Path) -> Format | None:
-    """The format of the folder at `path`: a document, or exports of one recording; None where it is no report."""
+    """Return the format of the folder at `path`: a document, or the exports of a recording; else None."""
     try:
         if not path.is_dir():
             return None

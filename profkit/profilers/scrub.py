@@ -1,4 +1,4 @@
-"""A copy of a report in text without what is private, which its reader still takes."""
+"""Copies a report in text without what is private, so that its reader still takes it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
 
 @contextmanager
 def copied_to(output: Path) -> Iterator[Path]:
-    """Where a copy is made that stands at `output` once it is whole. UsageError, MachineError where it cannot."""
+    """Yield a path for a copy that is moved to `output` once it is complete.
+
+    Raises UsageError where `output` exists, MachineError where it cannot be written.
+    """
     try:
         with arriving(output.parent) as private:
             yield private / output.name
@@ -108,7 +111,7 @@ def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file begins as UTF-8 text does, packed or not."""
+    """Return whether a file begins as UTF-8 text does, packed or not."""
     if _is_packed(path):
         return True
     with open_regular(path) as file:
@@ -129,7 +132,7 @@ def _is_packed(path: Path) -> bool:
 
 @contextmanager
 def _lines(path: Path) -> Iterator[Iterator[str]]:
-    """Lines of a text. A slash that JSON escapes is a slash, so that a path is seen as one."""
+    """Open a text and yield its lines, with slashes that JSON escapes unescaped, so that paths are seen."""
     with open_regular(path) as raw:
         packed = _is_packed(path)
         content = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw

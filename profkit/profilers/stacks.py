@@ -1,4 +1,7 @@
-"""Reads the file of sampled Python stacks: lines of JSON that the processes of a workload added, each in one write."""
+"""Reads the file of sampled Python stacks: lines of JSON that the processes of a workload appended.
+
+Each line was added in one write.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ WAITS = 0.1  # share of the first thread's time that it must wait, for its wall 
 
 
 def looks_like_stacks(head: bytes) -> bool:
-    """True where the first line that is not empty is one of ours."""
+    """Return whether the first line that is not empty is one of ours."""
     return head.lstrip(b"\n").startswith(_SIGN)
 
 
@@ -90,23 +93,23 @@ class _Process:
 
 
 def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
-    """Functions, lines and imports of all processes, their threads, and the stacks by processor time.
+    """Read functions, lines and imports of all processes, their threads, and the stacks by processor time.
 
-    Where any process entered a region, functions, lines and stacks are those of the regions. Seconds; shares are of the
-    processor time of all threads. `more` are files of further runs of the same program, whose lines are added up.
-    Torn lines are passed over. Raises UnreadableReport for what is no such file.
+    Where any process entered a region, functions, lines and stacks are those of the regions. Seconds; shares are
+    of the processor time of all threads. `more` are files of further runs of the same program, whose lines are
+    added up. Torn lines are skipped. Raises UnreadableReport for what is no such file.
     """
     processes, torn = _read_processes(path)
     first = min(processes, key=lambda process: process.begun)
     marked = any(process.entries for process in processes)
     lines = LineTally()
     collecting, children = _add_lines(lines, processes, first, marked)
-    seen = _seen_values(processes)
+    values = _seen_values(processes)
     for file in more:
-        again, _ = _read_processes(file)
-        beginning = min(again, key=lambda process: process.begun)
-        collecting += _add_lines(lines, again, beginning, marked)[0]
-        seen |= {frame: value for frame, value in _seen_values(again).items() if frame not in seen}
+        run, _ = _read_processes(file)
+        beginning = min(run, key=lambda process: process.begun)
+        collecting += _add_lines(lines, run, beginning, marked)[0]
+        values |= {frame: value for frame, value in _seen_values(run).items() if frame not in values}
     lines.give_work()
     table = FrameTable()
     running, waiting = StackMerger(table), StackMerger(table)
@@ -140,22 +143,24 @@ def read_stacks(path: Path, more: Sequence[Path] = ()) -> Report:
         "python-stacks",
         timeline=_timeline(processes, first),
         facts={name: value for name, value in facts.items() if value},
-        profiles=(*tally.profiles(seen), _threads(processes, first)),
+        profiles=(*tally.profiles(values), _threads(processes, first)),
         stacks=tuple(stacks),
         warnings=tuple(_warnings(processes, first, torn)),
-        sampled=lines.sampled(seen, collecting, children),
+        sampled=lines.sampled(values, collecting, children),
     )
 
 
 def _timeline(processes: Sequence[_Process], first: _Process) -> Timeline | None:
-    """What each thread did when, in the time from the begin of the first process to the last end of any."""
+    """Return what each thread did when, from the begin of the first process to the last end of any."""
     ordered = [first, *(process for process in processes if process is not first)]
     begun = {process.key: (process.begun - first.begun) / 1e3 for process in ordered}
     records = thread_records(
-        ProcessStretches(begun[one.key], one.threads, one.stretches, partial(_places, one)) for one in ordered
+        ProcessStretches(begun[process.key], process.threads, process.stretches, partial(_places, process))
+        for process in ordered
     )
-    names = tuple(f"rank {one.rank}" if one.rank else one.program for one in ordered)
-    return threads_timeline(tuple(records), max(begun[one.key] + one.seconds for one in ordered), names)
+    names = tuple(f"rank {process.rank}" if process.rank else process.program for process in ordered)
+    length = max(begun[process.key] + process.seconds for process in ordered)
+    return threads_timeline(tuple(records), length, names)
 
 
 def _places(process: _Process, node: int) -> Places:
@@ -163,45 +168,49 @@ def _places(process: _Process, node: int) -> Places:
 
 
 def read_wall_time(path: Path, text: Path) -> Stacks | None:
-    """The wall time of a run that perf sampled as well, whose samples stand in `text`, with native code below Python.
+    """Return the wall time of a run that perf sampled too, with native code below Python.
 
-    None where the two cannot be joined. Raises UnreadableReport as `read_stacks` does.
+    perf's samples are in `text`. None where the two cannot be joined. Raises UnreadableReport as `read_stacks`
+    does.
     """
     processes, _ = _read_processes(path)
     first = min(processes, key=lambda process: process.begun)
     marked = any(process.entries for process in processes)
     moments = {
-        process.natives[thread]: sorted(seen)
+        process.natives[thread]: sorted(thread_moments)
         for process in processes
-        for thread, seen in process.moments.items()
+        for thread, thread_moments in process.moments.items()
         if thread in process.natives
     }
     if not moments:
         return None
-    own = {process.pid for process in processes}
-    leaves = [leaf for leaf in read_leaves(text) if leaf.process in own]
-    native, others = by_stack(leaves, moments)
+    pids = {process.pid for process in processes}
+    leaves = [leaf for leaf in read_leaves(text) if leaf.process in pids]
+    native, without_stack = by_stack(leaves, moments)
     if not native:
         return None
     threads = _wall_threads(processes, first, marked, native)
     if not marked and all(
         leaf.seconds for leaf in leaves
     ):  # of those nobody knows whether they ran inside a region
-        threads += _native_threads(others)
+        threads += _native_threads(without_stack)
     return wall_time(threads)
 
 
 def _native_threads(leaves: Sequence[NativeLeaf]) -> list[WallThread]:
-    """Threads without Python, as those of OpenMP: samples say how long they ran, and not what they waited for."""
+    """Return threads without Python, such as OpenMP's.
+
+    Samples show how long they ran, and not what they waited for.
+    """
     weights: dict[str, dict[Frame, float]] = {}
     for leaf in leaves:
         thread = weights.setdefault(leaf.name, {})
         thread[leaf.frame] = thread.get(leaf.frame, 0.0) + leaf.weight
     return [
         WallThread(
-            f"{name}, without Python", [WallStack((frame,), seconds) for frame, seconds in known.items()]
+            f"{name}, without Python", [WallStack((frame,), seconds) for frame, seconds in by_frame.items()]
         )
-        for name, known in weights.items()
+        for name, by_frame in weights.items()
     ]
 
 
@@ -211,12 +220,12 @@ def _wall_threads(
     marked: bool,
     native: Mapping[tuple[int, int], Mapping[Frame, float]] | None = None,
 ) -> list[WallThread]:
-    """What each thread did in all of its time, those of other processes with one name together.
+    """Return what each thread did in all of its time; threads of other processes with one name are joined.
 
     What is neither running nor a known wait is a wait for a processor as far as the system says so of the thread.
     """
     threads: dict[str, WallThread] = {}
-    for process in (first, *(one for one in processes if one is not first)):
+    for process in (first, *(other_process for other_process in processes if other_process is not first)):
         queued = _queued_share(process)
         waits: dict[tuple[int, int], dict[str, float]] = {}
         for (node, number, kind), seconds in process.waits.items():
@@ -227,12 +236,12 @@ def _wall_threads(
                 continue
             name = process.threads.get(number, "unnamed")
             whose = name if process is first else f"{process.program} {name}"
-            idle, known = max(0.0, wall - cpu), waits.get((node, number), {})
-            scale = min(1.0, idle / max(sum(known.values()), 1e-12))
-            spent = {kind: scale * seconds for kind, seconds in known.items()}
-            rest = idle - sum(spent.values())
-            spent["queue"] = spent.get("queue", 0.0) + rest * queued.get(number, 0.0)
-            spent[OTHER] = rest * (1 - queued.get(number, 0.0))
+            idle, waited = max(0.0, wall - cpu), waits.get((node, number), {})
+            scale = min(1.0, idle / max(sum(waited.values()), 1e-12))
+            spent = {kind: scale * seconds for kind, seconds in waited.items()}
+            unexplained = idle - sum(spent.values())
+            spent["queue"] = spent.get("queue", 0.0) + unexplained * queued.get(number, 0.0)
+            spent[OTHER] = unexplained * (1 - queued.get(number, 0.0))
             leaves = (native or {}).get((process.natives.get(number, -1), node), {})
             stack = WallStack(drawn_stack(frames), cpu, spent, leaves)
             threads.setdefault(whose, WallThread(whose)).stacks.append(stack)
@@ -240,18 +249,21 @@ def _wall_threads(
 
 
 def _queued_share(process: _Process) -> dict[int, float]:
-    """Of each thread the share (0..1) of what is no known wait in which it waited for a processor."""
+    """Return by thread the share (0..1) of its unexplained waits in which it waited for a processor."""
     queued: dict[int, float] = {}
-    rest: dict[int, float] = {}
+    unexplained: dict[int, float] = {}
     for row in process.stretches:
         if row.kind in ("queue", OTHER):
-            known = queued if row.kind == "queue" else rest
-            known[row.thread] = known.get(row.thread, 0.0) + row.seconds
-    return {thread: seconds / (seconds + rest.get(thread, 0.0) or 1.0) for thread, seconds in queued.items()}
+            sums = queued if row.kind == "queue" else unexplained
+            sums[row.thread] = sums.get(row.thread, 0.0) + row.seconds
+    return {
+        thread: seconds / (seconds + unexplained.get(thread, 0.0) or 1.0)
+        for thread, seconds in queued.items()
+    }
 
 
 def read_samples(path: Path) -> Iterator[PythonSample]:
-    """Every stack of the main thread of each process, with its seconds. Raises as `read_stacks` does."""
+    """Yield every stack of the main thread of each process, with its seconds. Raises as `read_stacks` does."""
     for process in _read_processes(path)[0]:
         yield from (sample for sample, _ in _samples(process, process) if sample.first)
 
@@ -259,10 +271,13 @@ def read_samples(path: Path) -> Iterator[PythonSample]:
 def _add_lines(
     lines: LineTally, processes: list[_Process], first: _Process, marked: bool
 ) -> tuple[float, int]:
-    """Add one run of the program up by line; the garbage collector's seconds, and how many short children there are."""
-    others = [process for process in processes if process is not first]
-    mean = math.fsum(process.seconds for process in others) / max(1, len(others))
-    children = len(others) if len(others) >= MANY_CHILDREN and mean < SHORT else 0
+    """Add one run of the program up by line.
+
+    Returns the garbage collector's seconds, and the number of children where there are many short ones.
+    """
+    other_processes = [process for process in processes if process is not first]
+    mean = math.fsum(process.seconds for process in other_processes) / max(1, len(other_processes))
+    children = len(other_processes) if len(other_processes) >= MANY_CHILDREN and mean < SHORT else 0
     for number, process in enumerate([first] if children else processes):
         main = min(process.threads, default=0)
         for (node, thread, inside), (wall, cpu) in process.sums.items():
@@ -292,7 +307,7 @@ def _add_lines(
 
 
 def _bare_sample(process: _Process, first: _Process, node: int, thread: int) -> tuple[PythonSample, Role]:
-    """A stack without its times, and whose it is."""
+    """Return a stack without its times, and whose it is."""
     is_main = process is first and thread == min(process.threads, default=0)
     frames, numbers = _stack(process, node)
     role: Role = "main" if is_main else "thread" if process is first else "process"
@@ -300,14 +315,16 @@ def _bare_sample(process: _Process, first: _Process, node: int, thread: int) -> 
 
 
 def _seen_values(processes: Iterable[_Process]) -> dict[Frame, SeenValues]:
-    """What was seen of each function's variables, in the process that looked most often."""
-    seen: dict[Frame, SeenValues] = {}
+    """Return the values seen of each function's variables, from the process that looked most often."""
+    values_by_frame: dict[Frame, SeenValues] = {}
     for process in processes:
         for number, values in process.values.items():
             frame = process.functions.get(number)
-            if frame is not None and (frame not in seen or seen[frame].looks < values.looks):
-                seen[frame] = values
-    return seen
+            if frame is not None and (
+                frame not in values_by_frame or values_by_frame[frame].looks < values.looks
+            ):
+                values_by_frame[frame] = values
+    return values_by_frame
 
 
 def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[Fact]:
@@ -399,7 +416,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         process.moments.setdefault(int(thread), []).append((process.monotonic + float(at) * 1e-6, int(node)))
     room = MOST_STRETCHES - len(process.stretches)
     for thread, begin, length, kind, node, wall in line.get("stretches", ())[:room]:
-        begun, lasted, took = (max(0.0, float(one)) * 1e-6 for one in (begin, length, wall))
+        begun, lasted, took = (max(0.0, float(micros)) * 1e-6 for micros in (begin, length, wall))
         row = WrittenStretch(int(thread), begun, lasted, str(kind)[:20], int(node), took)
         process.stretches.append(row)
     for node, thread, kind, wall in line.get("waits", ()):
@@ -440,17 +457,17 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
 
 def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:
     main = min(process.threads, default=0)
-    known: dict[int, tuple[tuple[Frame | None, ...], tuple[int, ...]]] = {}
+    stacks: dict[int, tuple[tuple[Frame | None, ...], tuple[int, ...]]] = {}
     for (node, thread, inside), (wall, cpu) in process.sums.items():
-        if node not in known:
-            known[node] = _stack(process, node)
-        frames, lines = known[node]
+        if node not in stacks:
+            stacks[node] = _stack(process, node)
+        frames, lines = stacks[node]
         if frames:
             yield PythonSample(frames, lines, cpu, wall, process is first and thread == main), inside
 
 
 def _stack(process: _Process, node: int) -> tuple[tuple[Frame | None, ...], tuple[int, ...]]:
-    """Outermost first; empty where a line with a part of it was lost."""
+    """Return frames and lines of a stack, outermost first; empty where a line with a part of it was lost."""
     frames: list[Frame | None] = []
     lines: list[int] = []
     if node == REST:
@@ -476,27 +493,30 @@ _LOST = Frame("[function not recorded]")
 
 
 def _threads(processes: list[_Process], first: _Process) -> Profile:
-    """Each thread by name, those of all processes of one program together; the first is where the program began."""
-    own: dict[tuple[str, str, bool], float] = {}
+    """Return the table of threads by name; threads of all processes of one program are joined.
+
+    The first process, in which the program began, stays apart.
+    """
+    cpu_sums: dict[tuple[str, str, bool], float] = {}
     wall: dict[tuple[str, str, bool], float] = {}
     members: dict[tuple[str, str, bool], int] = {}
     for process in processes:
         for thread in dict.fromkeys(key[1] for key in process.sums):
             key = (process.program, process.threads.get(thread, "unnamed"), process is first)
             times = [times for (_, number, _), times in process.sums.items() if number == thread]
-            own[key] = own.get(key, 0.0) + sum(cpu for _, cpu in times)
+            cpu_sums[key] = cpu_sums.get(key, 0.0) + sum(cpu for _, cpu in times)
             wall[key] = wall.get(key, 0.0) + sum(time for time, _ in times)
             members[key] = members.get(key, 0) + 1
     hotspots = [
         Hotspot(
             thread,
-            own[key],
+            cpu_sums[key],
             wall[key],
             library=program or None,
             counters={"threads": float(members[key]), "first_process": float(is_first)},
         )
-        for key in own
+        for key in cpu_sums
         for program, thread, is_first in (key,)
     ]
     hotspots.sort(key=lambda spot: -spot.own)
-    return Profile("Python threads", "s", math.fsum(own.values()), tuple(hotspots), "sampled-threads")
+    return Profile("Python threads", "s", math.fsum(cpu_sums.values()), tuple(hotspots), "sampled-threads")

@@ -1,4 +1,4 @@
-"""Operations of torch on a CPU by the line of the program that calls them, as a window of torch's profiler saw them."""
+"""Reads operations of torch on a CPU by the line that calls them, from a window of torch's profiler."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Operation:
 
 @dataclass
 class _Open:
-    """An event that is under way: `call` of the outermost operation below a line."""
+    """An event that is under way: `operation` is the outermost operation below a line."""
 
     end: float
     line: tuple[str, int, str] | None = None
@@ -49,7 +49,7 @@ class _Lines:
 
 
 def read_torch_lines(path: Path) -> Profile | None:
-    """Return the operations by line, the largest first; None where the window saw none, or left half a file.
+    """Return the operations by line, the largest first; None without any, or for half a file.
 
     `own` of a row without a shape and with the function's name is the whole time of the line's calls of torch.
     """
@@ -58,18 +58,18 @@ def read_torch_lines(path: Path) -> Profile | None:
     except (OSError, ValueError, ProfkitError, RecursionError):
         return None
     events = data.get("traceEvents") if isinstance(data, dict) else None
-    found = _Lines()
+    lines = _Lines()
     for thread in _by_thread(events if isinstance(events, list) else ()).values():
-        _add_thread(found, thread)
-    if not found.operations:
+        _add_thread(lines, thread)
+    if not lines.operations:
         return None
-    spots = [*_operations(found), *_whole_lines(found)]
+    spots = [*_operations(lines), *_whole_lines(lines)]
     spots.sort(key=lambda spot: -spot.own)
-    return Profile("operations by line", "s", sum(found.totals.values()), tuple(spots), "line-operators")
+    return Profile("operations by line", "s", sum(lines.totals.values()), tuple(spots), "line-operators")
 
 
 def _by_thread(events: Iterable[object]) -> dict[str, list[tuple[float, float, Mapping[str, Any]]]]:
-    """Operators and annotations of lines, with start and length in s."""
+    """Return operators and annotations of lines by thread, with start and length in seconds."""
     threads: dict[str, list[tuple[float, float, Mapping[str, Any]]]] = {}
     for event in events:
         if (
@@ -87,66 +87,73 @@ def _by_thread(events: Iterable[object]) -> dict[str, list[tuple[float, float, M
     return threads
 
 
-def _add_thread(found: _Lines, rows: Iterable[tuple[float, float, Mapping[str, Any]]]) -> None:
+def _add_thread(lines: _Lines, rows: Iterable[tuple[float, float, Mapping[str, Any]]]) -> None:
     """Add what one thread did: its calls lie within each other by their times."""
     stack: list[_Open] = []
     for start, length, event in rows:
         while stack and stack[-1].end <= start:
             stack.pop()
         around = stack[-1] if stack else _Open(0.0)
-        one = _Open(start + length, around.line, around.operation, around.works)
+        opened = _Open(start + length, around.line, around.operation, around.works)
         name = str(event.get("name"))
         if event["cat"] == _ANNOTATION:
             # A call of torch's Python functions inside of another one is that one's.
             line = _line(name) if around.line is None else None
             if line is not None:
-                one.line = line
-                found.totals[line] = found.totals.get(line, 0.0) + length
+                opened.line = line
+                lines.totals[line] = lines.totals.get(line, 0.0) + length
         elif around.line is not None:
-            _add_operation(found, one, name, event.get("args"), length, outermost=around.operation is None)
-        stack.append(one)
+            _add_operation(lines, opened, name, event.get("args"), length, outermost=around.operation is None)
+        stack.append(opened)
 
 
 def _add_operation(
-    found: _Lines, one: _Open, name: str, args: object, length: float, *, outermost: bool
+    lines: _Lines, opened: _Open, name: str, args: object, length: float, *, outermost: bool
 ) -> None:
-    assert one.line is not None
+    assert opened.line is not None
     call = recorded_call(name, args) if isinstance(args, dict) else None
     if outermost:
-        key = (*one.line, plain_name(name), _shapes(call))
-        one.operation = found.operations.setdefault(key, _Operation())
-        one.operation.seconds += length
-        one.operation.calls += 1
-    work = necessary_work(call) if call is not None and not one.works else None
-    if work is None or one.operation is None:
+        key = (*opened.line, plain_name(name), _shapes(call))
+        opened.operation = lines.operations.setdefault(key, _Operation())
+        opened.operation.seconds += length
+        opened.operation.calls += 1
+    work = necessary_work(call) if call is not None and not opened.works else None
+    if work is None or opened.operation is None:
         return
-    one.works = True
-    one.operation.flop += work.flop
-    one.operation.bytes += work.bytes or 0.0
-    one.operation.known += length
+    opened.works = True
+    opened.operation.flop += work.flop
+    opened.operation.bytes += work.bytes or 0.0
+    opened.operation.known += length
     if call is not None and work.flop:
-        one.operation.fp32 &= _type(call) == "fp32"
+        opened.operation.fp32 &= _type(call) == "fp32"
 
 
-def _operations(found: _Lines) -> Iterator[Hotspot]:
-    for (file, line, _, name, shapes), one in found.operations.items():
+def _operations(lines: _Lines) -> Iterator[Hotspot]:
+    for (file, line, _, name, shapes), operation in lines.operations.items():
         counters = {}
-        if one.known >= 0.9 * one.seconds > 0:
-            counters = {"needed_bytes": one.bytes} | (
-                {"flop_fp32": one.flop} if one.fp32 and one.flop else {}
+        if operation.known >= 0.9 * operation.seconds > 0:
+            counters = {"needed_bytes": operation.bytes} | (
+                {"flop_fp32": operation.flop} if operation.fp32 and operation.flop else {}
             )
         yield Hotspot(
-            name, one.seconds, None, one.calls, file, line, counters=counters, shapes=shapes or None
+            name,
+            operation.seconds,
+            None,
+            operation.calls,
+            file,
+            line,
+            counters=counters,
+            shapes=shapes or None,
         )
 
 
-def _whole_lines(found: _Lines) -> Iterator[Hotspot]:
-    for (file, line, function), seconds in found.totals.items():
+def _whole_lines(lines: _Lines) -> Iterator[Hotspot]:
+    for (file, line, function), seconds in lines.totals.items():
         yield Hotspot(function, seconds, seconds, None, file, line)
 
 
 def _line(text: str) -> tuple[str, int, str] | None:
-    """`profkit-at FILE:LINE:NAME`."""
+    """Parse `profkit-at FILE:LINE:NAME` into file, line and name; None for any other text."""
     if not text.startswith(_LINE):
         return None
     parts = text.partition("\t")[0][len(_LINE) :].rsplit(":", 2)
@@ -154,14 +161,16 @@ def _line(text: str) -> tuple[str, int, str] | None:
 
 
 def _shapes(call: OperationCall | None) -> str:
-    """`[1024,768] x [768,3072] fp32`: the tensors that go in, at most three, with the type of the first."""
-    tensors = [one for one in call.arguments if isinstance(one, Tensor)][:3] if call is not None else []
+    """Format the input tensors, at most three, with the type of the first: `[1024,768] x [768,3072] fp32`."""
+    tensors = (
+        [tensor for tensor in call.arguments if isinstance(tensor, Tensor)][:3] if call is not None else []
+    )
     if not tensors or call is None:
         return ""
-    text = " x ".join(f"[{','.join(map(str, one.shape))}]" for one in tensors)
+    text = " x ".join(f"[{','.join(map(str, tensor.shape))}]" for tensor in tensors)
     type_ = _type(call)
     return f"{text[:_LONGEST]}{f' {type_}' if type_ else ''}"
 
 
 def _type(call: OperationCall) -> str | None:
-    return next((one.type for one in call.arguments if isinstance(one, Tensor)), None)
+    return next((argument.type for argument in call.arguments if isinstance(argument, Tensor)), None)

@@ -1,4 +1,4 @@
-"""Operators of a CPU in a trace of torch.profiler: what `key_averages().table()` prints, made of the trace's events."""
+"""Sums up CPU operators in a trace of torch.profiler, as `key_averages().table()` prints them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Row: TypeAlias = tuple[int, int, int, "str | None", str, "NecessaryWork | None"
 
 @dataclass
 class _Sum:
-    """What all calls of one operator add up to: ns, bytes."""
+    """Sums over all calls of one operator: ns, bytes."""
 
     calls: int = 0
     own: int = 0
@@ -59,7 +59,7 @@ class TorchOperators:
         self.cut = False  # there were more than are kept
 
     def call(self, event: Mapping[str, Any], start: int, length: int) -> None:
-        """Take a call of an operator or a `record_function`, in ns."""
+        """Add a call of an operator or a `record_function`, in ns."""
         args = event.get("args")
         name, shapes, work = str(event.get("name"))[:1000], "", None
         if isinstance(args, dict):
@@ -69,7 +69,7 @@ class TorchOperators:
         self._add(event, (start, -length, length, name, shapes, work))
 
     def allocation(self, event: Mapping[str, Any], at: int) -> None:
-        """Take `[memory]`: bytes that a CPU's allocator gave, or took back."""
+        """Add a `[memory]` event: bytes that a CPU's allocator gave, or took back."""
         args = event.get("args")
         if event.get("name") != "[memory]" or not isinstance(args, dict) or args.get("Device Type") != 0:
             return
@@ -87,14 +87,15 @@ class TorchOperators:
     def profile(self) -> Profile | None:
         """Return the operators by own time in s; None without any.
 
-        The total is the sum of their own times. Of one that calls itself the outermost calls alone count in its total.
+        The total is the sum of their own times. Of one that calls itself the outermost calls alone count in its
+        total.
         """
         sums: dict[str, _Sum] = {}
         for rows in self._events.values():
             _add_thread(sums, sorted(rows, key=lambda row: row[:2]))
         if not sums:
             return None
-        spots = sorted((_spot(name, one) for name, one in sums.items()), key=lambda spot: -spot.own)
+        spots = sorted((_spot(name, sum_) for name, sum_ in sums.items()), key=lambda spot: -spot.own)
         return Profile("operators", "s", sum(spot.own for spot in spots), tuple(spots), "operators")
 
 
@@ -118,21 +119,21 @@ def _add_thread(sums: dict[str, _Sum], rows: Sequence[_Row]) -> None:
 
 def _close(sums: dict[str, _Sum], stack: list[tuple[_Open, int, str]]) -> None:
     call, length, shapes = stack.pop()
-    own = max(0, length - call.inside)
-    one = sums.setdefault(call.name, _Sum())
+    own_time = max(0, length - call.inside)
+    totals = sums.setdefault(call.name, _Sum())
     # Some operators dispatch to themselves; torch counts that as one call, too.
-    one.calls += not (stack and stack[-1][0].name == call.name)
-    one.own += own
+    totals.calls += not (stack and stack[-1][0].name == call.name)
+    totals.own += own_time
     if shapes:
-        one.by_shapes[shapes] = one.by_shapes.get(shapes, 0) + own
+        totals.by_shapes[shapes] = totals.by_shapes.get(shapes, 0) + own_time
     if call.work is not None and not any(_is_same(call.work, inner) for inner in call.done):
-        one.flop += call.work.flop
-        one.needed += call.work.bytes or 0.0
-        one.known += own
+        totals.flop += call.work.flop
+        totals.needed += call.work.bytes or 0.0
+        totals.known += own_time
         call.done.append(call.work)
     if not any(outer.name == call.name for outer, _, _ in stack):
-        one.total += length
-        one.total_bytes += call.size
+        totals.total += length
+        totals.total_bytes += call.size
     if stack:
         stack[-1][0].inside += length
         stack[-1][0].size += call.size
@@ -140,22 +141,24 @@ def _close(sums: dict[str, _Sum], stack: list[tuple[_Open, int, str]]) -> None:
 
 
 def _is_same(outer: NecessaryWork, inner: NecessaryWork) -> bool:
-    """Whether a call hands its whole work on, as `aten::linear` does to `aten::addmm`."""
+    """Return whether a call hands its whole work on, as `aten::linear` does to `aten::addmm`."""
     return outer.flop == inner.flop if outer.flop else outer.bytes == inner.bytes
 
 
-def _spot(name: str, one: _Sum) -> Hotspot:
-    counters = {"own_bytes": float(one.own_bytes), "bytes": float(one.total_bytes)}
-    if one.known:
-        counters |= {"flop": one.flop, "needed_bytes": one.needed, "needed_seconds": one.known / 1e9}
-    most = max(one.by_shapes, key=lambda shapes: one.by_shapes[shapes], default="")
-    more = len(one.by_shapes) - 1
+def _spot(name: str, totals: _Sum) -> Hotspot:
+    counters = {"own_bytes": float(totals.own_bytes), "bytes": float(totals.total_bytes)}
+    if totals.known:
+        counters |= {"flop": totals.flop, "needed_bytes": totals.needed, "needed_seconds": totals.known / 1e9}
+    most = max(totals.by_shapes, key=lambda shapes: totals.by_shapes[shapes], default="")
+    more = len(totals.by_shapes) - 1
     shapes = f"{most} and {more} other{'s' if more > 1 else ''}" if more > 0 else most
-    return Hotspot(name, one.own / 1e9, one.total / 1e9, one.calls, counters=counters, shapes=shapes or None)
+    return Hotspot(
+        name, totals.own / 1e9, totals.total / 1e9, totals.calls, counters=counters, shapes=shapes or None
+    )
 
 
 def _shapes(dims: object) -> str:
-    """Return `[64, 256] [256, 512]`: the shapes of the arguments that are tensors."""
+    """Return the shapes of the arguments that are tensors, such as `[64, 256] [256, 512]`."""
     if not isinstance(dims, list):
         return ""
     return " ".join(_known(dims))[:_LONGEST_SHAPES]

@@ -1,4 +1,4 @@
-"""Chrome traces of torch.profiler, plain or gzip, event by event: read as far as they go."""
+"""Reads Chrome traces of torch.profiler, plain or gzip, event by event and as far as they go."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MEMORY: dict[str, MemoryKind] = {"Pageable": "pageable", "Pinned": "pinned"}
 
 @dataclass
 class TorchEvents:
-    """Takes one event after the other. `steps` are those of a profiler with a schedule, in ns."""
+    """Collects the events of one trace. `steps` are those of a profiler with a schedule, in ns."""
 
     collected: Collected = field(default_factory=Collected)
     ranges: list[Range] = field(default_factory=list)
@@ -66,7 +66,7 @@ class TorchEvents:
     unread: int = 0  # what a device did in a form of its own
 
     def take(self, event: object) -> None:
-        """Take note of an event, whatever it is."""
+        """Add an event of any kind; one that no report needs is skipped."""
         if not isinstance(event, dict) or event.get("ph") not in ("X", "i"):
             return
         category = event.get("cat")
@@ -100,7 +100,7 @@ class TorchEvents:
             self._sort_in(kind, event, start, start + length, args if isinstance(args, dict) else {})
 
     def _kind(self, event: Mapping[str, Any], category: str) -> str:
-        """The category as torch has called it since 1.12; steps of older ones are operators."""
+        """Return the category as torch has called it since 1.12; steps of older versions are operators."""
         maker, _, _ = category.partition("_")
         if maker in _MAKERS:
             self.device = _MAKERS[maker]
@@ -126,15 +126,15 @@ class TorchEvents:
             self.collected.kernel(kernel, start, end, key=key, device=device, stream=stream)
         else:
             direction = next((words for sign, words in DIRECTIONS.items() if sign in name), "copy")
-            what = "memset" if kind == _FILL else direction
+            direction_word = "memset" if kind == _FILL else direction
             # `Memcpy HtoD (Pageable -> Device)`
             memory = next((kind for sign, kind in _MEMORY.items() if sign in name), None)
             size = max(whole_number(args.get("bytes"), 0), 0)
-            kind_of = TransferKind(what, memory)
+            kind_of = TransferKind(direction_word, memory)
             self.collected.transfer(kind_of, start, end, size, key=key, device=device, stream=stream)
 
     def _operation(self, event: Mapping[str, Any], start: int, end: int) -> None:
-        """Take note of an operation as `emit_nvtx` would write it; what autograd calls around a node says no more."""
+        """Add an operation as `emit_nvtx` would write it, without those of autograd's engine around a node."""
         name, args = str(event.get("name"))[:LONGEST_NAME], event.get("args")
         if len(self.operations) >= MOST_RANGES or not isinstance(args, dict) or name.startswith(_ENGINE):
             return
@@ -189,7 +189,7 @@ def _launch_configuration(name: str, args: Mapping[str, Any]) -> Kernel:
 
 
 def _parse_triple(value: object) -> tuple[int, int, int]:
-    """Grid or block as three numbers; zeros where it was not told."""
+    """Parse a grid or block into three numbers; zeros where the trace has none."""
     if isinstance(value, list) and value:
         numbers = [min(max(whole_number(item, 0), 0), 1 << 31) for item in value[:3]]
         x, y, z = (*numbers, 1, 1)[:3]
@@ -214,13 +214,13 @@ CPU_FIX = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 
 
 def looks_like_chrome_trace(head: bytes) -> bool:
-    """True where the file begins as the profiler's export does."""
+    """Return whether the file begins as torch.profiler's export does."""
     head = unpacked_head(head)
     return head.lstrip()[:1] in (b"{", b"[") and any(sign.search(head) for sign in _SIGNS)
 
 
 def read_chrome_trace(path: Path) -> Report:
-    """Kernels, copies, calls and annotations. Raises UnreadableReport.
+    """Read kernels, copies, calls and annotations of a trace. Raises UnreadableReport.
 
     Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
     """
@@ -274,7 +274,7 @@ class _Reader:
         )
 
     def _only_cpu(self) -> bool:
-        """Whether no device had a part in it: no call of one, no copy, no kernel."""
+        """Return whether no device had a part in it: no call of one, no copy, no kernel."""
         events, collected = self._events, self._events.collected
         return events.operators > 0 and not (
             events.lost or collected.kernels or collected.devices or any(map(len, collected.calls()))
@@ -307,10 +307,11 @@ class _Reader:
             yield Fact.of("timeless-events", count=events.odd)
 
     def _device(self) -> str | None:
-        """Whose device it is, where it is none of NVIDIA's: its events say so, or its name."""
+        """Return the kind of the device if it is not NVIDIA's, by its events or its name."""
         described = self._trace.top.get("deviceProperties")
-        devices = [one for one in described if isinstance(one, dict)] if isinstance(described, list) else []
-        names = " ".join(str(one.get("name"))[:256] for one in devices[:64])
+        listed = described if isinstance(described, list) else []
+        devices = [properties for properties in listed if isinstance(properties, dict)]
+        names = " ".join(str(properties.get("name"))[:256] for properties in devices[:64])
         by_name = (device for pattern, device in _NAMED_AFTER.items() if pattern.search(names))
         return self._events.device or next(by_name, None)
 

@@ -1,1 +1,1 @@
-"""Traces in Chrome's format."""
+"""Readers of traces in Chrome's format."""

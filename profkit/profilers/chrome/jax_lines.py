@@ -1,4 +1,7 @@
-"""What XLA ran on the processor by the line of the program: of windows of jax.profiler, and lines of XLA's modules."""
+"""Attributes the time of XLA on the processor to lines of the program.
+
+It joins the windows that jax.profiler recorded with the source lines that XLA's modules carry.
+"""
 
 from __future__ import annotations
 
@@ -20,36 +23,43 @@ _Instruction = tuple[str, str]  # module and name
 
 @dataclass
 class _Window:
-    """The instructions of one trace, by thread: start and end in ns."""
+    """Collect the instructions of one trace, by thread: start and end in ns."""
 
     threads: dict[str, list[tuple[int, int, _Instruction]]] = field(default_factory=dict)
     count: int = 0
 
     def take(self, event: object) -> None:
-        """Take note of an event that is an instruction of XLA."""
+        """Add an event if it is an instruction of XLA."""
         args = event.get("args") if isinstance(event, dict) else None
         if not isinstance(event, dict) or not isinstance(args, dict) or self.count >= MOST_EVENTS:
             return
         start, length = to_nanoseconds(event.get("ts")), to_nanoseconds(event.get("dur"))
         name, module = args.get("hlo_op"), args.get("hlo_module")
-        known = isinstance(name, str) and isinstance(module, str)
-        if event.get("ph") == "X" and known and start is not None and length is not None and length >= 0:
+        is_instruction = isinstance(name, str) and isinstance(module, str)
+        if (
+            event.get("ph") == "X"
+            and is_instruction
+            and start is not None
+            and length is not None
+            and length >= 0
+        ):
             self.count += 1
             row = start, start + length, (str(module), str(name))
             self.threads.setdefault(f"{event.get('pid')} {event.get('tid')}", []).append(row)
 
     @property
     def busy(self) -> tuple[tuple[int, int], ...]:
-        """When any thread ran an instruction."""
+        """Return the intervals, in ns, in which any thread ran an instruction."""
         return merge_intervals([(start, end) for rows in self.threads.values() for start, end, _ in rows])
 
 
 def read_jax_lines(folder: Path, stem: str) -> Profile | None:
-    """Return what XLA ran by line and by JAX's name, the largest first, of the window that saw most of it.
+    """Return the time that XLA ran, by line and by JAX's name, the largest first.
 
-    `own` adds up to the seconds in which XLA ran anything, shared by the time of each instruction where several ran
-    at a time; `total` of the profile is the window. `lines` has the line with its function; an instruction whose line
-    is not known has no file. None without windows.
+    It is taken from the window that holds most of it. `own` adds up to the seconds in which XLA ran anything,
+    shared by the time of each instruction where several ran at a time; `total` of the profile is the window.
+    `lines` has the line with its function; an instruction whose line is not known has no file. None without
+    windows.
     """
     best: _Window | None = None
     most = 0
@@ -66,9 +76,9 @@ def read_jax_lines(folder: Path, stem: str) -> Profile | None:
     busy = best.busy
     places = dict(_places(folder / f"{stem}.xla.operations"))
     sums: dict[tuple[str | None, int | None, str, str], tuple[float, int]] = {}
-    own = _own_times(best)
-    scale = most / 1e9 / max(1, sum(time for time, _ in own.values()))
-    for instruction, (time, calls) in own.items():
+    own_times = _own_times(best)
+    scale = most / 1e9 / max(1, sum(time for time, _ in own_times.values()))
+    for instruction, (time, calls) in own_times.items():
         key = places.get(instruction, (None, None, "", instruction[1]))
         before = sums.get(key, (0.0, 0))
         sums[key] = before[0] + time * scale, before[1] + calls
@@ -82,12 +92,15 @@ def read_jax_lines(folder: Path, stem: str) -> Profile | None:
 
 
 def _own_times(window: _Window) -> Mapping[_Instruction, tuple[int, int]]:
-    """Return ns and calls of each instruction, without what ran inside of it in its thread: the body of a loop."""
-    own: dict[_Instruction, tuple[int, int]] = {}
+    """Return nanoseconds and calls of each instruction, without those that ran inside it in its thread.
+
+    A loop, for example, does not hold the time of its body.
+    """
+    times: dict[_Instruction, tuple[int, int]] = {}
 
     def add(instruction: _Instruction, time: int, calls: int) -> None:
-        before = own.get(instruction, (0, 0))
-        own[instruction] = before[0] + time, before[1] + calls
+        before = times.get(instruction, (0, 0))
+        times[instruction] = before[0] + time, before[1] + calls
 
     for rows in window.threads.values():
         open_: list[tuple[int, _Instruction]] = []
@@ -98,7 +111,7 @@ def _own_times(window: _Window) -> Mapping[_Instruction, tuple[int, int]]:
                 add(open_[-1][1], start - min(end, open_[-1][0]), 0)
             add(instruction, end - start, 1)
             open_.append((end, instruction))
-    return own
+    return times
 
 
 def _places(path: Path) -> Iterator[tuple[_Instruction, tuple[str, int, str, str]]]:

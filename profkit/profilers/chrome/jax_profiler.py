@@ -1,8 +1,9 @@
-"""Chrome traces of jax.profiler (XLA's own tracing by CUPTI), as they lie beside each `.xplane.pb`.
+"""Reads Chrome traces of jax.profiler (XLA's own tracing by CUPTI), which lie next to each `.xplane.pb`.
 
-An event of a device tells the module of XLA and the instruction that launched it, an event of the host the call that
-launched by the same correlation number. What XLA launches to choose between kernels is in modules of its own, or in
-none while JAX compiles. On a processor the threads of XLA tell each instruction that they run, and no line of it.
+An event of a device names the module of XLA and the instruction that launched it; an event of the host with
+the same correlation number is the call that launched it. What XLA launches to choose between kernels is in
+modules of its own, or in none while JAX compiles. On a processor the threads of XLA name each instruction
+that they run, but no line of it.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ _SIGN = re.compile(
 
 
 def looks_like_jax_trace(head: bytes) -> bool:
-    """True where the file begins as jax.profiler's does."""
+    """Return whether the file begins as jax.profiler's traces do."""
     return _SIGN.search(unpacked_head(head)) is not None
 
 
 def read_jax_trace(path: Path) -> Report:
-    """Kernels, copies, launches, executions of modules and steps. Raises UnreadableReport."""
+    """Read the kernels, copies, launches, executions of modules and steps of a trace.
+
+    Raises UnreadableReport.
+    """
     events = JaxEvents()
     trace = ChromeTrace(events.take)
     trace.read(path, "jax.profiler")
@@ -72,7 +76,7 @@ def read_jax_trace(path: Path) -> Report:
 
 @dataclass
 class JaxEvents:
-    """Takes one event after the other."""
+    """Collects the events of one trace, one after the other, and makes a report of them."""
 
     collected: Collected = field(default_factory=Collected)
     ranges: list[Range] = field(default_factory=list)
@@ -90,7 +94,7 @@ class JaxEvents:
     _calls: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
 
     def take(self, event: object) -> None:
-        """Take note of an event, whatever it is."""
+        """Add an event of any kind; one that no report needs is skipped."""
         if not isinstance(event, dict):
             return
         phase, process = event.get("ph"), event.get("pid")
@@ -99,9 +103,9 @@ class JaxEvents:
         args = event.get("args")
         args = args if isinstance(args, dict) else {}
         if phase == "M" and event.get("name") == "process_name":
-            found = _DEVICE.match(str(args.get("name"))[:LONGEST_NAME])
-            if found is not None and len(self.devices) < MOST_PROCESSES:
-                self.devices[process] = int(found[1])
+            device = _DEVICE.match(str(args.get("name"))[:LONGEST_NAME])
+            if device is not None and len(self.devices) < MOST_PROCESSES:
+                self.devices[process] = int(device[1])
             return
         if phase != "X":
             return
@@ -117,8 +121,8 @@ class JaxEvents:
             self.odd += 1
         elif "hlo_op" in args and not on_device:
             self.instructions += 1
-            said = f"{args['hlo_op']} of {args.get('hlo_module', 'no module')}"
-            self.on_cpu.call({"pid": process, "tid": event.get("tid"), "name": said}, start, length)
+            label = f"{args['hlo_op']} of {args.get('hlo_module', 'no module')}"
+            self.on_cpu.call({"pid": process, "tid": event.get("tid"), "name": label}, start, length)
         elif on_device:
             self._on_device(name, event, start, start + length, args)
         else:
@@ -163,11 +167,11 @@ class JaxEvents:
         else:
             callback, call = _CALLBACK.match(name), _DRIVER_CALL.match(name)
             if callback is not None:
-                said = f"{CALLBACK} {callback[1]}"
+                label = f"{CALLBACK} {callback[1]}"
             else:  # of a launch the trace tells the kernel's name, of all other calls their own
-                said = call[0] if call is not None else name if name.startswith("Mem") else "cuLaunchKernel"
+                label = call[0] if call is not None else name if name.startswith("Mem") else "cuLaunchKernel"
             key = _number(args.get("correlation_id"), -1)
-            add = partial(self.collected.call, said, start, end, key=key, thread=thread)
+            add = partial(self.collected.call, label, start, end, key=key, thread=thread)
             if len(self._calls) < MOST_LOOSE:
                 self._calls.append((start, add))
 
@@ -176,7 +180,7 @@ class JaxEvents:
             self.ranges.append(Range(name, None, start, end, 0, thread))
 
     def report(self, *, cut_short: bool) -> Report:
-        """What all events say together."""
+        """Return the report of all events that were taken."""
         compiling = merge_intervals(self.compiling)
         for start, add in self._loose:
             if _is_within(compiling, start):
@@ -199,7 +203,7 @@ class JaxEvents:
                 compiling=compiling,
             )
         )
-        executions = sum(one.entries for one in trace.ranges if one.name.startswith(MODULE))
+        executions = sum(range_.entries for range_ in trace.ranges if range_.name.startswith(MODULE))
         trace = replace(trace, operations=OPERATIONS * executions)
         warnings = tuple(self._warnings(cut_short=cut_short))
         if self.instructions and not self.collected.kernels:  # of the processor alone
@@ -245,22 +249,25 @@ def _is_wanted(name: str, args: Mapping[str, Any]) -> bool:
 
 
 def _is_within(intervals: Sequence[tuple[int, int]], time: int) -> bool:
-    at = bisect_right(intervals, time, key=lambda one: one[0]) - 1
+    at = bisect_right(intervals, time, key=lambda interval: interval[0]) - 1
     return at >= 0 and time <= intervals[at][1]
 
 
 def _transfer(name: str, args: Mapping[str, Any]) -> tuple[TransferKind, int]:
-    """What `MemcpyH2D` and `Memset 3` move, and how many bytes."""
+    """Return what `MemcpyH2D` or `Memset 3` moves, and how many bytes."""
     details = _details(args.get("memcpy_details") or args.get("Memset_details"))
     signs = {f"Memcpy{sign.replace('to', '2')}": words for sign, words in DIRECTIONS.items()}
-    what = "memset" if name.startswith("Memset") else signs.get(name, "copy")
-    side = details.get({"host to device": "kind_src", "device to host": "kind_dst"}.get(what, ""))
+    direction = "memset" if name.startswith("Memset") else signs.get(name, "copy")
+    side = details.get({"host to device": "kind_src", "device to host": "kind_dst"}.get(direction, ""))
     memory: MemoryKind | None = "pageable" if side == "pageable" else "pinned" if side == "pinned" else None
-    return TransferKind(what, memory), max(_number(details.get("size", details.get("num_bytes")), 0), 0)
+    return TransferKind(direction, memory), max(_number(details.get("size", details.get("num_bytes")), 0), 0)
 
 
 def _configuration(name: str, args: Mapping[str, Any]) -> Kernel:
-    """`regs:168 static_shared:0 dynamic_shared:231424 grid:66,2,1 block:384,1,1 occ_pct:18.75`."""
+    """Parse the launch configuration that XLA writes as text.
+
+    Such as `regs:168 static_shared:0 dynamic_shared:231424 grid:66,2,1 block:384,1,1 occ_pct:18.75`.
+    """
     details = _details(args.get("kernel_details"))
     shared = [_number(details.get(f"{kind}_shared"), -1) for kind in ("static", "dynamic")]
     registers = _number(details.get("regs"), -1)
@@ -279,14 +286,14 @@ def _details(text: object) -> dict[str, str]:
 
 
 def _triple(text: str | None) -> tuple[int, int, int]:
-    """Grid or block as three numbers; zeros where it was not told."""
-    numbers = [min(max(_number(one, 0), 0), 1 << 31) for one in (text or "").split(",")[:3]]
+    """Parse a grid or block into three numbers; zeros where the trace has none."""
+    numbers = [min(max(_number(part, 0), 0), 1 << 31) for part in (text or "").split(",")[:3]]
     x, y, z = (*numbers, 1, 1)[:3]
     return (x, y, z) if x else (0, 0, 0)
 
 
 def _number(text: object, default: int) -> int:
-    """A whole number that the trace writes as text."""
+    """Parse a whole number that the trace writes as text; `default` where it is none."""
     if isinstance(text, str) and len(text) < 20 and text.isdecimal():
         text = int(text)
     return whole_number(text, default)

@@ -1,6 +1,7 @@
-"""Repairs what profilers write into JSON that no JSON has: names that were not escaped, and numbers that are none.
+"""Repairs what profilers write that is not valid JSON: names not escaped, `inf` and `nan` as numbers.
 
-Traces of torch.profiler have them: paths of Windows, source lines with quotes, bandwidths of copies that took no time.
+Traces of torch.profiler have them: paths of Windows, source lines with quotes, bandwidths of copies that took
+no time.
 """
 
 from __future__ import annotations
@@ -21,29 +22,33 @@ _NO_NUMBERS = re.compile(
 
 
 def repaired(text: str) -> str:
-    """Return a piece of JSON with its names escaped and `inf` and `nan` as Python's decoder knows NaN.
+    r"""Return a piece of JSON with its names escaped, and with `inf` and `nan` written as NaN.
 
-    What is valid stays as it is; time is linear in the length, whatever stands in it.
+    Python's decoder knows NaN. What is valid stays as it is; the time is linear in the length, whatever the text
+    holds.
 
     >>> print(repaired('{"cat": "x", "name": "f<"a">", "pid": 1, "GB/s": inf}'))
-    {"cat": "x", "name": "f<\\"a\\">", "pid": 1, "GB/s": NaN}
+    {"cat": "x", "name": "f<\"a\">", "pid": 1, "GB/s": NaN}
     """
     text = _BACKSLASHES.sub(_doubled, _with_names_escaped(text))
     return _NO_NUMBERS.sub(r"\1NaN", text)
 
 
-def _doubled(found: re.Match[str]) -> str:
-    return found[0] if len(found[0]) > 1 else "\\" + found[0]
+def _doubled(match: re.Match[str]) -> str:
+    return match[0] if len(match[0]) > 1 else "\\" + match[0]
 
 
 def _with_names_escaped(text: str) -> str:
-    """Escape what stands between the beginning of a name and the key behind it, where no other name begins between."""
+    """Escape the text between the beginning of a name and the key behind it.
+
+    Where another name begins in between, the first is left as it is.
+    """
     pieces: list[str] = []
     done, begin = 0, -1
-    for found in _NAMES.finditer(text):
-        if found["begins"]:
-            begin = found.end()
+    for match in _NAMES.finditer(text):
+        if match["begins"]:
+            begin = match.end()
         elif begin >= 0:
-            pieces += [text[done:begin], _ESCAPES.sub(_doubled, text[begin : found.start()])]
-            done, begin = found.start(), -1
+            pieces += [text[done:begin], _ESCAPES.sub(_doubled, text[begin : match.start()])]
+            done, begin = match.start(), -1
     return "".join([*pieces, text[done:]])

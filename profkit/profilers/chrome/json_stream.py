@@ -1,4 +1,4 @@
-"""JSON of unknown origin as a stream: value by value, in bounded memory, and as far as it goes."""
+"""Reads JSON of unknown origin as a stream: value by value, in bounded memory, and as far as it goes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class TruncatedJson(Exception):
 
 
 class JsonStream:
-    """A cursor over one document. Raises UnreadableReport for no JSON, TruncatedJson where the text ends.
+    """A cursor over one JSON document.
 
-    `fix`: the line that says where it is no JSON.
+    Raises UnreadableReport for what is not JSON, TruncatedJson where the text ends. `fix` is the command that
+    shows where the text is not valid JSON.
     """
 
     def __init__(self, file: IO[bytes], fix: str | None = None) -> None:
@@ -38,11 +39,11 @@ class JsonStream:
         self.repairs = 0  # how often what its tool wrote was no JSON, and could be read all the same
 
     def at_array(self) -> bool:
-        """Whether an array is under the cursor."""
+        """Return whether an array is under the cursor."""
         return self._peek() == "["
 
     def at_end(self) -> bool:
-        """Whether nothing but blanks is left."""
+        """Return whether nothing but blanks is left."""
         try:
             self._peek()
         except TruncatedJson:
@@ -50,16 +51,16 @@ class JsonStream:
         return False
 
     def items(self) -> Iterator[str]:
-        """The keys of the object under the cursor; take each value before asking for the next key."""
+        """Yield the keys of the object under the cursor; take each value before the next key."""
         yield from self._sequence("{", "}", keyed=True)
 
     def elements(self) -> Iterator[object]:
-        """The elements of the array under the cursor, one after the other."""
+        """Yield the elements of the array under the cursor, one after the other."""
         for _ in self._sequence("[", "]", keyed=False):
             yield self.value()
 
     def value(self) -> object:
-        """The value under the cursor, whole."""
+        """Read the whole value under the cursor."""
         self._peek()
         while True:
             try:
@@ -86,14 +87,14 @@ class JsonStream:
 
     def _sequence(self, opening: str, closing: str, *, keyed: bool) -> Iterator[str]:
         self._take(opening)
-        taken = 0
+        count = 0
         while self._peek() != closing:
-            if taken:
+            if count:
                 self._take(",")
                 if self._peek() == closing:  # a comma behind the last one, which viewers of traces take, too
                     break
-            taken += 1
-            if keyed and taken > MOST_KEYS:
+            count += 1
+            if keyed and count > MOST_KEYS:
                 raise UnreadableReport(f"not a report: a JSON object with more than {MOST_KEYS} keys")
             key = self.value() if keyed else ""
             if not isinstance(key, str):
@@ -104,14 +105,14 @@ class JsonStream:
         self._at += 1
 
     def _take(self, expected: str) -> None:
-        if (found := self._peek()) != expected:
+        if (sign := self._peek()) != expected:
             raise UnreadableReport(
-                f"not the JSON that was expected: {found!r} where {expected!r} should be", self._fix
+                f"not the JSON that was expected: {sign!r} where {expected!r} should be", self._fix
             )
         self._at += 1
 
     def _peek(self) -> str:
-        """The next character that is no space; the cursor is moved to it."""
+        """Return the next character that is not a blank, and move the cursor to it."""
         passed = 0
         while True:
             matched = _SPACE.match(self._text, self._at)
@@ -133,7 +134,7 @@ class JsonStream:
         return True
 
     def _more_or_repair(self) -> None:
-        """Read on; at the end of the file what seemed to be cut may be no JSON."""
+        """Read on; at the end of the file, repair what seemed to be cut, as it may be invalid JSON."""
         try:
             self._more()
         except TruncatedJson:

@@ -1,4 +1,4 @@
-"""Traces in Chrome's format, plain or gzip, event by event: read as far as they go."""
+"""Reads traces in Chrome's format, plain or gzip, event by event and as far as they go."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIRECTIONS = {
 
 
 def unpacked_head(head: bytes) -> bytes:
-    """Return the beginning of a file without its packing, if it has any; empty where that is damaged."""
+    """Return the beginning of a file, unpacked if it is gzip; empty where the gzip data is damaged."""
     if head.startswith(_GZIP):
         try:
             head = zlib.decompressobj(31).decompress(head, 1 << 16)
@@ -37,9 +37,10 @@ def unpacked_head(head: bytes) -> bytes:
 
 
 class ChromeTrace:
-    """Hands each event to `take`. `top` are the other values of the document, `seen` the number of events.
+    """Hands each event of a trace to `take`.
 
-    `repairs`: how often it was no JSON as it stood there.
+    `top` holds the other values of the document, `seen` the number of events, `repairs` how often the text was
+    not valid JSON and had to be repaired.
     """
 
     def __init__(self, take: Callable[[object], None]) -> None:
@@ -57,8 +58,8 @@ class ChromeTrace:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
             text = f"gzip -dc {named} | python -m json.tool" if packed else f"python -m json.tool {named}"
-            which = f"{text} > /dev/null   (names the line)"
-            stream = JsonStream(_GzipReader(raw) if packed else raw, which)  # type: ignore[arg-type]
+            fix = f"{text} > /dev/null   (names the line)"
+            stream = JsonStream(_GzipReader(raw) if packed else raw, fix)  # type: ignore[arg-type]
             try:
                 self._read(stream)
                 self.more_behind = not stream.at_end()
@@ -91,7 +92,10 @@ _DECIMAL = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,16})(?:\.(?P<fraction>\d{1,32
 
 
 def to_nanoseconds(microseconds: object) -> int | None:
-    """A time of the trace, in whole ns: of microseconds since 1970 as one float the fractions would be lost."""
+    """Convert a time of the trace, in microseconds, to whole nanoseconds; None for what is no time.
+
+    Whole and fraction are converted apart: of microseconds since 1970 as one float the fractions would be lost.
+    """
     if isinstance(microseconds, str) and (written := _DECIMAL.fullmatch(microseconds.strip())) is not None:
         # Ascend's profiler writes times as texts
         nanoseconds = int(written["whole"]) * 1000 + round(float(f"0.{written['fraction'] or 0}") * 1000)
@@ -107,7 +111,7 @@ def to_nanoseconds(microseconds: object) -> int | None:
 
 
 def whole_number(value: object, default: int) -> int:
-    """Return a whole number below 2^62 as one, `default` for all else."""
+    """Return `value` as an int if it is a whole number below 2^62, else `default`."""
     if isinstance(value, float) and value == value and abs(value) < 1 << 53:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62:
@@ -116,7 +120,7 @@ def whole_number(value: object, default: int) -> int:
 
 
 class _GzipReader:
-    """A gzip file as bytes; one that is cut short or damaged ends where it is."""
+    """Reads a gzip file as bytes; one that is cut short or damaged ends where it breaks off."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw, self._file = raw, gzip.GzipFile(fileobj=raw)
@@ -124,7 +128,7 @@ class _GzipReader:
         self._unpacked = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end."""
+        """Return the next bytes, at most `size`; none at the end."""
         if self._over:
             return b""
         try:

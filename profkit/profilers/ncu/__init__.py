@@ -1,1 +1,1 @@
-"""Nsight Compute (`ncu`): counters of GPU kernels. Finds it, calls it, reads its reports, explains its errors."""
+"""Nsight Compute (`ncu`) counts on GPU kernels: find it, run it, read its reports, explain its errors."""

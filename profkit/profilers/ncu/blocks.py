@@ -27,7 +27,7 @@ _FIXED = {FIXED64: 8, FIXED32: 4}
 
 
 class MalformedMessage(ValueError):
-    """The bytes are no message: `offset` is where it shows, the text says how."""
+    """The bytes are not a message: `offset` is where that shows, the text says how."""
 
     def __init__(self, offset: int, text: str) -> None:
         super().__init__(f"{text} at byte {offset}")
@@ -35,7 +35,10 @@ class MalformedMessage(ValueError):
 
 
 def read_varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
-    """The number at `at`, and where the next byte is. Raises MalformedMessage where it runs past `end` or 64 bits."""
+    """Read the number at `at`, and return it with the place of the next byte.
+
+    Raises MalformedMessage where it runs past `end` or has more than 64 bits.
+    """
     value = shift = 0
     start = at
     while at < end:
@@ -51,10 +54,10 @@ def read_varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
 
 
 def read_fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Every field between `at` and `end`: (number, wire type, a, b).
+    """Yield every field between `at` and `end`: (number, wire type, a, b).
 
     Of a VARINT `a` is the value and `b` where the next field begins; of all others the payload is `data[a:b]`.
-    Raises MalformedMessage where a field runs over `end` or has a wire type that there is not.
+    Raises MalformedMessage where a field runs over `end` or has an unknown wire type.
     """
     while at < end:
         start = at
@@ -79,22 +82,22 @@ def read_fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int
 
 
 def read_text(data: Buffer, at: int, end: int) -> str:
-    """The string in `data[at:end]`; what is no UTF-8 becomes a replacement character."""
+    """Decode the string in `data[at:end]`; invalid UTF-8 becomes a replacement character."""
     return bytes(data[at:end]).decode("utf-8", "replace")
 
 
 def read_float32(data: Buffer, at: int) -> float:
-    """The little-endian float at `at`."""
+    """Read the little-endian float at `at`."""
     return float(struct.unpack_from("<f", data, at)[0])
 
 
 def read_float64(data: Buffer, at: int) -> float:
-    """The little-endian double at `at`."""
+    """Read the little-endian double at `at`."""
     return float(struct.unpack_from("<d", data, at)[0])
 
 
 class Message:
-    """A message's fields by number: of each the last whole number, and where all its other payloads lie.
+    """The fields of a message by number: the last whole number of each, and where its other payloads lie.
 
     Raises MalformedMessage.
     """
@@ -110,11 +113,11 @@ class Message:
                 self.spans.setdefault(number, []).append((a, b))
 
     def text(self, number: int) -> str:
-        """The last string in this field, "" where there is none."""
+        """Return the last string in this field, "" where there is none."""
         return read_text(self.data, *self.spans[number][-1]) if number in self.spans else ""
 
     def parts(self, number: int) -> Iterator[Message]:
-        """The messages in this field."""
+        """Return the messages in this field."""
         return (Message(self.data, a, b) for a, b in self.spans.get(number, ()))
 
 
@@ -134,7 +137,7 @@ class TruncatedReport(MalformedMessage):
 
 @dataclass(frozen=True)
 class ReportMessage:
-    """One length-prefixed message: its bytes are `data[offset : offset + size]`, its length stands in the 4 before."""
+    """One length-prefixed message: `data[offset : offset + size]`, with its length in the 4 bytes before."""
 
     offset: int
     kind: PartKind
@@ -144,7 +147,7 @@ class ReportMessage:
 
 @dataclass(frozen=True)
 class ReportBlock:
-    """One block: where its header and its payload lie, and how many records of each kind it announces."""
+    """One block: where its header and payload lie, and how many records of each kind it announces."""
 
     index: int
     header: ReportMessage
@@ -154,26 +157,26 @@ class ReportBlock:
 
     @property
     def results(self) -> int:
-        """How many results of any kind it announces."""
+        """Return how many results of any kind the block announces."""
         return sum(count for kind, count in self.counts.items() if kind != "source")
 
 
 def read_file_header(data: Buffer) -> ReportMessage:
-    """The file's own header. Raises MalformedMessage where `data` is no report."""
+    """Read the file's own header. Raises MalformedMessage where `data` is no report."""
     if data[:4] != MAGIC:
         raise MalformedMessage(0, "no report of Nsight Compute: it does not begin with NVR")
     return _read_message(data, 4, "file-header", -1)
 
 
 def layout_version(data: Buffer) -> int | None:
-    """The layout's version, out of the file header. Raises MalformedMessage."""
+    """Return the version of the layout from the file header. Raises MalformedMessage."""
     header = read_file_header(data)
     fields = read_fields(data, header.offset, header.offset + header.size)
     return next((a for number, wire, a, _ in fields if number == 1 and wire == VARINT), None)
 
 
 def read_blocks(data: Buffer) -> Iterator[ReportBlock]:
-    """Every block that is whole, in order. Raises TruncatedReport after it where the file ends."""
+    """Yield every complete block, in order. Raises TruncatedReport after the last where the file is cut off."""
     header = read_file_header(data)
     at, index = header.offset + header.size, 0
     while at < len(data):
@@ -194,7 +197,10 @@ def read_blocks(data: Buffer) -> Iterator[ReportBlock]:
 
 
 def read_records(data: Buffer, block: ReportBlock) -> Iterator[ReportMessage]:
-    """The records of one block, in the order of the payload. Raises MalformedMessage where they do not fit into it."""
+    """Yield the records of a block, in the order of the payload.
+
+    Raises MalformedMessage where they do not fit into it.
+    """
     at = block.payload
     end = len(data) if block.payload_size is None else block.payload + block.payload_size
     for kind in _RECORDS.values():

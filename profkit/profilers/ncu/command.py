@@ -1,4 +1,7 @@
-"""How ncu is called, the one place with its flags; and the counter sets by depth, with what they cost on a chip."""
+"""Builds ncu's command line, the only place with its flags, and the counter sets by depth.
+
+A set is known with the replay passes that it takes on a chip.
+"""
 
 from __future__ import annotations
 
@@ -37,27 +40,30 @@ def ncu_argv(
     window: tuple[int, int] | None = None,
     code: bool = False,
 ) -> tuple[str, ...]:
-    """Count `metrics` and `sections` for the planned launch of each of `kernels`, once each, into `report`.
+    """Return the command that counts each of `kernels` at its planned launch, once each, into `report`.
 
-    `command` is the workload itself, and ncu ends with its exit code. No wrapper may stand between the two: of a GPU
-    program that a shell starts every launch takes several times as long (a run of 20 s took over 50 s, H100, ncu
-    2025.3.1), so a workload that is started by `bash` or `uv run` is counted slowly.
-    Without `kernels` every launch configuration is counted at its first launch, with `only` those of the kernels in
-    whose demangled name that stands (or which `regex:...` finds). A planned kernel's `launch` is counted
-    from 0 among the launches of its configuration: from the region's begin where `marked`, else from the program's.
-    ncu has one such number for all kernels of a call; plans that differ are a mistake (ValueError).
+    `metrics` and `sections` are counted. `command` is the workload itself, and ncu ends with its exit code. No
+    wrapper may stand between the two: of a GPU program that a shell starts every launch takes several times as
+    long (a run of 20 s took over 50 s, H100, ncu 2025.3.1), so a workload that is started by `bash` or `uv run`
+    is counted slowly. Without `kernels` every launch configuration is counted at its first launch, with `only`
+    those of the kernels whose demangled name contains that text (or which `regex:...` finds). A planned kernel's
+    `launch` is counted from 0 among the launches of its configuration: from the region's begin where `marked`,
+    else from the program's. ncu has one such number for all kernels of a call; raises ValueError for plans that
+    differ.
 
-    Which launches: the name is compared whole, by the mangled name where all plans have it; skip and count hold for
-    each name, grid, block and dynamic shared memory on its own, over all processes (H200, ncu 2025.3.1). ncu has no
-    filter for grids, so other configurations of a named kernel are counted once as well.
+    Which launches: the name is compared whole, by the mangled name where all plans have it; skip and count hold
+    for each name, grid, block and dynamic shared memory on its own, over all processes (H200, ncu 2025.3.1). ncu
+    has no filter for grids, so other configurations of a named kernel are counted once as well.
 
     A launch that is matched and not counted costs 10 ms, and the count of each configuration is never done. With
-    `window` (how many launches to pass over, and how many to count, of all that match the names of `kernels`) ncu is
-    done after it, and the program runs on freely. All launches in it are counted; the plans' own numbers do not matter.
+    `window` (how many launches to pass over, and how many to count, of all that match the names of `kernels`) ncu
+    is done after it, and the program runs on freely. All launches in it are counted; the plans' own numbers do
+    not matter.
 
-    The clocks are left alone, unlike by ncu's default, which locks them; the caches are emptied before each replay, as
-    by its default. `version` is that of ncu; options it is too old for are left out. `code`: the kernels' machine code,
-    with its lines, goes into the report; of a library it is the whole, 30 MB of cuBLAS.
+    The clocks are left alone, unlike by ncu's default, which locks them; the caches are emptied before each
+    replay, as by its default. `version` is that of ncu; options that it is too old for are left out. With `code`
+    the machine code of the kernels, with its lines, goes into the report; of a library it is the whole, 30 MB of
+    cuBLAS.
     """
     argv = ["env", *(part for name in _INJECTORS for part in ("-u", name)), ncu]
     argv += _if_known(version, "--config-file", "off")
@@ -76,11 +82,11 @@ def ncu_argv(
 
 
 def name_filter(kernels: Sequence[KernelPlan]) -> tuple[str, str]:
-    """The name base and the filter (`regex:...`) that fit all of these kernels and as few others as can be.
+    """Return the name base and the filter (`regex:...`) that fit all of these kernels and few others.
 
-    By mangled names where all are known: those are the same for every tool. Demangled ones differ in blanks and casts
-    (`transpose<1>`, `transpose<(int)1>`), so of these only the function's own name is compared, to which any template
-    arguments may belong.
+    By mangled names where all are known: those are the same for every tool. Demangled ones differ in blanks and
+    casts (`transpose<1>`, `transpose<(int)1>`), so of these only the function's own name is compared, to which
+    any template arguments may belong.
     """
     mangled = [plan.kernel.mangled for plan in kernels]
     if all(mangled):
@@ -91,7 +97,10 @@ def name_filter(kernels: Sequence[KernelPlan]) -> tuple[str, str]:
 
 
 def function_name(demangled: str) -> str:
-    """The function's own name out of a demangled signature: no return type, namespaces, templates or parameters."""
+    """Return the bare function name of a demangled signature.
+
+    It has no return type, namespaces, templates or parameters.
+    """
     depth, end = 0, len(demangled)
     begin = 0
     for place, char in enumerate(demangled):
@@ -108,7 +117,7 @@ def function_name(demangled: str) -> str:
 
 
 def _opens_namespace(demangled: str, place: int) -> bool:
-    """Whether the brackets at `place` are followed by `::`, and so belong to a scope and not to the function."""
+    """Return whether `::` follows the brackets at `place`, which then belong to a scope, not the function."""
     depth = 0
     for at in range(place, len(demangled)):
         depth += (demangled[at] in "<(") - (demangled[at] in ">)")
@@ -138,7 +147,7 @@ def _kernel_pattern(name: str) -> str:
 
 
 def _functions(names: Iterable[str]) -> str:
-    """A filter on demangled names: functions of these names, whatever their namespaces, templates and parameters."""
+    """Return a filter for demangled names: these functions in any namespace, with any templates and parameters."""
     return f"regex:(^|[ :>*&])({_any_of(map(_escaped, names))})([<(]|$)"
 
 
@@ -153,7 +162,7 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def _escaped(name: str) -> str:
-    """`name` as a regular expression of ECMAScript that fits nothing else."""
+    """Return `name` as a regular expression of ECMAScript that fits nothing else."""
     return _SPECIAL.sub(r"\\\1", name)
 
 
@@ -163,9 +172,9 @@ def _if_known(version: str | None, option: str, value: str) -> list[str]:
 
 
 def version_numbers(version: str | None) -> tuple[int, ...] | None:
-    """`(2025, 3, 1)` of "2025.3.1.0"; None where it does not begin with numbers."""
-    found = re.match(r"\d+(\.\d+)*", version or "")
-    return tuple(int(part) for part in found[0].split(".")) if found else None
+    """Parse "2025.3.1.0" into `(2025, 3, 1, 0)`; None where it does not begin with numbers."""
+    match = re.match(r"\d+(\.\d+)*", version or "")
+    return tuple(int(part) for part in match[0].split(".")) if match else None
 
 
 @lru_cache(maxsize=1)
@@ -175,7 +184,7 @@ def _chip_numbers() -> Mapping[int, str]:
 
 
 def chip_name(number: int | None) -> str | None:
-    """`GH100` for 384; None for a chip that is not in the list."""
+    """Return the name of a chip by its number, `GH100` for 384; None for a chip that is not in the list."""
     return None if number is None else _chip_numbers().get(number)
 
 
@@ -194,7 +203,7 @@ class ChipTable:
 
 @lru_cache(maxsize=1)
 def chip_table() -> ChipTable:
-    """The table; it is read once."""
+    """Load the table of chips, once per process."""
     content = load_yaml(Path(__file__).with_name("chips.yaml"))
     return ChipTable(
         passes={name: row["passes"] for name, row in content["chips"].items()},
@@ -207,7 +216,7 @@ def chip_table() -> ChipTable:
 
 
 def find_chip(name: str | None) -> str | None:
-    """The chip called `told`, or the first of that compute capability ("8.6", "10.1"); None where it is not known."""
+    """Return the chip called `name`, or the first of that compute capability ("8.6", "10.1"); else None."""
     if name is None:
         return None
     if name.upper() in chip_table().passes:
@@ -217,7 +226,10 @@ def find_chip(name: str | None) -> str | None:
 
 
 def has_metric(chip: str | None, metric: str) -> bool:
-    """Whether `chip` has `metric` (full or base name); of an unknown chip, whether every discrete one has it."""
+    """Return whether `chip` has `metric` (full or base name).
+
+    Of an unknown chip, whether every chip with its own memory has it.
+    """
     lacking = chip_table().lacks.get(metric.partition(".")[0], frozenset())
     if chip is not None:
         return chip not in lacking
@@ -227,7 +239,7 @@ def has_metric(chip: str | None, metric: str) -> bool:
 
 
 def planned_passes(chip: str | None, name: str) -> int | None:
-    """Replay passes that NVIDIA's library plans for the counter set `name`; None for an unknown chip."""
+    """Return the replay passes that NVIDIA's library plans for the set `name`; None for an unknown chip."""
     return chip_table().passes.get(chip, {}).get(name) if chip is not None else None
 
 
@@ -240,7 +252,10 @@ _SECTION_PASSES = 2
 
 @dataclass(frozen=True)
 class CounterSet:
-    """What ncu is asked for: metrics by name, and whole sections. `replays` is expected; None for an unknown chip."""
+    """What ncu counts: metrics by name, and whole sections.
+
+    `replays` is the expected number of passes; None for an unknown chip.
+    """
 
     name: str
     metrics: tuple[str, ...]
@@ -251,29 +266,31 @@ class CounterSet:
 
 @lru_cache(maxsize=64)
 def counter_set(depth_name: str, chip: str | None, version: str | None = None) -> CounterSet:
-    """The set `depth_name` (gate, standard, explain) for a chip ("GH100") or a compute capability ("9.0").
+    """Return the set `depth_name` (gate, standard, explain) for a chip ("GH100") or a capability ("9.0").
 
-    `version` is that of ncu: an old one is not asked for what came later.
+    `version` is that of ncu: metrics that came later are left out for an old one.
 
-    Metrics that the chip lacks are left out: ncu refuses a kernel for one name that it does not know. Of a chip that
-    is not in the table only what every chip has is asked for, and its replays are not known. Raises KeyError for a set
-    that there is not.
+    Metrics that the chip lacks are left out: ncu refuses a kernel for one name that it does not know. Of a chip
+    that is not in the table only what every chip has is counted, and its replays are not known. Raises KeyError
+    for an unknown set.
     """
-    known = find_chip(chip)
+    known_chip = find_chip(chip)
     metrics: list[str] = []
-    for names in metric_alternatives(depth_name, known, version):
-        metrics += [name for name in names if has_metric(known, name)][:1]
+    for names in metric_alternatives(depth_name, known_chip, version):
+        metrics += [name for name in names if has_metric(known_chip, name)][:1]
     sections = tuple(_load_sets()[depth_name].get("sections", ()))
-    replays = _expected_replays(depth_name, known, sections)
-    return CounterSet(depth_name, tuple(metrics), replays, _note(depth_name, known, chip, replays), sections)
+    replays = _expected_replays(depth_name, known_chip, sections)
+    return CounterSet(
+        depth_name, tuple(metrics), replays, _note(depth_name, known_chip, chip, replays), sections
+    )
 
 
 def metric_alternatives(
     depth_name: str, chip: str | None = None, version: str | None = None
 ) -> tuple[tuple[str, ...], ...]:
-    """The metrics of a set in order, each with the names it goes by.
+    """Return the metrics of a set in order, each with all of its names.
 
-    Without those that `chip` is to be spared, and those that ncu `version` does not know yet.
+    Without those that are excluded on `chip`, and those that ncu `version` does not know yet.
     """
     described = _load_sets()[depth_name]
     alternatives = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []

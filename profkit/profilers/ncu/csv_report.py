@@ -1,8 +1,8 @@
-"""Reads what `ncu --csv` printed: one row per launch, whatever else stands between the rows.
+"""Reads the output of `ncu --csv`: one row per launch, whatever else stands between the rows.
 
-The raw page has a column per metric and the units in the row below the names. `--metrics` and the details page have a
-row per metric, by its own name or by a label that `labels.yaml` knows. Before, between and after the rows stand the
-tool's own lines (`==PROF==`) and the output of the workload.
+The raw page has a column per metric and the units in the row below the names. `--metrics` and the details
+page have a row per metric, by its own name or by a label that `labels.yaml` knows. Before, between and after
+the rows stand the tool's own lines (`==PROF==`) and the output of the workload.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAN = {"nan", "-nan", "nan(ind)", "-nan(ind)"}
 
 @lru_cache(maxsize=512)
 def unit_factor(unit: str) -> float:
-    """What a value in the printed `unit` is multiplied with to be in the base unit of `launches.unit_of`.
+    """Return the factor that converts a value in the printed `unit` to the base unit of `launches.unit_of`.
 
     Times become nanoseconds, rates per second, `cycle/nsecond` hertz.
     """
@@ -87,7 +87,7 @@ _WHOLE = frozenset(("register/thread", "thread", "SM", "cluster", "block"))
 
 @lru_cache(maxsize=512)
 def _dimension(unit: str) -> str | None:
-    """The base unit that a printed one is made of; None for one that nobody knows."""
+    """Return the base unit of a printed unit; None for an unknown one."""
     over, slash, under = unit.strip().partition("/")
     prefixed = _PREFIXED.fullmatch(over)
     base = "ns" if over in _NANOSECONDS else prefixed[2].lower() if prefixed is not None else over
@@ -99,19 +99,19 @@ def _dimension(unit: str) -> str | None:
 
 @lru_cache(maxsize=8192)
 def _unit_fault(name: str, unit: str) -> Fact | None:
-    """Why a value in the printed `unit` cannot be turned into the base unit of the metric `name`."""
-    expected, found = unit_of(name), _dimension(unit)
+    """Return why the printed `unit` cannot be converted to the base unit of the metric `name`; None if it can."""
+    expected, dimension = unit_of(name), _dimension(unit)
     if not expected or (
-        found is not None and (found == expected or expected not in ("ns", "byte", "byte/s", "hz"))
+        dimension is not None and (dimension == expected or expected not in ("ns", "byte", "byte/s", "hz"))
     ):
         return None
     return Fact.of("unit-unknown", unit=unit[:40])
 
 
 def _parse_number(cell: str, style: NumberStyle) -> float | Fact | None:
-    """The number in a cell; None where it is text, a fact where it may be two numbers.
+    """Parse the number in a cell; None where it is text, a fact where it may be two numbers.
 
-    NaN and infinity are numbers here: the tool said them.
+    NaN and infinity are numbers here, because the tool printed them.
     """
     stripped = cell.strip()
     if stripped.lower() in _NAN:
@@ -154,21 +154,21 @@ def _labels() -> Mapping[str, Sequence[str]]:
 
 @lru_cache(maxsize=8192)
 def metric_of(label: str, unit: str) -> str | None:
-    """Return the metric that a row is of, by its own name or by its label; None for a label that nobody knows.
+    """Return the metric of a row, by its own name or by its label; None for an unknown label.
 
     >>> metric_of("Memory Throughput", "Gbyte/second"), metric_of("dram__bytes_read.sum", "Mbyte")
     ('dram__bytes.sum.per_second', 'dram__bytes_read.sum')
     """
     if "__" in label:
         return label
-    known = _labels().get(label, ())
-    fitting = (name for name in known if (unit_of(name) == "%") is (unit.strip() == "%"))
+    candidates = _labels().get(label, ())
+    fitting = (name for name in candidates if (unit_of(name) == "%") is (unit.strip() == "%"))
     return next((name for name in fitting if _unit_fault(name, unit) is None), None)
 
 
 @dataclass
 class LaunchRow:
-    """One launch: the columns that say which, and its metrics in base units."""
+    """One launch: the columns that identify it, and its metrics in base units."""
 
     of: Mapping[str, str]
     values: dict[str, Value] = field(default_factory=dict)
@@ -189,9 +189,10 @@ class TableLog:
 
 
 def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
-    """Every launch of every table in `lines`, in order. The tool's own lines go to `log`, others are the workload's.
+    """Yield every launch of every table in `lines`, in order.
 
-    Below the names of the columns stand the units, then a row per launch; or the table has a row per metric.
+    The tool's own lines go to `log`, all others are the workload's. Below the names of the columns stand the
+    units, then a row per launch; or the table has a row per metric.
     """
     names: list[str] = []
     of: list[tuple[int, str]] = []
@@ -240,7 +241,7 @@ def read_rows(lines: Iterable[str], log: TableLog) -> Iterator[LaunchRow]:
 
 
 def _add_metric(launch: LaunchRow, cells: Mapping[str, str], log: TableLog) -> None:
-    """Add what one row says to its launch; the row of a rule has no metric."""
+    """Add the metric of one row to its launch; the row of a rule has none."""
     label, unit, cell = (cells[name] for name in _METRIC)
     name = metric_of(label, unit) if label and cell else None
     if name is not None:
@@ -249,7 +250,7 @@ def _add_metric(launch: LaunchRow, cells: Mapping[str, str], log: TableLog) -> N
 
 
 def _is_whole(line: str) -> bool:
-    """Whether a row was not cut off in the middle of a cell."""
+    """Return whether a row is complete, and not cut off in the middle of a cell."""
     return line[0] != '"' or line.rstrip().endswith(('"', ","))
 
 
@@ -277,7 +278,7 @@ def _value(cell: str, name: str, unit: str, style: NumberStyle) -> Value:
 
 
 def _number_style(path: Path) -> NumberStyle:
-    """How the numbers of the file's tables are written: known only when all of them were seen."""
+    """Find out how the numbers of the file's tables are written; all of them have to be read for that."""
     style = NumberStyle()
     metrics: list[int] = []
     with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="") as file:
@@ -305,16 +306,17 @@ _TOGETHER = ("range", "graph")  # what counts several kernels as one has no othe
 
 
 def looks_like_ncu_csv(head: bytes) -> bool:
-    """Whether in `head`, the beginning of a file, a table of `ncu --csv` begins, with whatever before it."""
+    """Return whether a table of `ncu --csv` begins in `head`, the beginning of a file, after any other text."""
     if b"Process ID" not in head or b"Kernel Name" not in head:
         return False
     return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
 
 
 def read_ncu_csv(path: Path) -> Report:
-    """The report in the text at `path`: counters and times by launch configuration, and what its log lines tell.
+    """Read the report in the text at `path`: counters and times by launch configuration, and the log's warnings.
 
-    Values are as precise as they were printed, mostly two decimals. Raises UnreadableReport where there is no table.
+    Values are as precise as they were printed, mostly two decimals. Raises UnreadableReport where there is no
+    table.
     """
     log = TableLog()
     session = ReportSession()
@@ -327,9 +329,11 @@ def read_ncu_csv(path: Path) -> Report:
         report = report_of(session, _read_launches(rows, log, session), FORMAT)
     if not log.tables:
         raise UnreadableReport(f"{path} has no table of `ncu --csv` in it: no line names the columns")
-    said = [line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))]
-    told = [text for text in dict.fromkeys(said) if _UNLOCKED not in text][:_MOST_WARNINGS]
-    warnings = list(map(Fact.message, told))
+    messages = [
+        line.partition("== ")[2] for line in log.lines if line.startswith(("==ERROR==", "==WARNING=="))
+    ]
+    shown = [text for text in dict.fromkeys(messages) if _UNLOCKED not in text][:_MOST_WARNINGS]
+    warnings = list(map(Fact.message, shown))
     if log.scaled:
         warnings.append(Fact("scaled-units"))
     if log.together:
@@ -345,14 +349,14 @@ def _read_launches(
     rows: Iterable[LaunchRow], log: TableLog, session: ReportSession
 ) -> Iterator[LaunchResult]:
     passes: dict[str, int] = {}
-    seen = 0
+    lines_read = 0
     unlocked = False
     for row in rows:
-        for line in log.lines[seen:]:
+        for line in log.lines[lines_read:]:
             unlocked |= _UNLOCKED in line
             if (profiled := _PROFILED.match(line)) is not None:
                 passes[profiled[1]] = int(profiled[2])
-        seen = len(log.lines)
+        lines_read = len(log.lines)
         if row.of.get(_KERNEL, "").strip() in _TOGETHER:
             log.together += 1
             continue
@@ -382,16 +386,16 @@ def _launch_result(
 
 
 def _parse_dimensions(cell: str | None) -> tuple[int, ...]:
-    """`(256, 256, 1)`."""
+    """Parse the sides of a grid or block, such as `(256, 256, 1)`."""
     return tuple(int(side) for side in re.findall(r"\d{1,18}", cell or "")[:3])
 
 
 def _read_device(row: LaunchRow, session: ReportSession) -> int | None:
-    said = row.of.get(_DEVICE, "")
-    index = _whole(said)
+    cell = row.of.get(_DEVICE, "")
+    index = _whole(cell)
     if index is None and (number := finite_number(row.values.get(DEVICE))) is not None:
         index = int(number)
-    if (index or 0) not in session.devices and (said or row.of.get(_CAPABILITY)):
+    if (index or 0) not in session.devices and (cell or row.of.get(_CAPABILITY)):
         attributes: dict[str, Value] = {
             name.removeprefix(_ATTRIBUTE): value
             for name, value in row.values.items()
@@ -402,7 +406,7 @@ def _read_device(row: LaunchRow, session: ReportSession) -> int | None:
             attributes.setdefault("compute_capability_major", int(major))
             attributes.setdefault("compute_capability_minor", _whole(minor) or 0)
         shown = attributes.get("display_name")
-        name = shown if isinstance(shown, str) else "" if said.isdigit() else said
+        name = shown if isinstance(shown, str) else "" if cell.isdigit() else cell
         session.devices[index or 0] = (name, attributes)
     return index
 

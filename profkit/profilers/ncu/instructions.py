@@ -1,15 +1,16 @@
-"""What an .ncu-rep says of single instructions of a kernel, the code of the kernel, and what NVIDIA's rules concluded.
+"""Reads what an .ncu-rep has of single instructions, the kernel's code, and NVIDIA's rule results.
 
-Per-instruction values are instances of a metric, by the address of the instruction; the lowest address that was
-executed is the kernel's begin. RuleResult, fields by number (seen in reports of 2022.4 to 2025.3): 1 identifier,
-2 title, 3 body {1 items {1 message {1 text, 2 kind, 4 title}, 10 speed-up {1 local or global, 2 %}}}.
+Per-instruction values are instances of a metric, by the address of the instruction; the lowest address that
+was executed is the kernel's begin. RuleResult, fields by number (seen in reports of 2022.4 to 2025.3): 1
+identifier, 2 title, 3 body {1 items {1 message {1 text, 2 kind, 4 title}, 10 speed-up {1 local or global, 2
+%}}}.
 
-The code comes out of the kernel's cubin, an ELF file. Nothing here disassembles: of an instruction only what a
-conclusion needs is known: what goes through the queues of memory and special instructions, and the width of an access.
-The operation stands in the low 9 of its 12 opcode bits on every chip since Volta, the width in bits 73 to 75, the index
-register of a constant in bits 24 to 31 (seen in code of compute capability 7.0 to 9.0, held against the accesses that
-Nsight Compute counted and against what ptxas made of known PTX). Line tables are those of DWARF 2 to 4 ("DWARF
-Debugging Information Format", 6.2).
+The code comes out of the kernel's cubin, an ELF file. Nothing here disassembles: of an instruction only what
+a conclusion needs is known: what goes through the queues of memory and special instructions, and the width of
+an access. The operation stands in the low 9 of its 12 opcode bits on every chip since Volta, the width in
+bits 73 to 75, the index register of a constant in bits 24 to 31 (seen in code of compute capability 7.0 to
+9.0, held against the accesses that Nsight Compute counted and against what ptxas made of known PTX). Line
+tables are those of DWARF 2 to 4 ("DWARF Debugging Information Format", 6.2).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MOST_ROWS = 1_000_000  # of a line table: a hostile one would never end
 
 @dataclass(frozen=True)
 class LineTableRow:
-    """Where the code from `offset` (bytes from the kernel's begin) on comes from."""
+    """The source line of the code that begins at `offset` (bytes from the kernel's begin)."""
 
     offset: int
     file: str
@@ -69,7 +70,7 @@ class KernelCode:
     debug: bool  # compiled with -G: without optimisation
 
     def instruction(self, offset: int) -> str | None:
-        """`LDG.128`: the memory access or special instruction at `offset`; None for anything else."""
+        """Return the memory access or special instruction at `offset`, such as `LDG.128`; else None."""
         if not 0 <= offset <= len(self.code) - INSTRUCTION_BYTES:
             return None
         low, high = struct.unpack_from("<QQ", self.code, offset)
@@ -79,19 +80,22 @@ class KernelCode:
         return operation + (_WIDTHS.get((high >> 9) & 7, "") if operation[:2] in ("LD", "ST") else "")
 
     def line(self, offset: int) -> LineTableRow | None:
-        """The source line of the instruction at `offset`."""
+        """Return the source line of the instruction at `offset`."""
         place = bisect_right(self.lines, offset, key=lambda line: line.offset) - 1
         return self.lines[place] if place >= 0 else None
 
 
 def read_kernel_code(cubin: bytes, symbol: str) -> KernelCode | None:
-    """The code of the kernel with this mangled name; None where the cubin does not hold it, or is damaged."""
+    """Return the code of the kernel with this mangled name.
+
+    None where the cubin does not hold it, or is damaged.
+    """
     try:
         sections = _sections(cubin)
-        place = next((one for one in sections if one.name == f".text.{symbol}"), None)
+        place = next((section for section in sections if section.name == f".text.{symbol}"), None)
         if place is None:
             return None
-        names = {one.name for one in sections if one.size}
+        names = {section.name for section in sections if section.size}
         lines = tuple(sorted(_lines_of(cubin, sections, place), key=lambda line: line.offset))
         return KernelCode(
             cubin[place.offset : place.offset + place.size],
@@ -114,7 +118,7 @@ class _Section:
 
 
 def _sections(data: bytes) -> list[_Section]:
-    """The section headers of a little-endian ELF64 file. Raises struct.error and ValueError."""
+    """Read the section headers of a little-endian ELF64 file. Raises struct.error and ValueError."""
     if data[:5] != b"\x7fELF\x02":
         raise ValueError("no ELF64 file")
     table = struct.unpack_from("<Q", data, 40)[0]
@@ -133,8 +137,8 @@ def _string(data: bytes, at: int) -> str:
 
 
 def _lines_of(data: bytes, sections: list[_Section], code: _Section) -> Iterator[LineTableRow]:
-    """The rows of the line tables that are about this section of code."""
-    table = next((one for one in sections if one.name == ".debug_line"), None)
+    """Yield the rows of the line tables for this section of code."""
+    table = next((section for section in sections if section.name == ".debug_line"), None)
     if table is None:
         return
     targets = _relocated_sections(data, sections)
@@ -146,7 +150,7 @@ def _lines_of(data: bytes, sections: list[_Section], code: _Section) -> Iterator
 
 
 def _relocated_sections(data: bytes, sections: list[_Section]) -> dict[int, int]:
-    """Of each address in the line table that the linker fills in: its offset there -> the section that it is in."""
+    """Map the offset of each address that the linker fills into the line table to its target section."""
     targets: dict[int, int] = {}
     for section in sections:
         if section.name not in (".rel.debug_line", ".rela.debug_line"):
@@ -163,7 +167,7 @@ def _relocated_sections(data: bytes, sections: list[_Section]) -> dict[int, int]
 def _unit_lines(
     data: bytes, start: int, targets: dict[int, int], base: int, code: _Section
 ) -> Iterator[LineTableRow]:
-    """One unit's line number program (DWARF 2 to 4)."""
+    """Run the line number program of one unit (DWARF 2 to 4), and yield its rows."""
     length, version, header_length = struct.unpack_from("<IHI", data, start)
     if not 2 <= version <= 4 or length >= 0xFFFF_FFF0:
         return
@@ -174,7 +178,7 @@ def _unit_lines(
     lengths = data[at + 4 : at + 4 + opcode_base - 1]
     files = _file_names(data, at + 4 + opcode_base - 1)
     at = start + 10 + header_length
-    address, file, line, own = 0, 1, 1, False
+    address, file, line, in_section = 0, 1, 1, False
     for _ in range(MOST_ROWS):
         if at >= end or line_range == 0:
             return
@@ -184,21 +188,21 @@ def _unit_lines(
             step = opcode - opcode_base
             address += least * (step // line_range)
             line += line_base + step % line_range
-            if own:
+            if in_section:
                 yield LineTableRow(address, files.get(file, "?"), line)
         elif opcode == 0:
             size, at = _unsigned(data, at)
             kind, next_ = data[at], at + size
             if kind == 1:  # end of the sequence
-                address, file, line, own = 0, 1, 1, False
+                address, file, line, in_section = 0, 1, 1, False
             elif kind == 2:
                 address = int.from_bytes(data[at + 1 : next_], "little")
                 target = targets.get(at + 1 - base)
-                own = target == code.index if target is not None else code.address <= address
+                in_section = target == code.index if target is not None else code.address <= address
                 address -= 0 if target is not None else code.address
             at = next_
         elif opcode == 1:
-            if own:
+            if in_section:
                 yield LineTableRow(address, files.get(file, "?"), line)
         elif opcode == 2:
             value, at = _unsigned(data, at)
@@ -219,7 +223,7 @@ def _unit_lines(
 
 
 def _file_names(data: bytes, at: int) -> dict[int, str]:
-    """The files of a unit by number, with their folder where they have one."""
+    """Read the files of a unit by number, with their folder where they have one."""
     folders = [""]
     while data[at]:
         folders.append(_string(data, at))
@@ -266,7 +270,7 @@ _MARKUP = re.compile(r"@\w+:([^:@]*)(?::[^@]*)?@")
 
 
 def is_per_instruction(name: str) -> bool:
-    """Whether the instances of this metric are read."""
+    """Return whether the instances of this metric are read."""
     return name in (SECTORS, SECTORS_IDEAL, WAVEFRONTS, WAVEFRONTS_IDEAL, EXECUTED, SAMPLES) or (
         _STALL.match(name) is not None and not name.endswith("_not_issued")
     )
@@ -279,9 +283,9 @@ def read_kernel_details(
     scope: Scope,
     code_of: Callable[[], KernelCode | None],
 ) -> tuple[tuple[KernelInstruction, ...], tuple[ToolRule, ...], bool]:
-    """Of the result in `part` its costliest instructions, the results of rules, and whether it is a debug build.
+    """Read a result's costliest instructions, its rules, and whether the kernel is a debug build.
 
-    `names` are the metrics to read by the id of their name. Raises MalformedMessage.
+    `part` is the result; `names` are the metrics to read by the id of their name. Raises MalformedMessage.
     """
     metrics: dict[str, dict[int, float]] = {}
     rules: list[ToolRule] = []
@@ -297,7 +301,7 @@ def read_kernel_details(
 
 
 def find_code(data: Buffer, sources: Sequence[ReportMessage], symbol: str) -> KernelCode | None:
-    """The code of a kernel out of the cubins that a report carries. Raises MalformedMessage."""
+    """Return the code of a kernel from the cubins that a report carries. Raises MalformedMessage."""
     for part in sources:
         for number, wire, a, b in read_fields(data, part.offset, part.offset + part.size):
             if number == _CUBIN and wire == LENGTH:
@@ -310,7 +314,7 @@ def find_code(data: Buffer, sources: Sequence[ReportMessage], symbol: str) -> Ke
 def _instances(
     data: Buffer, at: int, end: int, names: Mapping[int, str]
 ) -> tuple[str | None, dict[int, float]]:
-    """ProfileMetricResult: its name where that is wanted, and its values by address."""
+    """Read a ProfileMetricResult: its name if that is wanted, and its values by address."""
     name: str | None = None
     values: dict[int, float] = {}
     for number, wire, a, b in read_fields(data, at, end):
@@ -322,8 +326,8 @@ def _instances(
             address = value = None
             for inner, inner_wire, c, d in read_fields(data, a, b):
                 if inner_wire == LENGTH and inner in (1, 2):
-                    found = finite_number(metric_value(data, c, d))
-                    address, value = (found, value) if inner == 1 else (address, found)
+                    parsed = finite_number(metric_value(data, c, d))
+                    address, value = (parsed, value) if inner == 1 else (address, parsed)
             if address is not None and value is not None:
                 values[int(address)] = value
     return name, values
@@ -332,7 +336,10 @@ def _instances(
 def _instructions(
     metrics: Mapping[str, Mapping[int, float]], scope: Scope, code: KernelCode | None
 ) -> Iterator[KernelInstruction]:
-    """The instructions with the most stall samples, excess sectors or conflicts, each as a share of the kernel's."""
+    """Yield the instructions with the most stall samples, excess sectors or bank conflicts.
+
+    Each number is a share of the kernel's.
+    """
     executed = metrics.get(EXECUTED)
     if not executed:
         return
@@ -382,7 +389,7 @@ def _shares(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def _rule_results(rule: Message, scope: Scope) -> Iterator[ToolRule]:
-    """The messages of one rule that come with an estimated speed-up."""
+    """Yield the messages of one rule that have an estimated speed-up."""
     for body in rule.parts(3):
         for item in body.parts(1):
             text = title = ""

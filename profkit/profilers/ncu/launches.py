@@ -1,4 +1,4 @@
-"""One profiled launch with its values and their units, and many launches grouped by launch configuration."""
+"""Holds profiled launches: values with their units, and launches grouped by launch configuration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _units() -> Mapping[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=8192)
 def unit_of(name: str) -> str:
-    """The base unit of the metric `name`; "" for a plain number and for what no rule tells.
+    """Return the base unit of the metric `name`; "" for a plain number and where no rule fits.
 
     Percentages are 0..100, times nanoseconds, rates per second.
     """
@@ -86,13 +86,13 @@ class LaunchResult:
 
     @property
     def seconds(self) -> float | None:
-        """How long the device took for it, in seconds; None where the report does not tell."""
+        """Return the launch's time on the device in seconds; None where the report has none."""
         times = (finite_number(self.values.get(name)) for name in DURATIONS)
         return next((time * 1e-9 for time in times if time is not None and time >= 0), None)
 
 
 def finite_number(value: Value) -> float | None:
-    """`value` as a number, or None where it is none that can be used: text, NaN, infinite, absent."""
+    """Return `value` as a float; None for text, NaN, infinity and missing values."""
     if value is None or isinstance(value, str | Fact) or not math.isfinite(value):
         return None
     return float(value)
@@ -101,7 +101,7 @@ def finite_number(value: Value) -> float | None:
 def kernel_of(
     name: str, mangled: str | None, grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]
 ) -> Kernel:
-    """The launch configuration, with registers and shared memory where the report tells them."""
+    """Return the launch configuration, with registers and shared memory where the report has them."""
     registers = finite_number(values.get(REGISTERS))
     return Kernel(
         name=name,
@@ -114,7 +114,10 @@ def kernel_of(
 
 
 def _shared(values: Mapping[str, Value]) -> int | None:
-    """Static and dynamic bytes per block; the driver's own part, which newer versions tell, is not the kernel's."""
+    """Return static and dynamic shared memory in bytes per block.
+
+    The driver's own part, which newer versions report, is not the kernel's and is subtracted.
+    """
     parts = [part for name in SHARED if (part := finite_number(values.get(name))) is not None]
     if parts:
         return int(sum(parts))
@@ -124,7 +127,7 @@ def _shared(values: Mapping[str, Value]) -> int | None:
 
 @dataclass
 class LaunchGroup:
-    """All launches of one scope, as they are added: numbers in flat arrays, and what was no number."""
+    """All launches of one scope, as they are added: numbers in flat arrays, and the reasons for missing ones."""
 
     kernel: Kernel
     scope: Scope
@@ -137,7 +140,7 @@ class LaunchGroup:
     devices: set[int | None] = field(default_factory=set)
 
     def add(self, launch: LaunchResult) -> None:
-        """One more launch."""
+        """Add one launch."""
         self.launches += 1
         self.shapes.add((launch.kernel.registers, launch.kernel.shared))
         self.devices.add(launch.device)
@@ -157,7 +160,7 @@ class LaunchGroup:
                 self._fault(name, Fact("value-is-nan" if math.isnan(value) else "value-is-infinite"))
 
     def _no_number(self, name: str, value: str | None) -> None:
-        """Text is what some attributes are, and left out; but not where a number should stand."""
+        """Note why a value is missing; text is left out, as some attributes are text."""
         if value is None:
             self._fault(name, Fact("value-of-instances"))
         elif value.lower() in NOT_AVAILABLE:
@@ -168,14 +171,14 @@ class LaunchGroup:
         counts[what] = counts.get(what, 0) + 1
 
     def counters(self) -> Iterable[Counter]:
-        """Of each metric the median over the launches, or why there is none."""
+        """Yield the median of each metric over the launches, or why there is none."""
         for name in sorted(self.numbers.keys() | self.faults.keys()):
             numbers = self.numbers.get(name)
             faults = self.faults.get(name, {})
             several = self.launches > 1
-            said = (
-                Fact.of("in-launches", what, count=count, of=self.launches) if several else what
-                for what, count in faults.items()
+            reasons = (
+                Fact.of("in-launches", fault, count=count, of=self.launches) if several else fault
+                for fault, count in faults.items()
             )
             yield Counter(
                 name=name,
@@ -183,11 +186,11 @@ class LaunchGroup:
                 state="measured" if numbers else "not-counted",
                 unit=unit_of(name),
                 scope=self.scope,
-                reason=together(*said),
+                reason=together(*reasons),
             )
 
     def time(self) -> KernelTime | None:
-        """Its launches as times; None where the report does not tell them all."""
+        """Return the times of its launches; None where the report lacks any of them."""
         if len(self.seconds) < self.launches:
             return None
         return KernelTime(
@@ -202,7 +205,7 @@ class LaunchGroup:
 
 
 def group_launches(launches: Iterable[LaunchResult]) -> tuple[LaunchGroup, ...]:
-    """Launches by configuration (name, grid, block), in the order in which each was first seen."""
+    """Group launches by configuration (name, grid, block), in the order in which each first appears."""
     groups: dict[Scope, LaunchGroup] = {}
     for index, launch in enumerate(launches):
         scope = launch.kernel.scope
@@ -219,7 +222,7 @@ PREFIXES = ("launch__",)
 
 @lru_cache(maxsize=1)
 def wanted_names() -> frozenset[str]:
-    """Names of the metrics to read, as reports spell them, in lower case."""
+    """Return the names of the metrics to read, as reports spell them, in lower case."""
     table = formula_table("ncu")
     names = {*IDENTITY, PASSES, *checked_counters("ncu"), *table.aliases}
     names |= {name for ways in table.formulas.values() for way in ways for name in way.names}
@@ -227,5 +230,5 @@ def wanted_names() -> frozenset[str]:
 
 
 def is_wanted(name: str) -> bool:
-    """Whether the metric `name` is one of them."""
+    """Return whether the metric `name` is to be read."""
     return name.startswith(PREFIXES) or name.lower() in wanted_names()

@@ -1,8 +1,8 @@
-"""Where ncu is, what it can do here, what its error texts mean, and who may read the counters of the GPU.
+"""Finds ncu, checks what it can do here and who may read the GPU's counters, and explains its error texts.
 
-No GPU program is started: that would take seconds. ncu often ends with 0 where it counted nothing, so its text is
-looked at whatever it ended with. Lines that need root are printed for the user. Since driver 418 the counters are for
-administrators where `RmProfilingAdminOnly` is 1 (NVIDIA, ERR_NVGPUCTRPERM).
+No GPU program is started: that would take seconds. ncu often ends with 0 where it counted nothing, so its
+text is read whatever its exit code. Lines that need root are printed for the user. Since driver 418 the
+counters are for administrators where `RmProfilingAdminOnly` is 1 (NVIDIA, ERR_NVGPUCTRPERM).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ INSTALL_FIX = (
 
 
 def find_ncu(root: Path = Path("/")) -> Path | None:
-    """The ncu to call: `PROFKIT_NCU` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
+    """Return the ncu to call: `PROFKIT_NCU` if set, else from PATH, this environment, or NVIDIA's newest here."""
     return find_tool("ncu", "PROFKIT_NCU", patterns=_PLACES, root=root)
 
 
@@ -51,9 +51,9 @@ _VERSION = re.compile(r"^Version (\d+(?:\.\d+)+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class NcuAbility(ToolAbility):
-    """What ncu can do on this machine for this user; it works where this user may count.
+    """What ncu can do on this machine for this user; `works` is true where this user may count.
 
-    `chips` are those of the visible devices, None for one that is not known.
+    `chips` are those of the visible devices, None for an unknown one.
     """
 
     chips: tuple[str | None, ...] = ()
@@ -74,12 +74,12 @@ def probe_ncu() -> NcuAbility:
 
 
 def judge_ncu(ncu: NcuAbility | None = None) -> Iterator[Check]:
-    """What the probe's answers mean: is ncu here, and may this user count."""
+    """Return checks of whether ncu is installed and whether this user may count."""
     return judge_rows(Path(__file__).with_name("checks.yaml"), "ncu", ncu or probe_ncu())
 
 
 def recording_step(request: RecordRequest) -> Step:
-    """The step after which `collect_report` makes the report. Raises MachineError where ncu cannot do it here.
+    """Return the step that records for `collect_report`. Raises MachineError where ncu cannot do it here.
 
     With `request.kernel`: only kernels whose name contains it (or which `regex:...` finds), and all counters that
     explain them. Without: every kernel, with the counters that find its bottleneck.
@@ -93,8 +93,8 @@ def recording_step(request: RecordRequest) -> Step:
     argv = ncu_argv(
         request.command,
         _scratch_report(request),
-        metrics=tuple(dict.fromkeys(metric for one in sets for metric in one.metrics)),
-        sections=tuple(dict.fromkeys(section for one in sets for section in one.sections)),
+        metrics=tuple(dict.fromkeys(metric for set_ in sets for metric in set_.metrics)),
+        sections=tuple(dict.fromkeys(section for set_ in sets for section in set_.sections)),
         only=request.kernel,
         marked=request.marked,
         ncu=str(ncu.path),
@@ -106,7 +106,7 @@ def recording_step(request: RecordRequest) -> Step:
 
 
 def collect_report(request: RecordRequest) -> tuple[str, ...]:
-    """Copy what ncu left to the report. Raises MachineError with ncu's own reason where there is nothing."""
+    """Copy what ncu recorded to the report. Raises MachineError with ncu's own reason where there is nothing."""
     return collect_file(request, _scratch_report(request), "ncu", explain)
 
 
@@ -120,7 +120,7 @@ _OPEN = "NVreg_RestrictProfilingToAdminUsers=0"
 
 
 def counters_fault(root: Path = Path("/")) -> Fault | None:
-    """Why the counters are closed to this process; None where they are open, or where the driver does not say."""
+    """Return why this process may not read the counters; None where it may or the driver does not say."""
     params = system.parse_fields(system.read_text(root, "proc/driver/nvidia/params"))
     if params.get("RmProfilingAdminOnly") != "1" or _is_administrator(root):
         return None
@@ -128,7 +128,10 @@ def counters_fault(root: Path = Path("/")) -> Fault | None:
 
 
 def open_counters(root: Path = Path("/")) -> str:
-    """The line that gives this user the counters: another one on Windows, in a container, for root without a right."""
+    """Return the instruction that gives this user the counters.
+
+    It differs on Windows, in a container, and for root without the capability.
+    """
     if "microsoft" in (system.read_text(root, "proc/sys/kernel/osrelease") or "").lower():
         return (
             "in Windows, as administrator: NVIDIA Control Panel, Desktop > Enable Developer Settings, then "
@@ -144,13 +147,16 @@ def open_counters(root: Path = Path("/")) -> str:
 
 
 def superuser_line(arguments: str = "...") -> str:
-    """How profkit runs as root with this user's programs: sudo's own PATH holds neither ncu nor this Python."""
+    """Return the command that runs profkit as root with this user's programs.
+
+    sudo's own PATH holds neither ncu nor this Python.
+    """
     paths = " ".join(f'"{name}=${name}"' for name in ("PATH", "LD_LIBRARY_PATH") if os.environ.get(name))
     return f"sudo -E env {paths} {shlex.quote(sys.executable)} -m profkit {arguments}"
 
 
 def _is_administrator(root: Path) -> bool:
-    """Whether this process has CAP_SYS_ADMIN: root in a container mostly has not."""
+    """Return whether this process has CAP_SYS_ADMIN, which root in a container mostly lacks."""
     mask = system.parse_fields(system.read_text(root, "proc/self/status")).get("CapEff")
     try:
         return bool(int(mask, 16) >> _SYS_ADMIN & 1) if mask else os.geteuid() == 0
@@ -175,12 +181,12 @@ _ERROR = re.compile(
 
 
 def known_faults() -> tuple[KnownFault, ...]:
-    """What ncu's error texts mean."""
+    """Load the table of ncu's error texts."""
     return load_faults(Path(__file__).with_name("faults.yaml"), replay=REPLAY_FIX)
 
 
 def explain(text: str, returncode: int) -> Fault | None:
-    """The fault that ncu printed as `text` before it ended with `returncode`; None where it is not known."""
+    """Return the fault that ncu printed as `text` before it ended with `returncode`; None for an unknown one."""
     if _PERMISSION.search(text):
         return Fault(RESTRICTED, open_counters())
     if (fault := first_known(known_faults(), text)) is not None:
@@ -195,7 +201,7 @@ def explain(text: str, returncode: int) -> Fault | None:
 
 
 def _no_kernels(text: str) -> Fault:
-    """Which kernels ncu saw and was not told to count; where it lists none, none was launched."""
+    """Say which kernels ncu saw but was not to count; where it lists none, that none was launched."""
     listed = _AVAILABLE.search(text)
     if listed is None:
         return Fault(

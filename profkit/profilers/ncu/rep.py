@@ -39,10 +39,10 @@ _AGAIN = "record it again, or copy it again from where it was recorded"
 
 
 def read_ncu_rep(path: Path) -> Report:
-    """The report in the .ncu-rep at `path`: counters and times by launch configuration, facts, devices.
+    """Read the .ncu-rep at `path`: counters and times by launch configuration, facts, devices.
 
     A file that was cut off is read as far as its blocks are whole, with a warning. Raises UnreadableReport where
-    nothing is, and for what is damaged or no report of Nsight Compute.
+    nothing is whole, and for files that are damaged or no report of Nsight Compute.
     """
     with open_report(path) as file:
         report = report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
@@ -63,7 +63,10 @@ class OpenReport:
     warnings: list[Fact] = field(default_factory=list)
 
     def scan(self) -> None:
-        """The first pass. Notes where the file is cut off."""
+        """Make the first pass over all blocks, and note where the file is cut off.
+
+        Raises UnreadableReport where that is before its first result.
+        """
         count = together = 0
         try:
             version = layout_version(self.data)
@@ -89,19 +92,19 @@ class OpenReport:
             raise UnreadableReport(f"{self.path} holds a header and nothing else: it was cut off", _AGAIN)
 
     def launches(self, wanted: Callable[[str], bool]) -> Iterator[LaunchResult]:
-        """The second pass: every launch with the metrics whose names are wanted."""
-        asked = {
+        """Make the second pass, and yield every launch with the metrics whose names are wanted."""
+        names = {
             number: name for number, name in enumerate(self.strings) if name in _IDENTITY or wanted(name)
         }
         for block in self.filled:
             for part in read_records(self.data, block):
                 if part.kind == "kernel":
-                    launch = read_result(self.data, part, asked)
+                    launch = read_result(self.data, part, names)
                     self.first_launches.setdefault(launch.kernel.scope, part)
                     yield launch
 
     def with_details(self, report: Report) -> Report:
-        """The report with the instructions and rules of its largest kernels, of the first launch of each."""
+        """Add the instructions and rules of the report's largest kernels, from the first launch of each."""
         names = {number: name for number, name in enumerate(self.strings) if is_per_instruction(name)}
         sources = [
             part for block in self.sources for part in read_records(self.data, block) if part.kind == "source"
@@ -115,10 +118,10 @@ class OpenReport:
             if part is None:
                 continue
             symbol = time.kernel.mangled or time.kernel.name
-            own, concluded, is_debug = read_kernel_details(
+            costliest, concluded, is_debug = read_kernel_details(
                 self.data, part, names, time.kernel.scope, partial(find_code, self.data, sources, symbol)
             )
-            instructions += own
+            instructions += costliest
             rules += concluded
             debug += [time.kernel.name] if is_debug else []
         facts = {**report.facts, "debug build": "; ".join(dict.fromkeys(debug))} if debug else report.facts
@@ -127,7 +130,7 @@ class OpenReport:
 
 @contextmanager
 def open_report(path: Path) -> Iterator[OpenReport]:
-    """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
+    """Open the report at `path` and make the first pass. Raises UnreadableReport for a damaged file."""
     try:
         with reading(path), open_regular(path) as stream:
             if not stream.read(1):

@@ -1,7 +1,7 @@
-"""A report out of launches and a session: counters, times, devices, and facts that decide what may be compared.
+"""Builds a report from launches and a session: counters, times, devices, and facts for comparisons.
 
-The session lies scattered over the block headers of an .ncu-rep. Host name, addresses, folders and the environment are
-in there as well, and are not read.
+The session lies scattered over the block headers of an .ncu-rep. Host name, addresses, folders and the
+environment are in there as well, and are not read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TOOL, _CUDA = "Nsight Compute Target", "CUDA Version"
 
 @dataclass
 class ReportSession:
-    """All pieces together, as they are met. What the file does not hold stays empty."""
+    """The session of a report, put together from all its pieces; what the file does not hold stays empty."""
 
     versions: dict[str, str] = field(default_factory=dict)
     devices: dict[int, tuple[str, dict[str, Value]]] = field(default_factory=dict)
@@ -43,13 +43,16 @@ class ReportSession:
 
     @property
     def version(self) -> str | None:
-        """The profiler's version, `2025.3.1`, without its build."""
+        """Return the profiler's version, `2025.3.1`, without its build."""
         words = self.versions.get(_TOOL, "").split()
         return ".".join(words[0].split(".")[:3]) if words else None
 
 
 def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tuple[str, ...]:
-    """The strings of the header of `block`; what it says is added to `session`. Raises MalformedMessage."""
+    """Return the strings of the header of `block`, and add its session to `session`.
+
+    Raises MalformedMessage.
+    """
     part = block.header
     header = Message(data, part.offset, part.offset + part.size)
     for details in header.parts(_SESSION):
@@ -59,7 +62,7 @@ def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tup
 
 
 def session_gpus(session: ReportSession, driver: str | None) -> tuple[Gpu, ...]:
-    """The devices, by index. Sizes in bytes, bandwidth in bytes per second, clock in Hz."""
+    """Return the devices, by index. Sizes in bytes, bandwidth in bytes per second, clock in Hz."""
     return tuple(
         gpu_of(name, index, attributes, driver)
         for index, (name, attributes) in sorted(session.devices.items())
@@ -67,7 +70,7 @@ def session_gpus(session: ReportSession, driver: str | None) -> tuple[Gpu, ...]:
 
 
 def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str | None) -> Gpu:
-    """A device out of its attributes, named without `device__attribute_`."""
+    """Build a device from its attributes, named without `device__attribute_`."""
 
     def number(*names: str) -> int | None:
         values = (finite_number(attributes.get(name)) for name in names)
@@ -93,7 +96,10 @@ def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str |
 
 
 def _bandwidth(khz: int | None, bits: int | None) -> float | None:
-    """Peak DRAM bandwidth: two transfers per memory clock over the whole bus (CUDA C++ Best Practices, 8.2.1)."""
+    """Return the peak DRAM bandwidth in bytes per second.
+
+    Two transfers per memory clock over the whole bus (CUDA C++ Best Practices, 8.2.1).
+    """
     return 2.0 * khz * 1e3 * bits / 8 if khz and bits else None
 
 
@@ -120,7 +126,7 @@ _SHOWN = {"cache control": ("--cache-control", "all"), "replay": ("--replay-mode
 
 @dataclass
 class LaunchTotals:
-    """What the launches say together, as they pass by."""
+    """Totals over all launches, counted as they pass by."""
 
     launches: int = 0
     clocks: Tally[tuple[bool | None, bool | None]] = field(default_factory=Tally)
@@ -128,7 +134,7 @@ class LaunchTotals:
     drivers: dict[str, None] = field(default_factory=dict)
 
     def watch(self, launches: Iterable[LaunchResult]) -> Iterable[LaunchResult]:
-        """The same launches, counted."""
+        """Yield the same launches, and count them."""
         for launch in launches:
             self.launches += 1
             self.clocks[launch.lock_asked, launch.lock_done] += 1
@@ -140,7 +146,7 @@ class LaunchTotals:
 
 
 def facts_of(session: ReportSession, totals: LaunchTotals) -> dict[str, str]:
-    """Everything that the file tells; what it does not is absent."""
+    """Return every fact that the file has; what it lacks is absent."""
     options, workload = split_command(session.command)
     facts: dict[str, str | None] = {"command": shlex.join(without_wrapper(workload)) if workload else None}
     facts["driver"] = ", ".join(totals.drivers)
@@ -155,7 +161,7 @@ def facts_of(session: ReportSession, totals: LaunchTotals) -> dict[str, str]:
 
 
 def split_command(line: str | None) -> tuple[dict[str, str], tuple[str, ...]]:
-    """ncu's own options with their values, and the workload's command, of a recorded command line.
+    """Split a recorded command line into ncu's own options with their values, and the workload's command.
 
     What stands behind `--` is the workload; without that, the first word that is no option and no option's value.
     """
@@ -164,19 +170,19 @@ def split_command(line: str | None) -> tuple[dict[str, str], tuple[str, ...]]:
     except ValueError:  # recorded without its quotes
         words = (line or "").split()
     options: dict[str, str] = {}
-    rest = iter(words[1:])
-    for word in rest:
+    remaining = iter(words[1:])
+    for word in remaining:
         name, equals, value = word.partition("=")
         if word == "--":
-            return options, tuple(rest)
+            return options, tuple(remaining)
         if not word.startswith("-"):
-            return options, (word, *rest)
-        options[name] = value if equals or word in _BARE else next(rest, "")
+            return options, (word, *remaining)
+        options[name] = value if equals or word in _BARE else next(remaining, "")
     return options, ()
 
 
 def clocks_in_words(clocks: Mapping[tuple[bool | None, bool | None], int]) -> str | None:
-    """Whether ncu locked the clocks to base: whoever asked for it need not have got it."""
+    """Say whether ncu locked the clocks to base; a request to lock them may have been refused."""
     words = {_clock_word(*status): count for status, count in clocks.items() if status[0] is not None}
     if len(words) < 2:
         return next(iter(words), None)
@@ -210,7 +216,10 @@ _UNCOUNTED = ("device__", "launch__", "nvlink__", "profiler__")  # what is told 
 def report_of(
     session: ReportSession, launches: Iterable[LaunchResult], format: str, warnings: Sequence[Fact] = ()
 ) -> Report:
-    """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
+    """Build a report of counters (medians) and times by configuration, largest time first.
+
+    It has the facts, devices and warnings as well.
+    """
     totals, empty = LaunchTotals(), list[str]()
     groups = group_launches(totals.watch(_counted_launches(launches, empty)))
     times = sorted(
@@ -233,7 +242,10 @@ def report_of(
 
 
 def _counted_launches(launches: Iterable[LaunchResult], empty: list[str]) -> Iterator[LaunchResult]:
-    """Those that something was counted of. A launch that ncu could not finish leaves a result without a grid."""
+    """Yield the launches of which something was counted, and add the names of the others to `empty`.
+
+    A launch that ncu could not finish leaves a result without a grid.
+    """
     for launch in launches:
         bare = all(name.startswith(_UNCOUNTED) for name in launch.values)
         if bare and not any(launch.kernel.grid):

@@ -1,7 +1,7 @@
-"""One kernel launch of an .ncu-rep out of its protobuf message (ProfileResult).
+"""Reads one kernel launch of an .ncu-rep from its protobuf message (ProfileResult).
 
-A full report has two thousand metrics a launch, most of them lists of instances. Those that nobody asked for, sections,
-rules and sources are stepped over by their length.
+A full report has two thousand metrics a launch, most of them lists of instances. Unwanted metrics, sections,
+rules and sources are skipped by their length.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def read_metrics(
     values: dict[str, Value],
     rest: list[tuple[int, int, int, int]],
 ) -> None:
-    """One pass over the message: values of metrics in `names` go to `values`, fields that are none to `rest`.
+    """Read a message in one pass: metrics in `names` go to `values`, all other fields to `rest`.
 
-    What nobody wants is stepped over. Raises MalformedMessage, and IndexError at the end of `data`.
+    Unwanted metrics are skipped. Raises MalformedMessage, and IndexError at the end of `data`.
     """
     metric_tag = _METRICS << 3 | LENGTH
     while at < end:
@@ -66,7 +66,7 @@ def read_metrics(
 
 
 def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
-    """ProfileMetricResult: the id of its name, and its own value; None where it has instances alone."""
+    """Read the id of the name and the own value of a ProfileMetricResult; None where it has only instances."""
     name_id, value = -1, None
     for number, wire, a, b in read_fields(data, at, end):
         if number == 1 and wire == VARINT:
@@ -79,7 +79,7 @@ def _metric(data: Buffer, at: int, end: int) -> tuple[int, Value]:
 
 
 def metric_value(data: Buffer, at: int, end: int) -> Value:
-    """ProfileMetricValue: text, float, double or an unsigned integer, whichever is there."""
+    """Read a ProfileMetricValue: text, float, double or unsigned integer, whichever it has."""
     value: Value = None
     for number, wire, a, b in read_fields(data, at, end):
         if number in (4, 5) and wire == VARINT:
@@ -99,7 +99,7 @@ _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 
 
 def read_result(data: bytes | mmap, part: ReportMessage, names: Mapping[int, str]) -> LaunchResult:
-    """The launch in `part`, with those of its metrics that are asked for.
+    """Read the launch in `part`, with those of its metrics that are in `names`.
 
     Raises MalformedMessage where the message is damaged.
     """
@@ -113,37 +113,37 @@ def read_result(data: bytes | mmap, part: ReportMessage, names: Mapping[int, str
 
 def _read_launch(data: bytes | mmap, at: int, end: int, names: Mapping[int, str]) -> LaunchResult:
     values: dict[str, Value] = {}
-    others: list[tuple[int, int, int, int]] = []
+    fields: list[tuple[int, int, int, int]] = []
     try:
-        read_metrics(data, at, end, names, values, others)
+        read_metrics(data, at, end, names, values, fields)
     except IndexError:
         raise MalformedMessage(at, "a kernel result is cut off") from None
-    rest = {number: (a, b) for number, _, a, b in others}
+    spans = {number: (a, b) for number, _, a, b in fields}
 
     def string(field: int) -> str:
-        return read_text(data, *rest[field]) if field in rest else ""
+        return read_text(data, *spans[field]) if field in spans else ""
 
     mangled = string(_MANGLED) or None
-    lock_asked, lock_done = _read_clock_lock(data, rest.get(_CLOCK))
+    lock_asked, lock_done = _read_clock_lock(data, spans.get(_CLOCK))
     device = finite_number(values.get(DEVICE))
     return LaunchResult(
         kernel=kernel_of(
             string(_DEMANGLED) or string(_FUNCTION) or mangled or "kernel",
             mangled,
-            _read_triple(data, rest.get(_GRID)),
-            _read_triple(data, rest.get(_BLOCK)),
+            _read_triple(data, spans.get(_GRID)),
+            _read_triple(data, spans.get(_BLOCK)),
             values,
         ),
         values=values,
         device=None if device is None else int(device),
         lock_asked=lock_asked,
         lock_done=lock_done,
-        driver=_driver(data, rest.get(_DRIVER)),
+        driver=_driver(data, spans.get(_DRIVER)),
     )
 
 
 def _read_triple(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
-    """Uint64x3 as (x, y, z); nothing where it is absent."""
+    """Read a Uint64x3 as (x, y, z); empty where it is absent."""
     if span is None:
         return ()
     sides = Message(data, *span).numbers
@@ -151,13 +151,13 @@ def _read_triple(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
 
 
 def _read_clock_lock(data: Buffer, span: tuple[int, int] | None) -> tuple[bool | None, bool | None]:
-    """ProfilerClockStatusMessage: whether a lock was requested, and executed."""
+    """Read from a ProfilerClockStatusMessage whether a lock was requested, and whether it was executed."""
     flags = {} if span is None else Message(data, *span).numbers
     return tuple(None if flags.get(n) is None else bool(flags[n]) for n in (1, 2))  # type: ignore[return-value]
 
 
 def _driver(data: Buffer, span: tuple[int, int] | None) -> str | None:
-    """KmdVersion is a float, "580.159" as 580.1589965: three digits are what it means."""
+    """Return the driver's version from KmdVersion, a float: 580.1589965 means "580.159", with three decimals."""
     if span is None or span[1] - span[0] != 4:
         return None
     version = finite_number(read_float32(data, span[0]))

@@ -1,1 +1,1 @@
-"""Nsight Systems: finds it, calls it, reads its SQLite exports and the tables of `nsys stats`."""
+"""Nsight Systems: find it, run it, and read its SQLite exports and the tables of `nsys stats`."""

@@ -1,6 +1,7 @@
-"""The tables of CUPTI activities as columns for `timeline`, block by block, whatever the schema's version lacks.
+"""Reads the tables of CUPTI activities as columns for `timeline`, block by block, in any schema.
 
-A launch configuration travels in four numbers, since SQLite hands over a row of 6 in half the time of one of 14.
+A launch configuration travels in four numbers, since SQLite hands over a row of 6 in half the time of one of
+14.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from profkit.profilers.nsys.database import Database, call_name
 
 
 class UnorderedTable(Exception):
-    """A table is not in the order of its starts; it has to be sorted."""
+    """A table is not in the order of its start times, and has to be sorted."""
 
 
 def check_order(blocks: Iterable[Columns]) -> Iterator[Columns]:
-    """Each block sorted, as nsys leaves a table in all but a few places.
+    """Yield each block sorted; nsys leaves a table in order in all but a few places.
 
     Raises UnorderedTable where a block begins before the one before it ends.
     """
@@ -50,20 +51,20 @@ def check_order(blocks: Iterable[Columns]) -> Iterator[Columns]:
 
 
 def merge_blocks(streams: list[Iterator[Columns]]) -> Iterator[Columns]:
-    """Several sorted streams as one. What is given out lies before everything that is still to come."""
+    """Merge several sorted streams into one; each block lies before everything that is still to come."""
     import numpy as np
 
     waiting: list[Columns | None] = [next(stream, None) for stream in streams]
     while True:
-        there = [block for block in waiting if block is not None and len(block)]
+        filled = [block for block in waiting if block is not None and len(block)]
         for at, block in enumerate(waiting):
             if block is not None and not len(block):
                 waiting[at] = next(streams[at], None)
                 break
         else:
-            if not there:
+            if not filled:
                 return
-            horizon = min(int(block["start"][-1]) for block in there)
+            horizon = min(int(block["start"][-1]) for block in filled)
             parts = []
             for at, block in enumerate(waiting):
                 if block is None:
@@ -79,10 +80,11 @@ _NAMES = ("demangledName", "shortName", "mangledName")
 
 
 def pack_columns(there: frozenset[str], number: Callable[[str], str]) -> tuple[str, str, str, str]:
-    """Expressions for the grid, the block (with registers, and the device above bit 40), the names, and the memory.
+    """Return SQL expressions that pack a configuration into four numbers.
 
-    `there` are the columns that the table has, `number` makes an expression of one. CUDA's own limits: of a grid x is
-    below 2^31, y and z below 2^16; of a block x and y are up to 2^10, z up to 2^6.
+    They are the grid, the block (with registers, and the device above bit 40), the names, and the shared memory.
+    `there` are the columns that the table has, `number` makes an expression of one. CUDA's own limits: of a grid
+    x is below 2^31, y and z below 2^16; of a block x and y are up to 2^10, z up to 2^6.
     """
 
     def together(*parts: tuple[str, int]) -> str:
@@ -98,7 +100,7 @@ def pack_columns(there: frozenset[str], number: Callable[[str], str]) -> tuple[s
 
 
 def device_of(block: Any) -> Any:
-    """The device out of the second of the four numbers."""
+    """Return the device out of the second of the four numbers."""
     return (block >> 40) & 0x7FFF
 
 
@@ -112,7 +114,7 @@ class ConfigurationTable:
     _folded: int | None = None
 
     def of(self, grid: Any, block: Any, names: Any, shared: Any) -> Any:
-        """The numbers of the configurations of a block's rows, each of which is told by four numbers."""
+        """Return the numbers of the configurations of a block's rows, given by four numbers each."""
         import numpy as np
 
         block = block & ((1 << 40) - 1)
@@ -154,7 +156,7 @@ class ConfigurationTable:
             )
 
     def graph(self, number: int) -> int:
-        """The number of a graph, as of a kernel: it repeats like one."""
+        """Return the number of a CUDA graph, which repeats like a kernel."""
         row, table = (-1, -1, number, 0), self.tables.configurations
         if row not in self._numbers:
             if len(table) >= MOST_CONFIGURATIONS:
@@ -164,7 +166,7 @@ class ConfigurationTable:
         return self._numbers[row]
 
     def _fold(self) -> int:
-        """The number of all that come when the table is full."""
+        """Return the number that all configurations share that come when the table is full."""
         if self._folded is None:
             self._folded = len(self.tables.configurations)
             self.tables.configurations.append(Kernel(OTHER, (0, 0, 0), (0, 0, 0)))
@@ -202,7 +204,7 @@ _UNKNOWN_MEMORY = 7
 
 @dataclass
 class DeviceActivities:
-    """Reads what the devices did. `odd` counts rows whose times make no sense; they are left out."""
+    """Reads what the devices did. `odd` counts rows with impossible times, which are left out."""
 
     database: Database
     tables: Tables
@@ -218,7 +220,7 @@ class DeviceActivities:
         self._configurations = ConfigurationTable(self.database, self.tables)
 
     def blocks(self) -> Iterator[Columns]:
-        """All of it, in the order of the starts. Raises UnorderedTable."""
+        """Yield all activities, in the order of their start times. Raises UnorderedTable."""
         import numpy as np
 
         sides = (self.database.number(COPIES, side, _UNKNOWN_MEMORY) for side in ("srcKind", "dstKind"))
@@ -233,7 +235,7 @@ class DeviceActivities:
             yield block
 
     def calls(self) -> Iterator[Columns]:
-        """The host's calls into CUDA, in the order of their starts. Raises UnorderedTable."""
+        """Yield the host's calls into CUDA, in the order of their start times. Raises UnorderedTable."""
         yield from check_order(map(self._sane, self._call_blocks()))
 
     def _call_blocks(self) -> Iterator[Columns]:
@@ -265,8 +267,8 @@ class DeviceActivities:
             self.tables.calls.append(call_name(texts.get(number, f"[call {number}]")))
 
     def _kernel_blocks(self) -> Iterator[Columns]:
-        there = self.database.columns(KERNELS)
-        grid, shape, names, memory = pack_columns(there, lambda column: self._number(KERNELS, column))
+        columns = self.database.columns(KERNELS)
+        grid, shape, names, memory = pack_columns(columns, lambda column: self._number(KERNELS, column))
         fields = (
             f"{self._common(KERNELS)}, {grid}, {shape} | ({self._is_graph(KERNELS)} << 62), {names}, {memory}"
         )
@@ -278,7 +280,7 @@ class DeviceActivities:
             yield block
 
     def _common(self, table: str) -> str:
-        """What every activity has: the first five columns of a row."""
+        """Return the SQL of the first five columns of a row, which every activity has."""
         number = self._number
         return (
             f"{number(table, 'start')}, {number(table, 'end')}, {number(table, 'globalPid')}, "
@@ -286,11 +288,14 @@ class DeviceActivities:
         )
 
     def _number(self, table: str, column: str, default: int = 0) -> str:
-        """A column as it stands: to have SQLite make a number of it costs a third of the time."""
+        """Return the SQL of a column as it is, or `default` where the table lacks it.
+
+        A conversion to a number in SQLite would cost a third of the time.
+        """
         return f'"{column}"' if column in self.database.columns(table) else str(default)
 
     def _is_graph(self, table: str) -> str:
-        """1 for a node of a CUDA graph. Some versions write 0 for none."""
+        """Return SQL that is 1 for a node of a CUDA graph. Some versions write 0 for no node."""
         if "graphNodeId" not in self.database.columns(table):
             return "0"
         return "(coalesce(graphNodeId | 0, 0) <> 0)"
@@ -322,11 +327,14 @@ class DeviceActivities:
         for rows in self._fetched(GRAPHS, fields):
             block = self._blank(rows, GRAPH)
             block["device"], block["graph"] = rows[:, 5] & 0x7FFF, True
-            block["what"] = [self._configurations.graph(which) for which in rows[:, 6].tolist()]
+            block["what"] = [self._configurations.graph(graph_id) for graph_id in rows[:, 6].tolist()]
             yield block
 
     def _fetched(self, table: str, fields: str) -> Iterator[Any]:
-        """Blocks of rows as whole numbers; none of a table that is not there, or has no times."""
+        """Yield blocks of rows as whole numbers; none for a table that is missing or has no times.
+
+        Raises sqlite3.DatabaseError for columns that hold no numbers.
+        """
         if not {"start", "end"} <= self.database.columns(table):
             return
         order = ' ORDER BY "start" | 0' if self.sort else ""
@@ -352,7 +360,7 @@ class DeviceActivities:
         return block
 
     def _sane(self, block: Columns) -> Columns:
-        """Without the rows that end before they begin, are years away, or lost their times, which are 0 then."""
+        """Drop the rows that end before they begin, are years away, or lost their times, which are 0 then."""
         good = (
             (block["end"] >= block["start"])
             & (abs(block["start"]) < 1 << 61)
@@ -367,7 +375,10 @@ class DeviceActivities:
 
 
 def _copy_kind(number: int) -> TransferKind:
-    """The kind of a copy by its direction and the memory on both sides; that of the device has to be memory of one."""
+    """Return the kind of a copy by its direction and the memory on both sides.
+
+    The host's memory is known only where the other side is memory of a device.
+    """
     copy, source, destination = number >> 16, number >> 8 & 255, number & 255
     name = COPY_KINDS.get(copy, "copy")
     host, device = (source, destination) if copy in _FROM_HOST else (destination, source)
@@ -379,7 +390,7 @@ def _copy_kind(number: int) -> TransferKind:
 
 
 def _renumber(values: Any, numbers: dict[int, int]) -> Any:
-    """Small numbers for large ones, given out in the order in which they come."""
+    """Replace large numbers by small ones, given out in the order in which they come."""
     import numpy as np
 
     if len(values) and (values == values[0]).all():  # of one process, or one thread: nothing has to be sorted
@@ -390,7 +401,7 @@ def _renumber(values: Any, numbers: dict[int, int]) -> Any:
 
 
 def _key(processes: Any, correlations: Any) -> Any:
-    """A launch's key in the whole recording; -1 where it has no number."""
+    """Return a launch's key that is unique in the whole recording; -1 where it has no number."""
     import numpy as np
 
     return np.where(correlations >= 0, (processes.astype(np.int64) << 33) | (correlations & 0x1FFFFFFFF), -1)

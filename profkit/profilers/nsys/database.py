@@ -1,6 +1,6 @@
-"""An nsys SQLite file, opened so that nothing in it can run, change or wait: anybody may have written it.
+"""Opens an nsys SQLite file so that nothing in it can run, change or block: anybody may have written it.
 
-And what it says of the session: devices, versions, the command, and what went wrong while recording.
+Reads from it what describes the session: devices, versions, the command, and what went wrong while recording.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from profkit.profilers.nsys.command import NOT_IMPORTED, explain
 
 
 def call_name(name: str) -> str:
-    """`cudaLaunchKernel_v7000` as it is called in a program; nsys adds the version in which it last changed."""
+    """Return a CUDA call's name as in a program, without the version that nsys adds.
+
+    Of `cudaLaunchKernel_v7000` it is `cudaLaunchKernel`; the number is the version in which the call last
+    changed.
+    """
     stem, mark, version = name.rpartition("_v")
     return stem if mark and version.isdigit() and len(version) > 2 else name
 
@@ -33,7 +37,7 @@ ROWS = 65536  # fetched at a time
 
 
 class Database:
-    """The tables of one file. Views, virtual and generated columns do not exist here: a table is rows on disk."""
+    """The tables of one file; views, virtual tables and generated columns are not visible."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -41,7 +45,7 @@ class Database:
         self._columns: dict[str, frozenset[str]] = {}
 
     def columns(self, table: str) -> frozenset[str]:
-        """Its columns; none where there is no such table."""
+        """Return the columns of a table; none where there is no such table."""
         if table not in self.tables:
             return frozenset()
         if table not in self._columns:
@@ -50,27 +54,29 @@ class Database:
         return self._columns[table]
 
     def number(self, table: str, column: str, default: int = 0) -> str:
-        """An expression that is a whole number whatever the file has there: NULL, text, or no such column."""
+        """Return an SQL expression that is a whole number whatever the file has: NULL, text, or no such column."""
         return f'coalesce("{column}" | 0, {default})' if column in self.columns(table) else str(default)
 
     def text(self, table: str, column: str) -> str:
-        """An expression that is a text of bearable length, or NULL."""
+        """Return an SQL expression that is a text of at most LONGEST characters, or NULL."""
         return f'substr("{column}", 1, {LONGEST})' if column in self.columns(table) else "NULL"
 
     def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query that has few."""
-        found: list[tuple[Any, ...]] = self._connection.execute(query, tuple(parameters)).fetchall()
-        return found
+        """Return all rows of a query that has few."""
+        rows: list[tuple[Any, ...]] = self._connection.execute(query, tuple(parameters)).fetchall()
+        return rows
 
     def blocks(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of a query that may have millions."""
+        """Yield the rows of a query that may have millions, in blocks."""
         cursor = self._connection.execute(query)
         while rows := cursor.fetchmany(ROWS):
             yield rows
 
     def numbers(self, query: str) -> Iterator[Any]:
-        """The same as arrays (rows, columns) of 64-bit numbers. A row is gone before the next one is made: a block of
-        tuples costs twice the time. Raises TypeError, ValueError or OverflowError of what is no such number.
+        """Yield the rows of a query as arrays (rows, columns) of 64-bit numbers.
+
+        A row is gone before the next one is made: a block of tuples costs twice the time. Raises TypeError,
+        ValueError or OverflowError for anything but such numbers.
         """
         import numpy as np
 
@@ -83,21 +89,21 @@ class Database:
             yield values.reshape(-1, width)
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
-        """The texts of `StringIds` with these numbers; what is not there is left out."""
+        """Return the texts of `StringIds` with these ids; missing ones are left out."""
         if not {"id", "value"} <= self.columns("StringIds"):
             return {}
-        found: dict[int, str] = {}
+        texts: dict[int, str] = {}
         for at in range(0, len(ids), 500):
             part = tuple(ids[at : at + 500])
             marks = ",".join("?" * len(part))
             query = f"SELECT id, {self.text('StringIds', 'value')} FROM StringIds WHERE id IN ({marks})"
-            found.update((number, text) for number, text in self.rows(query, part) if isinstance(text, str))
-        return found
+            texts.update((number, text) for number, text in self.rows(query, part) if isinstance(text, str))
+        return texts
 
 
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
-    """The file at `path`, which is not changed and for which no lock is waited. Raises UnreadableReport."""
+    """Open the file at `path`, without changing it or waiting for a lock. Raises UnreadableReport."""
     connection: sqlite3.Connection | None = None
     try:
         with reading(path):
@@ -116,18 +122,22 @@ def open_database(path: Path) -> Iterator[Database]:
 
 
 def _mode(path: Path) -> str:
-    """`immutable` reads a locked file too, and where nothing can be written; but it does not see a WAL beside it."""
+    """Return the SQLite options to open the file with.
+
+    `immutable` reads a locked file too, and where nothing can be written; but it does not see a WAL next to the
+    file.
+    """
     wal = path.with_name(path.name + "-wal")
     return "mode=ro" if wal.is_file() and wal.stat().st_size else "mode=ro&immutable=1"
 
 
 def _reason(path: Path, error: Exception) -> str:
-    said = str(error)
-    if "not a database" in said:
+    message = str(error)
+    if "not a database" in message:
         return f"{path} begins as a SQLite file, but is none"
-    if any(word in said for word in ("malformed", "corrupt", "disk I/O", "database schema")):
-        return f"{path} is damaged or cut short: {said}"
-    return f"{path} cannot be read as an nsys export: {said}"
+    if any(word in message for word in ("malformed", "corrupt", "disk I/O", "database schema")):
+        return f"{path} is damaged or cut short: {message}"
+    return f"{path} cannot be read as an nsys export: {message}"
 
 
 def _fix(error: Exception) -> str | None:
@@ -142,7 +152,7 @@ _CAPTURED = "Profiling started due to cudaProfilerStart"
 
 
 def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
-    """The devices that were used; all where that is not known. Empty where the export tells none."""
+    """Return the devices that were used, or all where that is not known. Empty where the export has none."""
     table = "TARGET_INFO_GPU"
     if table not in database.tables:
         return ()
@@ -175,12 +185,12 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
 
 
 def read_version(database: Database) -> str | None:
-    """The nsys that wrote the export; None in exports of before 2021, which do not say."""
+    """Return the nsys version that wrote the export; None for exports before 2021, which do not say."""
     return _export(database).get("EXPORT_PRODUCT_VERSION")
 
 
 def read_facts(database: Database) -> dict[str, str]:
-    """What decides whether two traces may be compared, as far as it is told. Nothing of the environment."""
+    """Return the facts that decide whether two traces may be compared. Nothing of the environment is read."""
     export, capture = _export(database), _pairs(database, "META_DATA_CAPTURE")
     environment = _environment(database)
     facts: dict[str, str] = {}
@@ -198,12 +208,12 @@ def read_facts(database: Database) -> dict[str, str]:
 
 
 def _export(database: Database) -> dict[str, str]:
-    """Of the export itself; before schema 3.2 (nsys 2023.2) the table had its words the other way round."""
+    """Return the metadata of the export; before schema 3.2 (nsys 2023.2) its table had another name."""
     return _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
 
 
 def _driver(environment: Mapping[str, str]) -> str | None:
-    """The driver's version as NVIDIA says it: of 52510517, without its points, 525.105.17."""
+    """Return the driver's version as NVIDIA writes it: 525.105.17 for 52510517, without its points."""
     version = environment.get("NvDriverVersion")
     if version is not None and (parts := re.fullmatch(r"([3-9]\d\d)(\d\d\d?)??(\d\d)", version)):
         return ".".join(part for part in parts.groups() if part)
@@ -211,18 +221,18 @@ def _driver(environment: Mapping[str, str]) -> str | None:
 
 
 def was_captured(database: Database) -> bool:
-    """Whether only what lies between cudaProfilerStart and Stop was recorded."""
+    """Return whether only the time between cudaProfilerStart and Stop was recorded."""
     return any(_CAPTURED in text for _, text in _diagnostics(database))
 
 
 def read_import_fault(database: Database) -> Fault | None:
-    """Why nsys lost what it had recorded while it made the report; None where it says nothing of the kind."""
+    """Return why nsys lost its recording while it made the report; None where it did not."""
     faults = (explain(text, 0) for _, text in _diagnostics(database))
     return next((fault for fault in faults if fault is not None and fault.code == NOT_IMPORTED), None)
 
 
 def read_complaints(database: Database) -> tuple[Fact, ...]:
-    """What nsys itself marked as an error, in words where they are known."""
+    """Return what nsys itself marked as an error, in our words where it is known."""
     texts = []
     for severity, text in _diagnostics(database):
         fault = explain(text, 0)
@@ -249,7 +259,7 @@ def _diagnostics(database: Database) -> list[tuple[int, str]]:
 
 
 def _pairs(database: Database, table: str) -> dict[str, str]:
-    """A table of names and values; of a name that comes twice the first."""
+    """Read a table of names and values; of a name that comes twice, the first."""
     if not {"name", "value"} <= database.columns(table):
         return {}
     query = f"SELECT {database.text(table, 'name')}, {database.text(table, 'value')} FROM {table} LIMIT {_MOST_ROWS}"
@@ -261,7 +271,7 @@ def _pairs(database: Database, table: str) -> dict[str, str]:
 
 
 def _environment(database: Database) -> dict[str, str]:
-    """The target's properties: versions, and a description of the devices. The variables in it are not looked at."""
+    """Return the target's properties: versions and devices. Its environment variables are not read."""
     return _pairs(database, "TARGET_INFO_SYSTEM_ENV")
 
 

@@ -1,4 +1,4 @@
-"""Where nsys is, and whether it works here: by a report of a tiny program, not by looking for a file."""
+"""Finds nsys, and tries whether it works here by a report of a tiny program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSTALL_FIX = (
 
 
 def find_nsys(root: Path = Path("/")) -> Path | None:
-    """The nsys to call: `PROFKIT_NSYS` where set, else that of PATH, of this environment, or NVIDIA's newest here."""
+    """Return the nsys to call: `PROFKIT_NSYS` if set, else from PATH, this environment, or NVIDIA's newest."""
     return find_tool("nsys", "PROFKIT_NSYS", patterns=_PLACES, root=root)
 
 
@@ -46,9 +46,9 @@ _TABLE = Path(__file__).with_name("checks.yaml")
 def probe_nsys(*, trial: bool = True) -> ToolAbility:
     """Trace `true` once and see whether a report comes of it; the answer is kept for this process.
 
-    That its version is told says little: the nsys inside Nsight Compute starts, records, and then lacks the importer
-    that makes the report. Without `trial` it is taken at its word: for whoever can do without it, and would rather
-    find out by the real trace than spend a second before each.
+    That it prints its version says little: the nsys inside Nsight Compute starts, records, and then lacks the
+    importer that makes the report. Without `trial` only the version is read: for callers that can do without
+    nsys, and would rather find out by the real trace than spend a second before each.
     """
     absent = missing_fault(
         "nsys", "PROFKIT_NSYS", INSTALL_FIX, "nsys records nothing on macOS: it has no CUDA"
@@ -69,7 +69,7 @@ def probe_nsys(*, trial: bool = True) -> ToolAbility:
 
 
 def judge_nsys(nsys: ToolAbility | None = None) -> Iterator[Check]:
-    """What the probe's answers mean."""
+    """Return checks of what the probe found."""
     return judge_rows(_TABLE, "nsys", nsys or probe_nsys())
 
 
@@ -77,7 +77,7 @@ SECONDS = 1.0  # of region, where the workload uses profkit.benchmark
 
 
 def recording_step(request: RecordRequest) -> Step:
-    """The step after which `collect_report` makes the report. Raises MachineError where nsys cannot do it here."""
+    """Return the step that records for `collect_report`. Raises MachineError where nsys cannot do it here."""
     nsys = probe_nsys()
     if not nsys.works:
         raise MachineError(nsys.reason or "nsys does not work here", nsys.fix)
@@ -102,10 +102,10 @@ def recording_step(request: RecordRequest) -> Step:
 
 
 def collect_report(request: RecordRequest) -> tuple[str, ...]:
-    """Copy what nsys left to the report. Raises MachineError with nsys' own reason where there is nothing."""
-    left = _scratch_report(request)
-    half = "Failed to import the .qdstrm" if left.with_suffix(".qdstrm").is_file() else ""
-    return collect_file(request, left, "nsys", explain, half)
+    """Copy what nsys recorded to the report. Raises MachineError with nsys' own reason where there is nothing."""
+    trace = _scratch_report(request)
+    half = "Failed to import the .qdstrm" if trace.with_suffix(".qdstrm").is_file() else ""
+    return collect_file(request, trace, "nsys", explain, half)
 
 
 def _scratch_report(request: RecordRequest) -> Path:
@@ -113,5 +113,5 @@ def _scratch_report(request: RecordRequest) -> Path:
 
 
 def conversion_argv(report: Path, output: Path) -> tuple[str, ...]:
-    """The command that turns `report` into SQLite for `sqlite.read_sqlite`, to be run where nsys is."""
+    """Return the command that turns `report` into SQLite for `sqlite.read_sqlite`, to be run where nsys is."""
     return export_argv(report, output, nsys=str(find_nsys() or "nsys"))

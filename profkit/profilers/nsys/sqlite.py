@@ -1,4 +1,4 @@
-"""Reads the SQLite export of an nsys report, of any schema: what the devices did, and what the host did for it."""
+"""Reads the SQLite export of an nsys report, of any schema: the devices' activities and the host's calls."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _NUMBERED = re.compile(r", (?:(?:seq|op_id) = \d+|input_op_ids = \[[^\]]*\])")
 def read_ranges(
     database: Database, processes: dict[int, int], threads: dict[int, int]
 ) -> tuple[tuple[Range, ...], Fact | None]:
-    """All ranges in order, and a remark where there are too many.
+    """Read all NVTX ranges in order, and a remark where there are too many.
 
-    `processes` and `threads` number what the columns number, so that both mean the same. Of old schemas the text may
-    stand in the row, of newer ones in StringIds; a domain is named by an event of its own.
+    `processes` and `threads` number what the columns number, so that both mean the same. Of old schemas the text
+    may stand in the row, of newer ones in StringIds; a domain is named by an event of its own.
     """
     if not {"start", "eventType"} <= database.columns(_EVENTS):
         return (), None
@@ -86,7 +86,10 @@ def read_ranges(
 
 
 def _split_numbers(name: str) -> tuple[str, int | None]:
-    """`aten::mm, op_id = 314349` is one entry of `aten::mm`; and its number in autograd's sequence, if it has one."""
+    """Split a name into its plain name and its number in autograd's sequence, if it has one.
+
+    `aten::mm, op_id = 314349` is one entry of `aten::mm`.
+    """
     if " = " not in name:
         return name, None
     sequence = _SEQUENCE.search(name)
@@ -94,7 +97,7 @@ def _split_numbers(name: str) -> tuple[str, int | None]:
 
 
 def _domains(database: Database, fields: str) -> dict[tuple[int, int], str]:
-    """The names of the domains, by process and number."""
+    """Return the names of the domains, by process and number."""
     rows = database.rows(f"SELECT {fields} FROM {_EVENTS} WHERE eventType = {_DOMAIN} LIMIT 65536")
     texts = database.strings(sorted({row[4] for row in rows}))
     return {
@@ -104,7 +107,7 @@ def _domains(database: Database, fields: str) -> dict[tuple[int, int], str]:
 
 
 def read_profiler(database: Database) -> tuple[tuple[int, int | None], ...]:
-    """From when to when the profiler was on, by cudaProfilerStart and Stop; None for an end that was not recorded."""
+    """Return when the profiler was on, by cudaProfilerStart and Stop; None for an end that was not recorded."""
     if not {"start", "nameId"} <= database.columns(CALLS) or "value" not in database.columns("StringIds"):
         return ()
     names = dict(
@@ -143,9 +146,9 @@ _OURS = (
 
 
 def read_sqlite(path: Path) -> Report:
-    """The trace in the export, restricted to the part that counts.
+    """Read the trace in the export, restricted to the part that counts.
 
-    Raises UnreadableReport where the file is damaged, or not nsys'.
+    Raises UnreadableReport where the file is damaged, or not an export of nsys.
     """
     with open_database(path) as database, _without_collecting():
         check_export(path, database)
@@ -154,7 +157,7 @@ def read_sqlite(path: Path) -> Report:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Leave out the search for cycles: it goes through a million ranges again and again, and finds none."""
+    """Turn off Python's garbage collection, which searches a million ranges for cycles and finds none."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -178,7 +181,7 @@ _OTHERS = {
 
 
 def check_export(path: Path, database: Database) -> None:
-    """Raise UnreadableReport where the file is SQLite, and no export of nsys."""
+    """Raise UnreadableReport where the file is SQLite, but not an export of nsys."""
     tables = database.tables
     if not tables.intersection(_OURS):
         names = ", ".join(sorted(tables)[:4]) or "none"
@@ -204,7 +207,7 @@ def _read_report(database: Database) -> Report:
 
 
 def _read_trace_with_retry(database: Database) -> tuple[GpuTrace, frozenset[int], tuple[Fact, ...]]:
-    """Read as nsys writes it; where the file is not so, once more with what that takes."""
+    """Read the tables in nsys' own order, and once more with sorting where they are unordered."""
     try:
         return _read_trace(database)
     except UnorderedTable:
@@ -256,7 +259,7 @@ def _has_kernels(database: Database) -> bool:
 
 
 def _explain_missing_kernels(kernels: int, graphs: int, launched: int) -> Iterator[Fact]:
-    """Why there may be no kernels, or not all."""
+    """Yield why kernels may be missing, some or all."""
     if graphs:
         yield Fact.of("graphs-as-wholes", count=graphs, fix=GRAPH_FIX)
     elif launched and not kernels:

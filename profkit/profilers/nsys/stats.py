@@ -1,4 +1,7 @@
-"""Reads the CSV of `nsys stats`: kernels and calls, summed up by name. Of a trace SQLite has more, copies too."""
+"""Reads the CSV of `nsys stats`: kernels and calls, summed up by name.
+
+The SQLite export of a trace has more, such as copies.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +57,13 @@ UNNAMED = "[unnamed]"
 
 
 def looks_like_stats(head: bytes) -> bool:
-    """True where a table of nsys stats begins, or a line of nsys stats itself stands."""
+    """Return whether the text has the header of an nsys stats table, or a line of nsys stats itself."""
     return _SIGN.search(head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")) is not None
 
 
 @dataclass
 class StatsTable:
-    """One report: its columns with their units, and its rows as texts by column."""
+    """One report of nsys stats: its columns with their units, and its rows as texts by column."""
 
     columns: tuple[str, ...]
     units: dict[str, str]
@@ -70,9 +73,10 @@ class StatsTable:
 
     @property
     def kind(self) -> str:
-        """Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns.
+        """Return what the table is about: kernels, shapes, copies, calls or others.
 
-        What tells them apart is how the header calls what it counts, the report's name, or else the rows.
+        Kernels, copies and calls of CUDA, of the system and of OpenACC have the same columns. What tells them apart
+        is the header's name for what it counts, the report's name, or else the rows.
         """
         if "gridxyz" in self.columns:
             return "shapes"
@@ -84,17 +88,17 @@ class StatsTable:
         return "kernels" if self.report is None or _OF_KERNELS.search(self.report) else "others"
 
     def unknown_units(self) -> set[str]:
-        """What stands in the place of a unit of time and is none."""
+        """Return the units of the times that are not known."""
         return {unit for name, unit in self.units.items() if name in _TIMES and unit.lower() not in _SECONDS}
 
     def time(self, row: dict[str, str], column: str) -> float | None:
-        """Seconds, by the unit in the header; without one all times are ns."""
+        """Return a time in seconds, by the unit in the header; without one all times are ns."""
         return _number(row.get(column), _SECONDS.get(self.units.get(column, "ns").lower()))
 
 
 @dataclass
 class StatsText:
-    """What a text held. `odd` rows did not fit their header."""
+    """The content of a text. `odd` counts rows that did not fit their header."""
 
     tables: list[StatsTable] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -102,7 +106,7 @@ class StatsText:
 
 
 def parse_tables(lines: Iterable[str]) -> StatsText:
-    """The tables of a text. A row belongs to the last header above it."""
+    """Parse the tables of a text. A row belongs to the last header above it."""
     text = StatsText()
     current: StatsTable | None = None
     report: str | None = None
@@ -138,14 +142,14 @@ def _header(cells: list[str]) -> StatsTable | None:
         names.append(name)
         if matched and matched[2] is not None:
             units[name] = matched[2]
-    there = set(names)
-    if there & _NOT_READ or not {"count", "name", "total time"} <= there:
+    present = set(names)
+    if present & _NOT_READ or not {"count", "name", "total time"} <= present:
         return None
     return StatsTable(tuple(names), units, counted)
 
 
 def _number(text: str | None, factor: float | None = 1.0) -> float | None:
-    """A finite number that is not negative, times a unit; None for any other, and for a unit that is not known."""
+    """Return a finite number that is not negative, times a factor; None for any other, or without a factor."""
     try:
         value = float(text or "") * (float("nan") if factor is None else factor)
     except ValueError:
@@ -154,13 +158,16 @@ def _number(text: str | None, factor: float | None = 1.0) -> float | None:
 
 
 def _parse_triple(text: str | None) -> tuple[int, ...]:
-    """`   4    1    1` as three numbers; zeros where it is not told."""
+    """Parse `   4    1    1` into three numbers; zeros where it is missing."""
     numbers = [int(part) for part in re.findall(r"\d{1,10}", text or "")][:3]
     return tuple((*numbers, 1, 1)[:3]) if numbers else (0, 0, 0)
 
 
 def read_stats(path: Path) -> Report:
-    """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
+    """Read the trace from the tables. Raises UnreadableReport where none has kernels or calls.
+
+    nsys ends with exit code 0 even where it skipped all of them.
+    """
     with reading(path), io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", errors="replace") as file:
         text = parse_tables(lines_of(file, path))
     if not any(table.rows and table.kind != "copies" for table in text.tables):
@@ -174,7 +181,9 @@ def read_stats(path: Path) -> Report:
     if unknown := sorted({unit for table in text.tables for unit in table.unknown_units()}):
         raise UnreadableReport(f"{path} has times in {unknown[0][:40]!r}, which is no unit that nsys knows")
     trace, warnings = _trace_of(text.tables)
-    warnings += [Fact.of("says", program="nsys stats", said=said) for said in dict.fromkeys(text.skipped)]
+    warnings += [
+        Fact.of("says", program="nsys stats", said=message) for message in dict.fromkeys(text.skipped)
+    ]
     if text.odd:
         warnings.append(Fact.of("rows-left-out", count=text.odd))
     reports = sorted({table.report for table in text.tables if table.report is not None})
@@ -186,16 +195,16 @@ _Rows = list[tuple[dict[str, str], StatsTable, int, float]]  # a row, its table,
 
 
 def _trace_of(tables: Iterable[StatsTable]) -> tuple[GpuTrace, list[Fact]]:
-    """What the tables tell, and what is to be said of it."""
+    """Build the trace from the tables, with remarks on it."""
     by_kind: dict[str, list[StatsTable]] = {}
     for table in tables:
         by_kind.setdefault(table.kind, []).append(table)
 
     def rows(*kinds: str) -> _Rows:
-        found = next((by_kind[kind] for kind in kinds if kind in by_kind), [])
+        chosen = next((by_kind[kind] for kind in kinds if kind in by_kind), [])
         return [
             (row, table, int(count), spent)
-            for table in found
+            for table in chosen
             for row in table.rows
             if (count := _number(row.get("count"))) is not None
             and (spent := table.time(row, "total time")) is not None

@@ -1,1 +1,1 @@
-"""Linux perf: how to find it, how to call it, how to read what it wrote, what its errors mean."""
+"""Linux perf: how to find it, how to run it, how to read its output, and what its errors mean."""

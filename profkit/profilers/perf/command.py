@@ -1,4 +1,7 @@
-"""How perf is called: the one place with its flags; what its errors mean. Tried on perf 6.1, CPython 3.12 and 3.13."""
+"""Builds perf's command lines, the only place with its flags, and explains its errors.
+
+Tried on perf 6.1, CPython 3.12 and 3.13.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +45,9 @@ _NO_LISTENER, _LISTENER_SINCE = "--no-bpf-event", (5, 1)
 
 @dataclass(frozen=True)
 class PythonFrames:
-    """How the frames of an interpreter are had: environment of the workload, kind of stack, what comes after.
+    """How to get an interpreter's frames: environment of the workload, kind of stack, and what follows.
 
-    `inject` asks for inject_argv between recording and perf script. `note` is for the user, and honest.
+    `inject`: run inject_argv between recording and perf script. `note` tells the user what to expect.
     """
 
     note: Fact
@@ -54,7 +57,7 @@ class PythonFrames:
 
 
 def python_frames(version: tuple[int, int] | None) -> PythonFrames:
-    """What to do for a workload in Python `version`; None for a native program."""
+    """Return what to do for a workload in Python `version`; None stands for a native program."""
     if version is None:
         return PythonFrames(Fact("native-frames"))
     name = f"Python {version[0]}.{version[1]}"
@@ -79,19 +82,20 @@ def record_argv(
     options: Sequence[str] = (),
     switches: bool = False,
 ) -> tuple[str, ...]:
-    """Record `workload` into `output` (perf.data), without stacks where `call_graph` is None.
+    """Return the command that records `workload` into `output` (perf.data).
 
-    `options` are those of `record_options`. With `switches`, a sample is also taken where a thread gives up the
-    processor, at most as often as by the event, and each time at which one gives it up or gets it is noted.
+    Without stacks where `call_graph` is None. `options` are those of `record_options`. With `switches`, a sample
+    is also taken where a thread gives up the processor, at most as often as by the event, and each time at which
+    one gives it up or gets it is noted.
 
-    With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers
-    it. Cost of dwarf: STACK_BYTES x `frequency` per second and running thread (16 MB/s as given here) on
-    disk, and perf 6.1 turns it into text at 30 to 50 MB/s. Those copies of the stack hold the process's
-    environment and arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`.
-    No shell may stand around `workload`: perf 6.1 unwinds through a library by the lowest place at which a process or
-    the one that forked it has it, so that half of the runs, by their random addresses, have no callers. perf ends as
-    the workload does.
-    The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject insists on it.
+    With `control` (a fifo that exists), events start disabled and the workload switches them; `ack` answers it.
+    Cost of dwarf: STACK_BYTES x `frequency` per second and running thread (16 MB/s as given here) on disk, and
+    perf 6.1 turns it into text at 30 to 50 MB/s. Those copies of the stack hold the process's environment and
+    arguments, so a dwarf recording is not to be handed on: keep the text, remove `output`. No shell may stand
+    around `workload`: perf 6.1 unwinds through a library by the lowest place at which a process or the one that
+    forked it has it, so that half of the runs, by their random addresses, have no callers. perf ends as the
+    workload does. The clock (-k 1, CLOCK_MONOTONIC) is the one in which CPython stamps its functions; perf inject
+    insists on it.
     """
     argv = [perf, *_NO_CACHE, "record", "-q", *options, "-k", "1", "-F", str(frequency), "-e", event]
     if switches:
@@ -105,7 +109,7 @@ def record_argv(
 
 
 def record_options(version: str | None) -> tuple[str, ...]:
-    """Return what perf record of this version may be asked for so that it ends as soon as the workload."""
+    """Return the options with which perf record of this version ends as soon as the workload."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", version or "")[:2])
     return (_NO_LISTENER,) if numbers >= _LISTENER_SINCE else ()
 
@@ -113,7 +117,10 @@ def record_options(version: str | None) -> tuple[str, ...]:
 def attach_argv(
     pid: int, seconds: float, output: Path, *, clock: bool, perf: str, options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Record a process that runs, and what it starts meanwhile, for so many seconds; by a `clock` without a PMU."""
+    """Return the command that records a running process, and what it starts meanwhile, for `seconds`.
+
+    With `clock` it samples by a timer, for machines without a PMU.
+    """
     frequency = max(
         49, min(FREQUENCY, int(5_000 / seconds))
     )  # a share of 10 % is known to a twentieth of itself
@@ -126,9 +133,10 @@ def attach_argv(
 
 
 def inject_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
-    """Merge what CPython wrote about its functions (jit-PID.dump) into a new recording `output`.
+    """Return the command that merges CPython's notes on its functions (jit-PID.dump) into a new recording.
 
-    Writes an image per function (jitted-PID-N.so) beside the dumps; perf script needs them: clean up after it.
+    It writes an image per function (jitted-PID-N.so) next to the dumps; perf script needs them: clean up after
+    it.
     """
     return (perf, *_NO_CACHE, "inject", "-f", "-j", "-i", str(perf_data), "-o", str(output))
 
@@ -136,11 +144,12 @@ def inject_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[s
 def script_argv(
     perf_data: Path, output: Path, *, perf: str = "perf", offsets: bool = False
 ) -> tuple[str, ...]:
-    """Turn a recording into the text that `script.read_script` takes, in `output`; `offsets`: where in each function.
+    """Return the command that turns a recording into the text that `script.read_script` reads, in `output`.
 
-    Without inlined frames: looking them up took three times as long on CPython with symbols, and is known to
-    take far longer on large C++ binaries. Without debuginfod: a missing symbol must not wait for the network.
-    `-f` since under sudo the file belongs to another user. perf script writes to standard output only, hence sh.
+    With `offsets` the text has the offset in each function. Without inlined frames: looking them up took three
+    times as long on CPython with symbols, and is known to take far longer on large C++ binaries. Without
+    debuginfod: a missing symbol must not wait for the network. `-f` since under sudo the file belongs to another
+    user. perf script writes to standard output only, hence sh.
     """
     shell = 'export DEBUGINFOD_URLS= LC_ALL=C; exec "$@" >"$0"'
     fields = f"comm,pid,tid,time,period,event,ip,sym,{'symoff,' if offsets else ''}dso"
@@ -149,7 +158,7 @@ def script_argv(
 
 
 def switches_argv(perf_data: Path, output: Path, *, perf: str = "perf") -> tuple[str, ...]:
-    """Turn the times of a recording's samples and switches into the text that `switches.read_switches` takes.
+    """Return the command that writes the times of samples and switches for `switches.read_switches`.
 
     Of a recording without them, or one that perf cannot read, the text holds no switch: it is no reason to fail.
     """
@@ -175,13 +184,13 @@ def stat_argv(
     perf: str = "perf",
     system_wide: bool = False,
 ) -> tuple[str, ...]:
-    """The command that counts `events` of `workload` into `output`; run it with STAT_ENV on top.
+    """Return the command that counts `events` of `workload` into `output`; run it with STAT_ENV on top.
 
-    With `control` (and `ack`) perf starts switched off and the workload's region switches it through these
-    two pipes. Events of memory controllers and shared caches belong to no process: with one of them, or with
-    `system_wide`, the whole machine is counted. `workload` is best wrapped by `status_wrapper`, since perf
-    hides how it ended.
-    CSV and not JSON, since perf before 6.1 has no JSON and some later ones write it invalid.
+    With `control` (and `ack`) perf starts switched off and the workload's region switches it through these two
+    pipes. Events of memory controllers and shared caches belong to no process: with one of them, or with
+    `system_wide`, the whole machine is counted. `workload` is best wrapped by `status_wrapper`, since perf hides
+    how it ended. CSV and not JSON, since perf before 6.1 has no JSON and some later ones write it invalid. Raises
+    ValueError without events.
     """
     if not events:
         raise ValueError("perf stat without events would count its own choice of them")
@@ -197,9 +206,9 @@ def stat_argv(
 
 
 def events_of(argv: Sequence[str]) -> tuple[str, ...]:
-    """The events that a command made by `stat_argv` asks for, as they were written."""
-    own = argv[: argv.index("--")] if "--" in argv else argv
-    return tuple(event for option, event in pairwise(own) if option == "-e")
+    """Return the events of a command that `stat_argv` made, as they were written."""
+    before_workload = argv[: argv.index("--")] if "--" in argv else argv
+    return tuple(event for option, event in pairwise(before_workload) if option == "-e")
 
 
 PARANOID_FIX = "sysctl kernel.perf_event_paranoid=1   (as root; in a container: docker run --cap-add PERFMON)"
@@ -207,12 +216,12 @@ NO_PMU_FIX = "use a machine that shows its PMU: bare metal, or a guest with host
 
 
 def known_faults() -> tuple[KnownFault, ...]:
-    """What perf's error texts mean."""
+    """Load the table of perf's error texts."""
     return load_faults(Path(__file__).with_name("faults.yaml"), paranoid=PARANOID_FIX, no_pmu=NO_PMU_FIX)
 
 
 def explain(text: str, returncode: int) -> Fault | None:
-    """The fault that perf printed as `text` before it ended with `returncode`; None where it is not known."""
+    """Return the fault that perf printed as `text` before it ended with `returncode`; None for an unknown one."""
     return first_known(known_faults(), text, returncode)
 
 
@@ -224,10 +233,10 @@ _RECORD = struct.Struct("<IHH")
 
 
 def recorded_pids(path: Path) -> frozenset[int]:
-    """The number of every process that the recording saw start or change its name.
+    """Return the number of every process that the recording saw start or change its name.
 
-    Raises UnreadableReport where the file is no perf.data or ends within its header; a recording that ends later gives
-    what stands before its end.
+    Raises UnreadableReport where the file is no perf.data or ends within its header; a recording that ends later
+    gives what stands before its end.
     """
     pids = set()
     with reading(path), open_regular(path) as file:
@@ -259,11 +268,11 @@ _LEFTOVER = re.compile(r"(?:perf|jit|jitted)-(\d{1,10})(?:\.map|\.dump|-\d+\.so)
 
 
 def remove_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> int:
-    """Remove the dumps, maps and images of `pids` written since `since` (seconds of the epoch), owned by this user.
+    """Remove the dumps, maps and images of `pids` that this user wrote since `since` (seconds of the epoch).
 
-    Returns how many; one that cannot be removed stays. The process numbers come from the recording (`recorded_pids`):
-    another profiler may be at work on the same machine, and its files have the same form. The time keeps an older file
-    of a reused number.
+    Returns how many; one that cannot be removed stays. The process numbers come from the recording
+    (`recorded_pids`): another profiler may be at work on the same machine, and its files have the same form. The
+    time keeps an older file of a reused number.
     """
     removed = 0
     with contextlib.suppress(OSError):
@@ -273,9 +282,9 @@ def remove_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVE
                 continue
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
-                own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+                is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
                 # Whole seconds: the clock of the file system is coarser than the one `since` was read from.
-                if own and status.st_mtime >= since - 1:
+                if is_ours and status.st_mtime >= since - 1:
                     os.unlink(entry.path)
                     removed += 1
     return removed

@@ -1,4 +1,4 @@
-"""Event tables as data: for each family of CPUs, what to ask perf for, and on how many counters it runs."""
+"""Loads tables of perf events: for each family of CPUs its events, and how many counters each takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profkit.core.types import Counter, Fact, Machine, Report, Scope
 
 @dataclass(frozen=True)
 class PerfEvent:
-    """One event. `name` as formulas know it, `code` as perf is asked for it.
+    """One event: `name` as formulas know it, `code` as perf expects it.
 
     `counters`: how many programmable counters it takes; some AMD events take two, kernel clocks none.
     """
@@ -32,9 +32,9 @@ class PerfEvent:
 
 @dataclass(frozen=True)
 class CoreEvents:
-    """One kind of core: its events by name and the anchors that belong in every group.
+    """One kind of core: its events by name, and the anchors that belong in every group.
 
-    `programmable` counters are left beside the anchors, whether these have counters of their own or not.
+    `programmable` counters are left next to the anchors, whether these have counters of their own or not.
     """
 
     pmu: str | None
@@ -45,7 +45,7 @@ class CoreEvents:
 
 @dataclass(frozen=True)
 class EventTable:
-    """What can be asked of one family of CPUs. `chip` names its formulas; hybrid parts have two `cores`."""
+    """The events of one family of CPUs. `chip` names its formulas; hybrid parts have two `cores`."""
 
     name: str
     title: str
@@ -54,10 +54,10 @@ class EventTable:
     shared: Mapping[str, PerfEvent]  # system-wide events
 
     def without(self, codes: Collection[str]) -> EventTable:
-        """The table without these events, so that the next best formula of a metric finds its own."""
+        """Return the table without these events, so that a metric's next best formula is chosen."""
         cores = tuple(
-            replace(one, events={n: e for n, e in one.events.items() if e.code not in codes})
-            for one in self.cores
+            replace(core, events={n: e for n, e in core.events.items() if e.code not in codes})
+            for core in self.cores
         )
         return replace(
             self, cores=cores, shared={n: e for n, e in self.shared.items() if e.code not in codes}
@@ -69,7 +69,7 @@ _WIDE_PMU = re.compile(r"(uncore_\w+|amd_(l3|df|umc|iommu)\w*|l3|arm_cmn\w*|dmc6
 
 
 def is_system_wide(code: str) -> bool:
-    """Whether perf can count this event on the whole machine only."""
+    """Return whether perf can count this event on the whole machine only."""
     return _WIDE_PMU.match(code) is not None
 
 
@@ -86,12 +86,12 @@ _TABLES = Path(__file__).with_name("events.yaml")
 
 @lru_cache(maxsize=1)
 def all_tables() -> tuple[EventTable, ...]:
-    """Every table, the fallback last."""
+    """Load every table, the fallback last."""
     return tuple(_table(name, content) for name, content in load_yaml(_TABLES).items())
 
 
 def table_for(machine: Machine) -> EventTable:
-    """The table of this machine's CPU; the kernel's generic events where the CPU is not known."""
+    """Return the table of this machine's CPU; the kernel's generic events for an unknown CPU."""
     contents = load_yaml(_TABLES)
     for table in all_tables():
         if any(_matches(rule, machine) for rule in contents[table.name].get("cpus", [])):
@@ -109,7 +109,7 @@ def _matches(rule: Mapping[str, Any], machine: Machine) -> bool:
 
 
 def _in_range(model: int, written: int | str) -> bool:
-    """`0x31` or `0x30-0x3f`."""
+    """Return whether `model` is in a range written as `0x31` or `0x30-0x3f`."""
     if isinstance(written, int):
         return model == written
     low, _, high = written.partition("-")
@@ -140,10 +140,10 @@ def _parse_core_events(pmu: str | None, rows: Mapping[str, Any]) -> CoreEvents:
 
 
 def _parse_event(name: str, row: str | Mapping[str, Any] | None, pmu: str | None) -> PerfEvent:
-    """A row is the encoding (`cpu/event=0x29,umask=0x7/`), or nothing for an event that the kernel names.
+    """Parse a row of a table: the encoding (`cpu/event=0x29,umask=0x7/`), or nothing for a kernel's event.
 
-    The encoding gets `name=`, so that every perf prints the name that formulas know. `name=` hides the PMU
-    that perf would print, so on a hybrid part the name carries it.
+    The encoding gets `name=`, so that every perf prints the name that formulas know. `name=` hides the PMU that
+    perf would print, so on a hybrid part the name carries it.
     """
     written: Mapping[str, Any] = row if isinstance(row, Mapping) else {"code": row}
     code: str = written["code"] or name
@@ -163,13 +163,13 @@ _SHARED_COUNTERS = 4  # a memory controller's or a shared cache's PMU has four a
 def plan_groups(
     table: EventTable, metrics: Sequence[str], paranoid: int | None = None, *, watchdog: bool = False
 ) -> tuple[tuple[str, ...], ...]:
-    """Groups of events for `metrics`, each for a run of its own, small enough not to multiplex.
+    """Plan groups of events for `metrics`, each for a run of its own, small enough not to multiplex.
 
-    The counters of one formula stay in one group where they fit. `paranoid` is the kernel's setting as it
-    holds for this user (PerfAbility.rights; None where unknown): above 0 nothing system-wide is planned. A
-    system-wide group has no anchors, since it counts every program, and no duration_time, since perf tells
-    the time of the whole process there, also when it was switched on for a region only. `watchdog`: the
-    kernel's NMI watchdog holds one of the counters. A metric that this CPU has no events for is left out.
+    The counters of one formula stay in one group where they fit. `paranoid` is the kernel's setting as it holds
+    for this user (PerfAbility.rights; None where unknown): above 0 nothing system-wide is planned. A system-wide
+    group has no anchors, since it counts every program, and no duration_time, since perf tells the time of the
+    whole process there, also when it was switched on for a region only. `watchdog`: the kernel's NMI watchdog
+    holds one of the counters. A metric that this CPU has no events for is left out.
     """
     formulas = formula_table("perf", table.chip)
     wide_ok = paranoid is not None and paranoid <= SYSTEM_WIDE_PARANOID
@@ -198,7 +198,7 @@ def plan_groups(
 def _needed_events(
     cores: CoreEvents, formulas: FormulaTable, metrics: Sequence[str]
 ) -> list[tuple[PerfEvent, ...]]:
-    """For each metric the events of its best formula that this kind of core can count."""
+    """Return for each metric the events of its best formula that this kind of core can count."""
     anchors = {event.name for event in cores.anchors}
     free = anchors | {CLOCK.name, *(event.name for event in SOFTWARE)}
     needs: list[tuple[PerfEvent, ...]] = []
@@ -212,7 +212,7 @@ def _needed_events(
 
 
 def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tuple[PerfEvent, ...]:
-    """The system-wide events of `metric`, where only such can tell it."""
+    """Return the system-wide events of `metric`; none where a core can count it."""
     ways = formulas.formulas.get(metric, ())
     for way in ways:
         if any(_counted_in(cores, formulas, way) for cores in table.cores):
@@ -224,12 +224,12 @@ def _shared_events(table: EventTable, formulas: FormulaTable, metric: str) -> tu
 
 
 def _counted_in(cores: CoreEvents, formulas: FormulaTable, way: Formula) -> bool:
-    known = {*cores.events, *(event.name for event in cores.anchors), CLOCK.name}
-    return all(formulas.resolve(name) in known for name in way.names)
+    countable = {*cores.events, *(event.name for event in cores.anchors), CLOCK.name}
+    return all(formulas.resolve(name) in countable for name in way.names)
 
 
 def _pack_groups(needs: Sequence[Sequence[PerfEvent]], limit: int) -> list[tuple[PerfEvent, ...]]:
-    """Groups that take at most `limit` counters; a need that is larger than that is split."""
+    """Pack the needs into groups of at most `limit` counters; a larger need is split."""
     limit = max(limit, 1)
     groups: list[dict[str, PerfEvent]] = []
 
@@ -250,7 +250,7 @@ def _pack_groups(needs: Sequence[Sequence[PerfEvent]], limit: int) -> list[tuple
 
 @dataclass(frozen=True)
 class MergedCounters:
-    """Several groups as one: each counter once, which were counted together, and how far the runs drifted."""
+    """Several groups merged: each counter once, the groups, and how far the runs drifted."""
 
     counters: tuple[Counter, ...]
     groups: tuple[tuple[str, ...], ...]
@@ -259,11 +259,11 @@ class MergedCounters:
 
 
 def anchor_drift(groups: Sequence[Sequence[Counter]]) -> float | None:
-    """How far the anchors of `groups` lie apart, (largest - smallest) / median: retired instructions, else cycles.
+    """Return how far the anchors of `groups` lie apart: (largest - smallest) / median.
 
-    Instructions do not depend on clock or caches, so they tell a different amount of work and nothing else.
-    On a hybrid part the PMUs' instructions are added up for this, since a run may spread differently. None where there
-    are not two groups to compare.
+    By retired instructions, else by cycles: instructions do not depend on clock or caches, so they show a
+    different amount of work and nothing else. On a hybrid part the PMUs' instructions are added up for this,
+    since a run may spread differently. None where there are not two groups to compare.
     """
     for anchor in ("instructions", "cycles"):
         counted = [[c.value for c in group if c.name == anchor and c.value is not None] for group in groups]
@@ -275,7 +275,7 @@ def anchor_drift(groups: Sequence[Sequence[Counter]]) -> float | None:
 
 
 def merge_groups(reports: Sequence[Report]) -> MergedCounters:
-    """The reports of all groups (and of repeated runs of one group) as one set of counters.
+    """Merge the reports of all groups (and of repeated runs of one group) into one set of counters.
 
     Of an event that was counted several times the middle count is kept, counts that were on a counter all the
     time before multiplexed ones; so one disturbed run does not reach the result.
@@ -290,7 +290,7 @@ def merge_groups(reports: Sequence[Report]) -> MergedCounters:
         warnings.append(Fact.of("unstable-groups", drift=drift, limit=DRIFT_LIMIT))
     groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
     return MergedCounters(
-        counters=tuple(_median_counter(same) for same in by_name.values()),
+        counters=tuple(_median_counter(counts) for counts in by_name.values()),
         groups=tuple(groups),
         drift=drift,
         warnings=tuple(dict.fromkeys(warnings)),

@@ -1,4 +1,4 @@
-"""Where native code was, by perf's samples of the run whose Python stacks were sampled: joined by thread and time."""
+"""Joins perf's samples of native code with the Python stacks of the same run, by thread and time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NativeLeaf(NamedTuple):
 
 
 def read_leaves(path: Path) -> Iterator[NativeLeaf]:
-    """The samples of a text of perf script that has times. Raises UnreadableReport where it cannot be read."""
+    """Read the samples of a perf script text with times. Raises UnreadableReport where it cannot be read."""
     stream = ScriptStream()
     with reading(path, named=False), open_regular(path) as file:
         for number, (match, ids) in enumerate(stream.samples(file)):
@@ -58,21 +58,21 @@ def read_leaves(path: Path) -> Iterator[NativeLeaf]:
 def by_stack(
     leaves: Sequence[NativeLeaf], moments: Mapping[int, Sequence[Moment]]
 ) -> tuple[dict[tuple[int, int], dict[Frame, float]], list[NativeLeaf]]:
-    """By thread and stack the weights of native functions; and the samples of threads that have no stack.
+    """Return the weights of native functions by thread and stack, and the samples of threads without a stack.
 
     `moments` are by thread, in the order of their times.
     """
-    found: dict[tuple[int, int], dict[Frame, float]] = {}
-    others: list[NativeLeaf] = []
-    times = {thread: [time for time, _ in seen] for thread, seen in moments.items()}
+    by_stack_weights: dict[tuple[int, int], dict[Frame, float]] = {}
+    without_stack: list[NativeLeaf] = []
+    times = {thread: [time for time, _ in thread_moments] for thread, thread_moments in moments.items()}
     for leaf in leaves:
-        seen = moments.get(leaf.thread)
-        if not seen:
-            others.append(leaf)
+        thread_moments = moments.get(leaf.thread)
+        if not thread_moments:
+            without_stack.append(leaf)
             continue
         at = bisect_left(times[leaf.thread], leaf.time)
-        near = min(seen[max(0, at - 1) : at + 1], key=lambda moment: abs(moment[0] - leaf.time))
+        near = min(thread_moments[max(0, at - 1) : at + 1], key=lambda moment: abs(moment[0] - leaf.time))
         if abs(near[0] - leaf.time) <= NEAR:
-            weights = found.setdefault((leaf.thread, near[1]), {})
+            weights = by_stack_weights.setdefault((leaf.thread, near[1]), {})
             weights[leaf.frame] = weights.get(leaf.frame, 0.0) + leaf.weight
-    return found, others
+    return by_stack_weights, without_stack

@@ -1,6 +1,7 @@
-"""Tells what `perf stat --metric-only` prints, as `--topdown` does: ratios in a row, and no count that they are of.
+"""Recognises the output of `perf stat --metric-only` or `--topdown`: a row of ratios without any counts.
 
-perf names the columns of its own ratios (builtin-stat.c, `print_metric_headers`), those of -M as the chip's file does.
+perf names the columns of its own ratios (builtin-stat.c, `print_metric_headers`), those of -M as the chip's
+file does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SEPARATORS = ",;|\t"
 
 
 def has_metrics_alone(lines: Sequence[str]) -> bool:
-    """Whether the lines are such a report: as text, text of intervals, CSV (-x), or JSON (-j)."""
+    """Return whether the lines are such a report: text, text of intervals, CSV (-x), or JSON (-j)."""
     first = next((line for line in lines if line.strip() and not line.startswith("# started on")), "")
     if first.startswith("{"):
         return '"event"' not in first and any(map(_OWN.fullmatch, _NAMES_IN_JSON.findall(first)))
@@ -38,7 +39,7 @@ def has_metrics_alone(lines: Sequence[str]) -> bool:
 
 
 def _is_csv(first: str, lines: Sequence[str]) -> bool:
-    """A row of names and one of numbers, each with a separator behind its last column."""
+    """Return whether a row of names precedes one of numbers, each with a separator behind its last column."""
     separator = first.rstrip("\r")[-1:]
     if separator not in _SEPARATORS or not separator:
         return False
@@ -54,7 +55,7 @@ def _is_csv(first: str, lines: Sequence[str]) -> bool:
 
 
 def no_counts(name: str) -> UnreadableReport:
-    """Return what such a file is, and how perf prints the counts."""
+    """Return the error for such a file, with the command that prints the counts."""
     return UnreadableReport(
         f"{name} is perf stat with --metric-only or --topdown: perf's own ratios, without the counts that they are of",
         "perf stat -x';' -- COMMAND   (without --metric-only; of --topdown with --no-metric-only)",

@@ -1,4 +1,4 @@
-"""Where perf is, and what it can do here, found out by doing it: count, record, obey a region."""
+"""Finds perf, and tries what it can do here: count, record, obey a region."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ INSTALL_FIX = "apt-get install linux-perf   (Debian; Ubuntu: linux-tools-generic
 
 
 def find_perf(root: Path = Path("/")) -> ToolAbility:
-    """The perf of PATH, or the one beside this interpreter.
+    """Find the perf of PATH, or the one next to this interpreter.
 
-    Where neither is there or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
+    Where neither exists or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
     made for another kernel works, the system call between them is stable.
     """
     if sys.platform == "darwin":
@@ -87,9 +87,9 @@ _KERNEL_OF_USERS = (
 class PerfAbility:
     """What perf can do on this machine for this user.
 
-    `census` holds one counter for each hardware event that was tried, with its state. `user_only`: the kernel's part
-    is not counted. `paranoid` is None where the kernel does not say. `fault` is why it counts nothing, `record_fault`
-    why it makes no recording. `switches_ok`: it samples where threads give up the processor.
+    `census` holds one counter for each hardware event that was tried, with its state. `user_only`: the kernel's
+    part is not counted. `paranoid` is None where the kernel does not say. `fault` is why it counts nothing,
+    `record_fault` why it makes no recording. `switches_ok`: it samples where threads give up the processor.
     """
 
     path: str | None
@@ -108,7 +108,7 @@ class PerfAbility:
 
     @property
     def rights(self) -> int | None:
-        """The level of `kernel.perf_event_paranoid` as it holds for this user: -1 where all CPUs may be counted.
+        """Return the `kernel.perf_event_paranoid` that holds for this user: -1 if all CPUs may be counted.
 
         Root and CAP_PERFMON are above the kernel's setting, and a container may be below it.
         """
@@ -116,40 +116,40 @@ class PerfAbility:
 
     @property
     def record_options(self) -> tuple[str, ...]:
-        """What `perf record` of this version is asked for, whatever it records."""
+        """Return the options for `perf record` of this version, whatever it records."""
         return record_options(self.version)
 
     @property
     def counting(self) -> tuple[str, ...]:
-        """The hardware events that really count."""
+        """Return the names of the hardware events that really count."""
         return tuple(counter.name for counter in self.census if counter.value is not None)
 
 
 def probe_perf() -> PerfAbility:
-    """Try everything that profkit needs of perf; about half a second where perf works."""
-    found, paranoid = find_perf(), read_paranoid()
-    if found.path is None:
-        fault = Fault(found.reason or "", found.fix)
+    """Try everything that profkit needs of perf; takes about half a second where perf works."""
+    tool, paranoid = find_perf(), read_paranoid()
+    if tool.path is None:
+        fault = Fault(tool.reason or "", tool.fix)
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
-    perf = str(found.path)
+    perf = str(tool.path)
     with TemporaryFolder("perf") as name:
         folder = Path(name)
         clock, trial = _count_events(perf, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
             fault = _make_fault(trial, "perf stat counted nothing: perf")
-            return PerfAbility(perf, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
+            return PerfAbility(perf, tool.version, paranoid=paranoid, fault=fault, record_fault=fault)
         census, user_only = _take_census(perf, folder)
         everywhere, _ = _count_events(perf, folder, ("cpu-clock",), system_wide=True)
         system_wide = any(counter.value is not None for counter in everywhere)
         # The switch is in the kernel, whose samples this setting keeps from users: `context-switches:u` has none.
         switches_ok = system_wide or (paranoid is not None and paranoid <= _KERNEL_OF_USERS)
-        options = record_options(found.version)
+        options = record_options(tool.version)
         record_fault = _try_record(perf, folder, options, switches=switches_ok)
         if record_fault is not None and switches_ok:
             switches_ok, record_fault = False, _try_record(perf, folder, options)
         return PerfAbility(
             path=perf,
-            version=found.version,
+            version=tool.version,
             software_ok=True,
             hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
             record_ok=record_fault is None,
@@ -164,20 +164,21 @@ def probe_perf() -> PerfAbility:
 
 
 def read_paranoid(root: Path = Path("/")) -> int | None:
-    """`kernel.perf_event_paranoid`; None where the kernel does not say (no perf in it, or a closed /proc)."""
+    """Read `kernel.perf_event_paranoid`; None where the kernel has no perf, or /proc is closed."""
     return system.read_number(root, "proc/sys/kernel/perf_event_paranoid")
 
 
 def has_nmi_watchdog(root: Path = Path("/")) -> bool:
-    """Whether the kernel's watchdog holds one hardware counter of every core."""
+    """Return whether the kernel's watchdog holds one hardware counter of every core."""
     return system.read_number(root, "proc/sys/kernel/nmi_watchdog") == 1
 
 
 def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
-    """Which events of these groups cannot be counted here, each with its reason; a tiny program per group.
+    """Return the events of these groups that cannot be counted here, each with its reason.
 
-    One event that perf does not know makes it refuse the whole group, and the run with it: better known before.
-    An event that was on no counter this time (another kind of core) is not refused.
+    A tiny program is run per group: one event that perf does not know makes it refuse the whole group, and the
+    run with it, so it is better known before. An event that was on no counter this time (another kind of core) is
+    not refused.
     """
     refused: dict[str, Counter] = {}
     with TemporaryFolder("perf") as name:
@@ -186,18 +187,18 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
             counters, _ = _count_events(perf, folder, group)
             by_name = {(c.name, c.pmu): c for c in counters}
             for event in group:
-                one = split_name(event)
-                counter = by_name.get((one.name, one.pmu))
+                parts = split_name(event)
+                counter = by_name.get((parts.name, parts.pmu))
                 if not counters and (counter := _count_alone(perf, folder, event)).state == "not-supported":
-                    counter = replace(counter, name=one.name, pmu=one.pmu)
+                    counter = replace(counter, name=parts.name, pmu=parts.pmu)
                 if counter is not None and counter.state == "not-supported":
                     refused[event] = counter
     return refused
 
 
 def _refused(event: str, trial: CommandTrial) -> Counter:
-    said = _make_fault(trial, "perf refused it: perf").reason
-    return Counter(event, None, "not-supported", reason=Fact.message(said))
+    cause = _make_fault(trial, "perf refused it: perf").reason
+    return Counter(event, None, "not-supported", reason=Fact.message(cause))
 
 
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
@@ -238,7 +239,10 @@ def _read_counts(output: Path) -> tuple[Counter, ...]:
 
 
 def _try_record(perf: str, folder: Path, options: Sequence[str], *, switches: bool = False) -> Fault | None:
-    """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
+    """Return why perf makes no recording; None where it does.
+
+    By cpu-clock, which is a timer: it samples also where there is no PMU.
+    """
     output = folder / "perf.data"
     trial = _run_perf(
         record_argv(
@@ -259,7 +263,7 @@ def _try_record(perf: str, folder: Path, options: Sequence[str], *, switches: bo
 
 
 def _obeys_control(perf: str, folder: Path) -> bool:
-    """Whether perf counts only between `enable` and `disable` that the workload writes to a pipe."""
+    """Return whether perf counts only between the `enable` and `disable` that the workload writes to a pipe."""
     control, ack, output = folder / "control", folder / "ack", folder / "count"
     output.unlink(missing_ok=True)
     try:
@@ -290,7 +294,7 @@ def _read_text(path: Path) -> str:
 
 
 def perf_checks() -> Iterator[Check]:
-    """Try perf, and tell what came of it; where perf is absent there is one check that says so."""
+    """Try perf, and yield what came of it; on other systems one check that says so."""
     if platform.system() != "Linux":
         yield from judge_rows(_TABLE, "elsewhere")
         return
@@ -299,7 +303,7 @@ def perf_checks() -> Iterator[Check]:
 
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
-    """What the probe's answers mean, check by check. `root` is read for the kernel."""
+    """Return checks of what the probe found. `root` is read for the kernel's version."""
     fault, record = ability.fault or Fault(""), ability.record_fault or Fault("")
     level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
     more = {
@@ -323,7 +327,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
 
 
 def format_census(census: tuple[Counter, ...]) -> str:
-    """`measured: cycles, instructions; hard-zero: cache-misses`: which event is in which state."""
+    """Format which event is in which state: `measured: cycles, instructions; hard-zero: cache-misses`."""
     by_state: dict[str, list[str]] = {}
     for counter in census:
         by_state.setdefault(counter.state, []).append(counter.name)
@@ -334,7 +338,7 @@ SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
 
 
 def recording_step(request: RecordRequest) -> Step:
-    """The step that leaves `report`. Raises MachineError where perf cannot do it here."""
+    """Return the step that writes `report`. Raises MachineError where perf cannot do it here."""
     perf, scratch, report = probe_perf(), request.scratch, request.report.absolute()
     samples = request.what != "counters"
     if not (perf.record_ok if samples else perf.software_ok):
@@ -383,7 +387,10 @@ def recording_step(request: RecordRequest) -> Step:
 
 
 def _planned_events(hardware_ok: bool, machine: Machine) -> tuple[str, ...]:
-    """All that this CPU's table has for one run; they may take turns, and the report then says so."""
+    """Return all events that this CPU's table has for one run.
+
+    They may be multiplexed, and the report then says so.
+    """
     from profkit.profilers.perf.events import SOFTWARE, plan_groups, table_for
 
     software = tuple(event.code for event in SOFTWARE)
@@ -401,5 +408,5 @@ def _planned_events(hardware_ok: bool, machine: Machine) -> tuple[str, ...]:
 
 
 def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
-    """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
+    """Return the command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
     return script_argv(perf_data, output, perf=str(find_perf().path or "perf"))

@@ -1,4 +1,4 @@
-"""Samples of perf merged per event, whichever of its outputs they came from: frames, weights, tables."""
+"""Merges perf's samples by event, from any of its outputs: frames, weights, tables."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _MODIFIERS = frozenset("ukhHGDIpPSWeb")
 
 
 def base_event(event: str) -> str:
-    """The event without its modifiers: `cycles:u` -> `cycles`; `cpu_core/cycles/`, `sched:switch` stay."""
+    """Strip the modifiers: `cycles:u` becomes `cycles`; `cpu_core/cycles/` and `sched:switch` stay."""
     name, colon, modifiers = event.rpartition(":")
     return name if colon and name and modifiers and set(modifiers) <= _MODIFIERS else event
 
 
 def is_user_only(event: str) -> bool:
-    """True where a modifier leaves the kernel out; perf adds `:u` by itself for unprivileged users."""
+    """Return whether a modifier leaves the kernel out; perf adds `:u` by itself for unprivileged users."""
     name = base_event(event)
     modifiers = event[len(name) :] if name != event else event.rpartition("/")[2] if "/" in event else ""
     return "u" in modifiers and "k" not in modifiers
 
 
 def scale_of(event: str, *, with_period: bool) -> tuple[str, float]:
-    """Unit of a sample's weight, and the divisor into it: seconds for clocks, else the event or `samples`."""
+    """Return the unit of a sample's weight, and its divisor: seconds for clocks, else the event or `samples`."""
     if not with_period:
         return "samples", 1
     base = base_event(event)
@@ -37,7 +37,7 @@ def scale_of(event: str, *, with_period: bool) -> tuple[str, float]:
 
 
 def by_thread(title: str, unit: str, weights: Mapping[str, float], per: float = 1) -> Profile:
-    """The table by thread name. A thread has no callers, so own and inclusive weight are the same."""
+    """Return the table by thread name. A thread has no callers, so own and inclusive weight are the same."""
     rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
     hotspots = tuple(Hotspot(name, own=weight / per, total=weight / per) for name, weight in rows)
     return Profile(f"{title} by thread", unit, sum(weights.values()) / per, hotspots, "threads")
@@ -48,20 +48,26 @@ MOST_THREADS = 10_000
 
 
 class MergedEvents:
-    """One StackMerger per event, and the weight per thread name. Names are decoded at the end: samples are millions."""
+    """One StackMerger per event, and the weight per thread name.
+
+    Names are decoded at the end, since samples are millions.
+    """
 
     def __init__(self, table: FrameTable) -> None:
         self._table = table
         self._events: dict[tuple[bytes, bool], tuple[StackMerger, dict[bytes, float]]] = {}
 
     def add(self, event: bytes, period: int | None, thread: bytes, ids: tuple[int, ...]) -> None:
-        """Count one sample (frames innermost first). Without a period it weighs 1, in `samples`."""
-        found = self._events.get((event, period is None))
-        if found is None:
+        """Count one sample (frames innermost first). Without a period it weighs 1, in `samples`.
+
+        Raises UnreadableReport for more events than a recording of perf can have.
+        """
+        merged = self._events.get((event, period is None))
+        if merged is None:
             if len(self._events) >= MOST_EVENTS:
                 raise UnreadableReport(f"it names more than {MOST_EVENTS} events: not a recording of perf")
-            found = self._events[event, period is None] = (StackMerger(self._table), {})
-        merger, threads = found
+            merged = self._events[event, period is None] = (StackMerger(self._table), {})
+        merger, threads = merged
         weight = 1 if period is None else period
         merger.add(ids, weight)
         if thread not in threads and len(threads) >= MOST_THREADS:
@@ -70,16 +76,16 @@ class MergedEvents:
 
     @property
     def samples(self) -> int:
-        """How many samples there were, of all events."""
+        """Return the number of samples of all events."""
         return sum(merger.samples for merger, _ in self._shown().values())
 
     def facts(self) -> dict[str, str]:
-        """`samples`, and `events` where the recording names them, as perf writes them (`cycles:u`)."""
+        """Return `samples`, and `events` if the recording names them, as perf writes them (`cycles:u`)."""
         names = dict.fromkeys(_decode_name(event) for event, _ in self._shown() if event)
         return {"samples": str(self.samples), **({"events": " ".join(names)} if names else {})}
 
     def warnings(self) -> Iterator[Fact]:
-        """Where bounds were reached, and what the events leave out."""
+        """Yield where bounds were reached, and what the events leave out."""
         for (event, _), (merger, _) in self._shown().items():
             if merger.cut:
                 name, share = _decode_name(event) or "samples", merger.cut / merger.weight
@@ -91,14 +97,18 @@ class MergedEvents:
             yield Fact("many-functions")
 
     def _shown(self) -> dict[tuple[bytes, bool], tuple[StackMerger, dict[bytes, float]]]:
-        """The events without the switches of threads, where there are others: a wait is no work of a function."""
-        work = {key: one for key, one in self._events.items() if base_event(_decode_name(key[0])) != SWITCHES}
+        """Return the events without switches of threads, if there are others: a wait is no work of a function."""
+        work = {
+            key: merged
+            for key, merged in self._events.items()
+            if base_event(_decode_name(key[0])) != SWITCHES
+        }
         return work or self._events
 
     def answer(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
-        """Stacks of each event, the one with most samples first; tables by function, library and thread of each.
+        """Return stacks of each event, the one with most samples first, and tables of each.
 
-        The table by thread is left out where there is but one name.
+        The tables are by function, library and thread. The table by thread is left out where there is but one name.
         """
         stacks: list[Stacks] = []
         profiles: list[Profile] = []
@@ -126,7 +136,7 @@ _HEX = re.compile(r"(?:0x)?[0-9a-f]{6,}")
 
 
 def python_frame(symbol: str) -> Frame | None:
-    """The frame of `py::FUNCTION:FILE`, as CPython 3.12 and later name the trampolines of Python functions; else None.
+    """Return the frame of `py::FUNCTION:FILE`, CPython's name for a trampoline from 3.12 on; else None.
 
     It is a Python frame, in whatever file it was found.
     """
@@ -137,10 +147,10 @@ def python_frame(symbol: str) -> Frame | None:
 
 
 def frame_of(symbol: str, dso: str | None) -> Frame:
-    """The frame of one line of perf.
+    """Return the frame of a symbol and dso that perf printed.
 
-    A symbol perf could not resolve is `[unknown]`: its bare address differs from run to run and would only keep equal
-    things apart.
+    A symbol perf could not resolve is `[unknown]`: its bare address differs from run to run and would only keep
+    equal things apart.
     """
     if (python := python_frame(symbol)) is not None:
         return python
@@ -150,7 +160,7 @@ def frame_of(symbol: str, dso: str | None) -> Frame:
 
 
 def library_of(dso: str | None) -> str | None:
-    """The library's name for perf's dso: base name without `(deleted)`; None where perf does not know it."""
+    """Return the library's name for perf's dso: base name without `(deleted)`; None for an unknown one."""
     if not dso:
         return None
     dso = dso.removesuffix(" (deleted)")

@@ -1,4 +1,7 @@
-"""Reads `perf script` text of any size in flat memory: merged stacks, and tables by function, library and thread."""
+"""Reads `perf script` text of any size in bounded memory into merged stacks and tables.
+
+Tables are by function, library and thread.
+"""
 
 from __future__ import annotations
 
@@ -23,39 +26,42 @@ MOST_UNBROKEN = 1 << 24  # a sample is some kilobytes; 16 MiB without an end is 
 
 
 class ScriptBlocks:
-    """One pass over one text. `ending` says afterwards what is wrong with its end; None where nothing is."""
+    """Splits one text into blocks. `ending` says afterwards what is wrong with the text's end, if anything."""
 
     def __init__(self) -> None:
         self.ending: Fact | None = None
 
     def blocks(self, file: IO[bytes]) -> Iterator[bytes]:
-        """The text between blank lines; without any, pieces that end before a line that begins a sample."""
-        rest = b""
+        """Yield the text between blank lines; without any, pieces that end before a sample begins.
+
+        Raises UnreadableReport for a binary file, and for one that is no text of perf script.
+        """
+        pending = b""
         blank = False
         while chunk := file.read(CHUNK):
             if b"\0" in chunk:
                 raise UnreadableReport("this is a binary file, not the text of perf script")
-            data = rest + chunk
+            data = pending + chunk
             if b"\r\n" in data:
                 data = data.replace(b"\r\n", b"\n")
             cut = data.rfind(b"\n\n")
             if cut < 0 and len(data) >= CHUNK:
                 cut = _last_start(data) - 1
                 blocks = [data[:cut]] if cut > 0 else []
-                rest = data[cut + 1 :] if cut > 0 else data
+                pending = data[cut + 1 :] if cut > 0 else data
             elif cut < 0:
-                blocks, rest = [], data
+                blocks, pending = [], data
             else:
                 blank = True
-                blocks, rest = data[:cut].split(b"\n\n"), data[cut + 2 :]
-            if len(rest) > MOST_UNBROKEN:
+                blocks, pending = data[:cut].split(b"\n\n"), data[cut + 2 :]
+            if len(pending) > MOST_UNBROKEN:
                 raise UnreadableReport("16 MiB without the end of a sample: not the text of perf script")
             yield from blocks
-        if rest.strip():
-            yield self._tail(rest, blank)
+        if pending.strip():
+            yield self._tail(pending, blank)
 
     def _tail(self, rest: bytes, blank: bool) -> bytes:
-        """The last block. A sample that is cut short would have the wrong callers, so it is left out."""
+        """Return the last block, without a sample that is cut short: it would have the wrong callers."""
         if rest.endswith(b"\n"):
             if blank and b"\n\t" in rest:
                 self.ending = Fact("no-last-sample")
@@ -68,7 +74,7 @@ class ScriptBlocks:
 
 
 def _last_start(data: bytes) -> int:
-    """Where the last line begins that is no line of a stack; 0 where there is none but the first."""
+    """Return where the last line begins that is no line of a stack; 0 where only the first can be."""
     position = data.rfind(b"\n")
     while position >= 0 and data[position + 1 : position + 2] in (b"\t", b""):
         position = data.rfind(b"\n", 0, position)
@@ -99,14 +105,14 @@ _ONE_LINE = re.compile(rb"\s{1,64}[0-9a-f]{1,16} \S")
 
 
 def parse_header(line: bytes) -> re.Match[bytes] | None:
-    """A sample's first line, with the groups comm, pid, tid, cpu, time, period, event, rest; or None."""
+    """Match a sample's first line, with the groups comm, pid, tid, cpu, time, period, event, rest; else None."""
     if line.startswith((b"\t", b"#")):
         return None
     return _HEADER.match(line) or (_TIMELESS.match(line) if line.rstrip().endswith(b":") else None)
 
 
 def parse_frame(line: bytes) -> Frame | None:
-    """One line of a stack, or None where it is something else: a source line, a note, a function that was inlined."""
+    """Parse one line of a stack; None for a source line, a note, or a function that was inlined."""
     match = _ADDRESS.match(line)
     if match is None:
         return None
@@ -117,12 +123,12 @@ def parse_frame(line: bytes) -> Frame | None:
 
 
 def one_line_frame(rest: bytes) -> Frame | None:
-    """The frame on the sample's own line where no stacks were recorded; None for anything else."""
+    """Parse the frame on the sample's own line where no stacks were recorded; None for anything else."""
     return parse_frame(rest) if _ONE_LINE.match(rest) else None
 
 
 def _split_dso(text: bytes) -> tuple[bytes, bytes]:
-    """`operator()(int)+0x1 (/tmp/a (deleted))` -> symbol and dso. The dso is the last balanced group."""
+    """Split `operator()(int)+0x1 (/tmp/a (deleted))` into symbol and dso, which is the last balanced group."""
     if not text.endswith(b")"):
         return text, b""
     depth = 0
@@ -157,7 +163,7 @@ _COMMENT = re.compile(rb"#\s*(perf version|arch|cpudesc)\s*:\s*(.{1,200})")
 
 
 class ScriptStream:
-    """One pass over one text. `table` numbers the frames that `samples` speaks of, innermost first."""
+    """Reads the samples of one text. `table` numbers the frames of `samples`, innermost first."""
 
     def __init__(self) -> None:
         self.table = FrameTable()
@@ -172,7 +178,7 @@ class ScriptStream:
         self._blocks = ScriptBlocks()
 
     def warnings(self) -> Iterator[Fact]:
-        """What is to be known about the samples that were read, once they are read."""
+        """Yield what to know about the samples, once they are read."""
         if self._blocks.ending:
             yield self._blocks.ending
         if self.lost:
@@ -181,7 +187,7 @@ class ScriptStream:
             yield Fact.of("lines-left-out", count=self._odd)
 
     def samples(self, file: IO[bytes]) -> Iterator[RawSample]:
-        """Every sample as its header (a match of script_text.parse_header) and its stack."""
+        """Yield every sample as its header (a match of `parse_header`) and its stack."""
         stacks = self._stacks
         for block in self._blocks.blocks(file):
             if not block:
@@ -196,14 +202,14 @@ class ScriptStream:
             if first is None and (first := self._parse(inner)) is None:
                 yield from self._lines_of(block)
                 continue
-            others = stacks.get(callers)
-            if others is None and (others := self._parse(callers)) is None:
+            outer = stacks.get(callers)
+            if outer is None and (outer := self._parse(callers)) is None:
                 yield from self._lines_of(block)
                 continue
-            yield match, first + others
+            yield match, first + outer
 
     def _parse(self, text: bytes) -> tuple[int, ...] | None:
-        """The frames of `text`, kept for next time; None where a line of it begins another sample."""
+        """Return the frames of `text`, and keep them; None where a line of it begins another sample."""
         ids = None if b"(inlined)" in text else self._plain_frames(text)
         if ids is None:
             lines = text.split(b"\n") if text else []
@@ -213,35 +219,35 @@ class ScriptStream:
         return self._keep(text, ids)
 
     def _plain_frames(self, text: bytes) -> tuple[int, ...] | None:
-        """The frames of lines that are all of the plain shape, by symbol and dso; None where one is not.
+        """Return the frames, by symbol and dso, of lines that are all of the plain shape; else None.
 
-        One look for all lines, and the address left out of the key: most stacks that are new differ from
+        All lines are matched at once, and the address is left out of the key: most stacks that are new differ from
         known ones in addresses only.
         """
         symbols = _PLAIN.findall(text)
         if len(symbols) != text.count(b"\n") + 1 or len(symbols) > MOST_DEPTH:
             return None
-        known = self._symbols
+        numbers = self._symbols
         try:
-            return tuple([known[symbol] for symbol in symbols])
+            return tuple([numbers[symbol] for symbol in symbols])
         except KeyError:
             pass
         for symbol in symbols:
-            if symbol not in known:
+            if symbol not in numbers:
                 parsed = parse_frame(b"0 " + symbol)
                 if parsed is None:
                     return None
-                if len(known) >= MOST_LINES:
-                    known.clear()
+                if len(numbers) >= MOST_LINES:
+                    numbers.clear()
                     return None
-                known[symbol] = self.table.add(parsed)
-        return tuple([known[symbol] for symbol in symbols])
+                numbers[symbol] = self.table.add(parsed)
+        return tuple([numbers[symbol] for symbol in symbols])
 
     def _frames(self, lines: list[bytes]) -> tuple[int, ...]:
         return tuple(n for text in lines[:MOST_DEPTH] if (n := self._line(text)) is not None)
 
     def _line(self, text: bytes) -> int | None:
-        """The number of the frame in a line; None where there is none."""
+        """Return the number of the frame in a line; None where there is none."""
         if text in self._lines:
             return self._lines[text]
         if len(self._lines) >= MOST_LINES:
@@ -255,7 +261,7 @@ class ScriptStream:
         return number
 
     def _lines_of(self, block: bytes) -> Iterator[RawSample]:
-        """A block line by line: comments, samples without a blank line between them, other records."""
+        """Read a block line by line: comments, samples without a blank line between them, other records."""
         match: re.Match[bytes] | None = None
         body: list[bytes] = []
         for line in block.split(b"\n"):
@@ -285,12 +291,12 @@ class ScriptStream:
     def _stack_of(self, match: re.Match[bytes], body: list[bytes]) -> tuple[int, ...]:
         if body:
             return self._frames(body)
-        rest: bytes = match["rest"]
-        ids = self._stacks.get(rest)
+        text: bytes = match["rest"]
+        ids = self._stacks.get(text)
         if ids is None:
-            if one_line_frame(rest) is None:  # what a trace event has to say: new each time
+            if one_line_frame(text) is None:  # what a trace event has to say: new each time
                 return ()
-            ids = self._keep(rest, self._frames([rest]))
+            ids = self._keep(text, self._frames([text]))
         return ids
 
     def _keep(self, text: bytes, ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -302,7 +308,7 @@ class ScriptStream:
         return ids
 
     def _comment(self, line: bytes) -> None:
-        """`perf script --header` says what was used; the host's name is there too and is never kept."""
+        """Read a line of `perf script --header`. The host's name, which is there too, is never kept."""
         if match := _COMMENT.match(line):
             name, value = match[1].decode(), match[2].decode("utf-8", "replace").strip()
             if name == "perf version":
@@ -315,7 +321,7 @@ _FRAME = re.compile(rb" *[0-9a-f]{5,16} \S")
 
 
 def looks_like_script(head: bytes) -> bool:
-    """True where `head` has a sample of `perf script` within its first lines that are no comment."""
+    """Return whether `head` has a sample of `perf script` in its first lines that are no comments."""
     if b"\0" in head:
         return False
     lines = [line for line in head.splitlines()[:2000] if line.strip() and not line.startswith(b"#")][:50]
@@ -337,21 +343,20 @@ LEAST_WINDOW = 1.0  # s
 def read_script(path: Path) -> Report:
     """Read a `perf script` text into merged stacks and, per event, tables by function, library and thread.
 
-    The unit is `s` for cpu-clock and task-clock (their period is in nanoseconds), the event's name for
-    another event with a period, and `samples` where there is none. Raises UnreadableReport for a file without
-    samples.
+    The unit is `s` for cpu-clock and task-clock (their period is in nanoseconds), the event's name for another
+    event with a period, and `samples` where there is none. Raises UnreadableReport for a file without samples.
     """
     reader = ScriptStream()
     events = MergedEvents(reader.table)
     window = SampledWindow()
-    own = 0
+    own_samples = 0
     with reading(path, named=False), open_regular(path) as file:
         for match, ids in reader.samples(file):
             comm, period, event = match.group("comm", "period", "event")
             if match["time"]:
                 window.add(match["time"], (match["tid"] or match["pid"], match["cpu"]))
             if comm == OWN_THREAD:
-                own += 1
+                own_samples += 1
                 continue
             events.add(event or b"", None if period is None else int(period), comm, ids)
     if not events.samples:
@@ -370,13 +375,13 @@ def read_script(path: Path) -> Report:
         {**reader.facts, **events.facts()},
         profiles=profiles,
         stacks=stacks,
-        warnings=(*reader.warnings(), *events.warnings(), *_own_samples(own, events.samples)),
+        warnings=(*reader.warnings(), *events.warnings(), *_own_samples(own_samples, events.samples)),
     )
 
 
 @dataclass
 class SampledWindow:
-    """From the first sample to the last, in seconds, and the threads in it on each of their processors.
+    """The time from the first sample to the last, in seconds, and the threads on each of their processors.
 
     The idle thread runs on all processors at once.
     """
@@ -386,14 +391,14 @@ class SampledWindow:
     threads: set[tuple[bytes, bytes | None]] = field(default_factory=set)
 
     def add(self, time: bytes, thread: tuple[bytes, bytes | None]) -> None:
-        """One sample."""
+        """Add one sample."""
         seconds = float(time)
         self.first, self.last = min(self.first, seconds), max(self.last, seconds)
         if len(self.threads) < MOST_THREADS:
             self.threads.add(thread)
 
     def check(self, profiles: Iterable[Profile], path: Path) -> None:
-        """Raise UnreadableReport where the samples of a clock add up to far more than so many threads can run."""
+        """Raise UnreadableReport if the samples of a clock add up to far more than the threads can run."""
         if not self.threads:
             return  # the times were left away
         room = max(self.last - self.first, LEAST_WINDOW) * len(self.threads)

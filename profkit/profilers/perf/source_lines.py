@@ -1,7 +1,7 @@
-"""Lines of a compiled program's source where samples are: what runs in a library belongs to the line that calls it.
+"""Attributes samples to lines of a compiled program: time in a library belongs to the line that calls it.
 
-Addresses come from the text of `perf script` as symbol and offset. Where nobody finds their lines, a place is its
-function.
+Addresses come from the text of `perf script` as symbol and offset. Where their lines cannot be found, a place
+is its function.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Address: TypeAlias = "tuple[str, int]"  # symbol and offset
 
 @dataclass(frozen=True)
 class CodeAt:
-    """What the debug information tells of an address: the line of the program, and what a library inlined into it."""
+    """What the debug information says of an address: the program's line, and what a library inlined into it."""
 
     place: Place | None  # None where all of it is a library's
     inlined: tuple[str, ...] = ()  # functions of libraries, innermost first
@@ -72,13 +72,14 @@ class _Chain:
 def native_lines(
     path: Path, program: Path, resolve: Resolve, switches: SwitchTimes | None = None
 ) -> SampledTime | None:
-    """Where the samples of a text of `perf script` are in the program's own code; None where none is.
+    """Return the lines of the program in which the samples of a `perf script` text are; None without any.
 
-    `resolve` finds the lines of addresses of the program. Weights become seconds where perf sampled by a clock, and
-    stay samples' periods else. With `switches` of the same recording, also where it waits. Raises UnreadableReport.
+    `resolve` finds the lines of addresses of the program. Weights become seconds where perf sampled by a clock,
+    and stay samples' periods else. With `switches` of the same recording, also where it waits. Raises
+    UnreadableReport.
     """
     chains: dict[_Chain, float] = {}
-    others: dict[str, float] = {}  # programs that it starts
+    started_programs: dict[str, float] = {}
     waits: SampledWaits[_Chain] = SampledWaits(switches)
     # Each call waits several times: those are counted between which something else of the thread was seen.
     synced: dict[bytes, _Chain] = {}
@@ -98,15 +99,15 @@ def native_lines(
         total += period
         if chain.keys:
             chains[chain] = chains.get(chain, 0.0) + period
-        elif (other := _program_of(frames)) is not None:
-            others[other] = others.get(other, 0.0) + period
+        elif (started := _program_of(frames)) is not None:
+            started_programs[started] = started_programs.get(started, 0.0) + period
         else:
             rest += period
-    if not chains and not others:
+    if not chains and not started_programs:
         return None
     blamed = [
-        replace(one, times=calls.get(one.chain, 1), origin=(b"", 0)) if one.kind == "sync" else one
-        for one in waits.blamed()
+        replace(wait, times=calls.get(wait.chain, 1), origin=(b"", 0)) if wait.kind == "sync" else wait
+        for wait in waits.blamed()
     ]
     weights: dict[Address, float] = {}
     for chain, weight in chains.items():
@@ -117,9 +118,9 @@ def native_lines(
             weights[address] = weights.get(address, 0.0) + wait.seconds
     codes = resolve(program, sorted(weights, key=lambda key: -weights[key])[:MOST_ADDRESSES])
     rows = _computing_rows(chains, codes)
-    rows |= {Place(function=name): _Place(weight, weight) for name, weight in others.items()}
+    rows |= {Place(function=name): _Place(weight, weight) for name, weight in started_programs.items()}
     samples = [_line_samples(where, row) for where, row in rows.items() if row.weight >= LEAST * total]
-    samples.sort(key=lambda one: -one.main_cpu)
+    samples.sort(key=lambda line: -line.main_cpu)
     first = max(rows.values(), key=lambda row: row.weight).addresses
     symbol, offset = max(first, key=lambda key: first[key], default=("", 0))
     hottest = f"{symbol}+{offset:#x}" if symbol else None
@@ -137,7 +138,7 @@ def native_lines(
 
 
 def _computing_rows(chains: Mapping[_Chain, float], codes: Mapping[Address, CodeAt]) -> dict[Place, _Place]:
-    """The lines of the program that were computing, with what they called."""
+    """Return the lines of the program that were computing, with what they called."""
     rows: dict[Place, _Place] = {}
     for chain, weight in chains.items():
         at = _level_of(chain.keys, codes)
@@ -160,16 +161,16 @@ def _computing_rows(chains: Mapping[_Chain, float], codes: Mapping[Address, Code
 
 
 def waits_for_what(frames: Sequence[bytes]) -> str:
-    """What a thread waits for that gave up the processor with this stack, innermost first."""
-    parsed = [one for line in frames if (one := parse_frame(line)) is not None]
-    kernel = [one.function for one in parsed if one.library == KERNEL]
-    return wait_kind(kernel, [plain_symbol(one.function) for one in parsed if one.library != KERNEL])
+    """Return what a thread waits for that gave up the processor with this stack, innermost first."""
+    parsed = [frame for line in frames if (frame := parse_frame(line)) is not None]
+    kernel = [frame.function for frame in parsed if frame.library == KERNEL]
+    return wait_kind(kernel, [plain_symbol(frame.function) for frame in parsed if frame.library != KERNEL])
 
 
 def _waiting_lines(
     waits: SampledWaits[_Chain], blamed: Sequence[Blamed[_Chain]], codes: Mapping[Address, CodeAt]
 ) -> tuple[LineSamples, ...]:
-    """The lines at which the program waits, each with one kind of wait, the longest first."""
+    """Return the lines at which the program waits, each with one kind of wait, the longest first."""
     rows: dict[tuple[Place, str], _Place] = {}
     counts: dict[tuple[Place, str], dict[tuple[_Chain, tuple[bytes, int]], tuple[float, float]]] = {}
     awaited: dict[tuple[Place, str], dict[Place, float]] = {}
@@ -186,9 +187,9 @@ def _waiting_lines(
         row.callees[leaf] = row.callees.get(leaf, 0.0) + wait.seconds
         _add_below(row, names, wait.seconds)
         if wait.awaited is not None and wait.awaited.keys:
-            there, by = awaited.setdefault(key, {}), _place_of(wait.awaited, codes)
-            there[by] = there.get(by, 0.0) + wait.seconds
-    times = {key: sum(number for number, _ in one.values()) for key, one in counts.items()}
+            places, by = awaited.setdefault(key, {}), _place_of(wait.awaited, codes)
+            places[by] = places.get(by, 0.0) + wait.seconds
+    times = {key: sum(number for number, _ in by_origin.values()) for key, by_origin in counts.items()}
     lines = [
         replace(
             _line_samples(where, row),
@@ -205,7 +206,7 @@ def _waiting_lines(
         )
         for (where, kind), row in rows.items()
     ]
-    return tuple(sorted(lines, key=lambda one: -one.main_wall))
+    return tuple(sorted(lines, key=lambda line: -line.main_wall))
 
 
 def _place_of(chain: _Chain, codes: Mapping[Address, CodeAt]) -> Place:
@@ -215,7 +216,7 @@ def _place_of(chain: _Chain, codes: Mapping[Address, CodeAt]) -> Place:
 
 
 def _waits_in(names: Sequence[str]) -> str:
-    """The function that a line calls and that waits: the outermost below it which its users know by name."""
+    """Return the function that a line calls and that waits: the outermost public function below the line."""
     for name in reversed(names):
         if public := called_in_library(plain_symbol(name).lstrip("_").removeprefix("IO_")):
             return public
@@ -227,7 +228,10 @@ _LIBRARY = re.compile(r"<?&?(std|__gnu_cxx|core|alloc|hashbrown)::")
 
 
 def _level_of(keys: Sequence[Address], codes: Mapping[Address, CodeAt]) -> int:
-    """The innermost frame that has a line of the program; where none is known, that is not named as a library's."""
+    """Return the index of the innermost frame that has a line of the program.
+
+    Where no line is known, of the innermost frame that is not named as a library's.
+    """
     for n, key in enumerate(keys):
         code = codes.get(key)
         if code is not None and code.place is not None:
@@ -236,7 +240,7 @@ def _level_of(keys: Sequence[Address], codes: Mapping[Address, CodeAt]) -> int:
 
 
 def _below(chain: _Chain, at: int, codes: Mapping[Address, CodeAt]) -> list[str]:
-    """The functions of libraries below a frame of the program, innermost first."""
+    """Return the functions of libraries below a frame of the program, innermost first."""
     names = list(chain.called)
     for n, key in enumerate(chain.keys[: at + 1]):
         code = codes.get(key)
@@ -248,8 +252,8 @@ def _below(chain: _Chain, at: int, codes: Mapping[Address, CodeAt]) -> list[str]
 
 
 def _add_below(row: _Place, names: Sequence[str], weight: float) -> None:
-    """Add what a sample is in: each function once, and what the program's own line calls."""
-    for name in {plain_symbol(one) for one in names} - {""}:
+    """Add a sample's functions to a row: each once, and what the program's own line calls."""
+    for name in {plain_symbol(symbol) for symbol in names} - {""}:
         row.below[name] = row.below.get(name, 0.0) + weight
     for name in reversed(names):
         if public := called_in_library(name):
@@ -259,7 +263,7 @@ def _add_below(row: _Place, names: Sequence[str], weight: float) -> None:
 
 
 def _program_of(frames: list[bytes]) -> str | None:
-    """The program in whose process a sample is, by the first of its frames that is in no library."""
+    """Return the program in whose process a sample is, by its first frame that is in no library."""
     for line in frames:
         file = line.rpartition(b" (")[2].removesuffix(b")").removesuffix(b" (deleted)")
         if file.startswith(b"/") and b".so" not in file:
@@ -309,7 +313,7 @@ def _most(weights: Mapping[_Name, float], count: int) -> list[tuple[_Name, float
 
 
 def native_samples(path: Path) -> Iterator[tuple[bytes, bytes, bytes, bytes, float, list[bytes]]]:
-    """Process, thread, time, event, period and frames (innermost first) of each sample."""
+    """Yield process, thread, time, event, period and frames (innermost first) of each sample."""
     with reading(path), open_regular(path) as file:
         for block in ScriptBlocks().blocks(file):
             header, _, body = block.partition(b"\n")

@@ -1,4 +1,4 @@
-"""Rows of `perf stat`, whatever they were printed as, added up into counters with their states."""
+"""Sums up rows of `perf stat`, however they were printed, into counters with their states."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EventName:
 
 @lru_cache(maxsize=4096)
 def split_name(printed: str) -> EventName:
-    """Take apart an event as perf prints it."""
+    """Split an event as perf prints it into name, PMU and modifiers."""
     text = printed.strip()
     if match := _BOXED.match(text):
         text = match["name"]
@@ -78,7 +78,10 @@ _NEVER_ZERO = re.compile(
 
 
 def cannot_be_zero(name: str) -> bool:
-    """Whether a count of 0 at more than 0 % running is a hard zero. `name` without modifiers and PMU."""
+    """Return whether a count of 0 at more than 0 % running is a hard zero.
+
+    `name` is without modifiers and PMU.
+    """
     return _NEVER_ZERO.fullmatch(name) is not None
 
 
@@ -111,7 +114,7 @@ class StatRow(NamedTuple):
 
 @dataclass(slots=True)
 class _EventSum:
-    """What is known of one event so far; the numbers count its rows by state."""
+    """The sum of one event's rows so far; the numbers count its rows by state."""
 
     value: float = 0.0
     runtime: float = 0.0
@@ -143,7 +146,7 @@ class _EventSum:
 
 
 class CounterSums:
-    """Takes rows in the order of the file; memory grows with the number of events and not of rows."""
+    """Sums up rows in the order of the file; memory grows with the number of events and not of rows."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str | None, int], _EventSum] = {}
@@ -155,7 +158,7 @@ class CounterSums:
         self.intervals = 0
 
     def add(self, row: StatRow) -> None:
-        """Add one row."""
+        """Add one row. Raises UnreadableReport for more events than a report of perf stat can have."""
         self.rows += 1
         if row.interval != self._interval:
             self._interval = row.interval
@@ -177,7 +180,7 @@ class CounterSums:
         entry.add(row)
 
     def finish(self) -> tuple[tuple[Counter, ...], tuple[Fact, ...], Mapping[str, str]]:
-        """Counters, warnings and facts of everything that was added."""
+        """Return counters, warnings and facts of all rows that were added."""
         warnings: list[Fact] = []
         names = {event: split_name(event) for event, _, _ in self._entries}
         names = _keep_apart(names)
@@ -190,7 +193,9 @@ class CounterSums:
             key = (name.name, name.pmu, cgroup)
             if instance:
                 warnings += _second_count(name.name, merged.get(key), entry)
-                if (kept := merged.get(key)) is not None and _running_share(kept) >= _running_share(entry):
+                if (earlier := merged.get(key)) is not None and _running_share(earlier) >= _running_share(
+                    entry
+                ):
                     continue
                 merged[key] = entry
             elif key in merged:
@@ -208,7 +213,7 @@ class CounterSums:
         return counters, tuple(dict.fromkeys(warnings)), self._facts(names, cgroups)
 
     def _references(self) -> list[float]:
-        """Run times of events that were on all the time, longest first."""
+        """Return the run times of events that were on a counter all the time, longest first."""
         return sorted(
             {e.runtime for e in self._entries.values() if _running_share(e) >= 1.0 and e.runtime},
             reverse=True,
@@ -226,7 +231,7 @@ class CounterSums:
 
 
 def _running_share(entry: _EventSum) -> float:
-    """Part of the time on a counter by perf's percentages (0..1); 1 where they are not printed."""
+    """Return the part of the time on a counter by perf's percentages (0..1); 1 where they are not printed."""
     if entry.enabled:
         return entry.runtime / entry.enabled
     return 1.0 if entry.counted else 0.0
@@ -241,7 +246,7 @@ _CLOCK_UNITS = {"msec": 1e6, "ns": 1.0}  # ns of each unit that perf's versions 
 
 
 def _fault(name: str, entry: _EventSum) -> Fact | None:
-    """Why what was printed is no count of this event."""
+    """Return why the printed value is no count of this event; None where it is one."""
     if entry.unclear:
         return Fact.of("unclear-number", said=entry.unclear)
     whole = _WHOLE.fullmatch(name) or (cannot_be_zero(name) and name != "duration_time")
@@ -253,7 +258,10 @@ def _fault(name: str, entry: _EventSum) -> Fact | None:
 
 
 def _clock_unit(entry: _EventSum) -> str:
-    """The unit that perf before 4.18 does not print: the one in which a clock is as long as the time that it ran."""
+    """Return the unit that perf before 4.18 does not print.
+
+    It is the one in which the clock is as long as the time that it ran; "" where none fits.
+    """
     fits = (
         unit
         for unit, ns in _CLOCK_UNITS.items()
@@ -284,10 +292,10 @@ def _counter(name: str, pmu: str | None, entry: _EventSum, references: list[floa
 
 
 def _counted_share(entry: _EventSum, references: list[float]) -> float:
-    """Part of the time on a counter (0..1), finer than perf's percentage where run times tell it.
+    """Return the part of the time on a counter (0..1), finer than perf's percentage if possible.
 
-    perf truncates to whole percent, so a run time over that of an event which was always on is better where
-    both agree. An event that found no counter in some intervals has a share below what its own rows say.
+    perf truncates to whole percent, so a run time over that of an event which was always on is better where both
+    agree. An event that found no counter in some intervals has a share below what its own rows say.
     """
     printed = min(1.0, _running_share(entry))
     if printed >= 1.0 and not entry.starved:
@@ -307,7 +315,7 @@ def _add_sums(entry: _EventSum, other: _EventSum) -> None:
 
 
 def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iterator[Fact]:
-    """perf counted one event in several groups side by side: how far do the counts lie apart?"""
+    """Yield how far two counts of one event lie apart, which perf counted in several groups at once."""
     if first is not None and first.value and second.value:
         apart = abs(second.value - first.value) / max(first.value, second.value)
         # 2 % as for groups of separate runs (DRIFT_LIMIT of metrics.derive).
@@ -315,7 +323,7 @@ def _second_count(name: str, first: _EventSum | None, second: _EventSum) -> Iter
 
 
 def _keep_apart(names: dict[str, EventName]) -> dict[str, EventName]:
-    """`cycles` and `cycles:u` in one report are two quantities: then the letter stays in the name."""
+    """Keep the modifier in the name where a report has both `cycles` and `cycles:u`, two quantities."""
     users: dict[tuple[str, str | None], set[bool]] = {}
     for name in names.values():
         users.setdefault((name.name, name.pmu), set()).add(name.user)

@@ -1,4 +1,4 @@
-"""Reads `perf stat -x SEP` of perf 4 to 7, whoever recorded it and with whichever options."""
+"""Reads `perf stat -x SEP`, and its text for people, of perf 4 to 7, whatever its options."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ STATES: dict[str, CounterState] = {
 
 
 class RowParser:
-    """Reads lines with one separator."""
+    """Parses lines that have one separator."""
 
     def __init__(self, separator: str) -> None:
         self.separator = separator
 
     def parse(self, line: str) -> StatRow | None:
-        """The row of `line`; None where it is a comment, a metric's continuation or no row at all."""
+        """Parse the row of `line`; None where it is a comment, a metric's continuation or no row at all."""
         fields = line.split(self.separator)
         places = self._layout(fields) if len(fields) >= 5 else None
         return None if places is None else self._row(fields, *places)
 
     def _layout(self, fields: list[str]) -> tuple[int, int] | None:
-        """Places of the value and of the run time."""
+        """Return the places of the value and of the run time; None where the line has none."""
         last = len(fields) - 1
         for value in range(min(last - 3, 32)):
             if not (
@@ -62,7 +62,7 @@ class RowParser:
         return None
 
     def _row(self, fields: list[str], value_at: int, run_at: int) -> StatRow | None:
-        """The row at a layout, or None where this line does not fit it."""
+        """Return the row at these places, or None where this line does not fit them."""
         run_text = fields[run_at]
         percent = _percent(fields[run_at + 1])
         unit = _unit(fields[value_at + 1])
@@ -92,21 +92,26 @@ class RowParser:
         return StatRow(event, value, state, unit, runtime, percent, interval, aggregate, cgroup)
 
     def _event(self, parts: list[str]) -> tuple[str, str | None]:
-        """The event's name and its cgroup; a raw event may hold the separator: cpu/event=0x29,umask=0x7/."""
+        """Return the event's name and its cgroup.
+
+        A raw event may hold the separator: cpu/event=0x29,umask=0x7/.
+        """
         if parts and _VARIANCE.match(parts[-1]):
             parts = parts[:-1]
         if not parts:
             return "", None
-        taken = 1
+        name_parts = 1
         if "/" in parts[0]:
-            while taken < len(parts) and self.separator.join(parts[:taken]).count("/") < 2:
-                taken += 1
-        rest = parts[taken:]
-        return self.separator.join(parts[:taken]).strip(), (self.separator.join(rest).strip() or None)
+            while name_parts < len(parts) and self.separator.join(parts[:name_parts]).count("/") < 2:
+                name_parts += 1
+        cgroup_parts = parts[name_parts:]
+        return self.separator.join(parts[:name_parts]).strip(), (
+            self.separator.join(cgroup_parts).strip() or None
+        )
 
 
 def parse_number(text: str) -> float | None:
-    """A number with a point or a comma; None where it is too large to be one."""
+    """Parse a number with a point or a comma; None where it is too large to be one."""
     value = float(text.replace(",", "."))
     return value if math.isfinite(value) else None
 
@@ -118,7 +123,7 @@ def _percent(text: str) -> float | None:
 
 @lru_cache(maxsize=1024)
 def _unit(text: str) -> str | None:
-    """The unit, or None where the text cannot be one. `(null)` is a printf of perf's that went wrong."""
+    """Return the unit, or None where the text cannot be one. `(null)` is a failed printf of perf."""
     if not _UNIT.match(text):
         return None
     return "" if text == "(null)" else text.strip()
@@ -130,7 +135,7 @@ def _is_value(text: str) -> bool:
 
 
 def _parse_prefix(parts: list[str], separator: str) -> tuple[str | None, str | None]:
-    """Interval and aggregation id before the value; the count of CPUs after the id is not kept."""
+    """Parse interval and aggregation id before the value; the count of CPUs after the id is not kept."""
     interval: str | None = None
     if parts and _INTERVAL.match(parts[0]):
         interval, parts = parts[0].strip(), parts[1:]
@@ -144,14 +149,14 @@ LONGEST_LINE = 64 * 1024
 
 
 class TextLine(NamedTuple):
-    """One line without its end. `whole` is False for a last line that has no newline."""
+    """One line without its end. `whole` is False for a last line without a newline."""
 
     text: str
     whole: bool
 
 
 def iter_lines(path: Path) -> Iterator[TextLine]:
-    """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
+    """Yield the lines of `path`. Raises UnreadableReport where it is unreadable, binary, or a line has no end."""
     with reading(path), open_regular(path) as file:
         while line := file.readline(LONGEST_LINE + 1):
             if b"\0" in line:
@@ -163,7 +168,7 @@ def iter_lines(path: Path) -> Iterator[TextLine]:
 
 
 def head_lines(head: bytes) -> list[str]:
-    """The whole lines at the beginning of a file, for telling its format; none of a binary file."""
+    """Return the whole lines at the beginning of a file, for telling its format; none of a binary file."""
     if b"\0" in head:
         return []
     return head.decode("utf-8", "replace").lstrip("\ufeff").splitlines()
@@ -174,7 +179,7 @@ _STARTED = re.compile(r"# started on (?P<when>\S.{5,60})")
 
 
 class StatReader:
-    """One file while it is being read: its first lines, its sums, and what else is to be said of it."""
+    """One file while it is being read: its first lines, its sums, its facts and warnings."""
 
     def __init__(self, path: Path, format: str) -> None:
         self.name = path.name
@@ -186,7 +191,7 @@ class StatReader:
         self.warnings: list[Fact] = []
 
     def comment(self, text: str) -> None:
-        """Take what a comment line tells."""
+        """Take the start time from a comment line."""
         if (match := _STARTED.match(text)) is not None:
             self.facts.setdefault("started-on", match["when"].strip())
 
@@ -195,7 +200,7 @@ class StatReader:
         self.warnings.append(Fact("last-line-cut"))
 
     def explain_emptiness(self) -> UnreadableReport:
-        """Why there is no count in the file: perf's own error in it, emptiness, or another format."""
+        """Return why the file has no count: perf's own error in it, emptiness, or another format."""
         text = "\n".join(self.head)
         if not text.strip():
             return UnreadableReport(f"{self.name} is empty: perf stat counted nothing, or was killed")
@@ -209,7 +214,7 @@ class StatReader:
         return UnreadableReport(f"{self.name} holds no counts of perf stat", "record it with LC_ALL=C")
 
     def report(self) -> Report:
-        """The Report. Raises UnreadableReport where nothing was counted in the file."""
+        """Return the report. Raises UnreadableReport where nothing was counted in the file."""
         if self.sums.rows == 0:
             raise self.explain_emptiness()
         counters, warnings, facts = self.sums.finish()
@@ -247,16 +252,16 @@ _BOTH_COMMAS = re.compile(r"\d+(?:,\d+)?,[A-Za-z]*,[A-Za-z][\w.:/-]*,\d+,\d{1,3}
 
 
 def looks_like_stat_csv(head: bytes) -> bool:
-    """Whether the beginning of a file is perf stat's CSV, or would be with another sign between its columns."""
+    """Return whether a file begins as perf stat's CSV, or would with another separator."""
     lines = head_lines(head)[:_HEAD_LINES]
     return _separator(lines) is not None or any(map(_BOTH_COMMAS.match, lines))
 
 
 def read_stat_csv(path: Path) -> Report:
-    """Counters of the file at `path`, summed over intervals, CPUs and threads.
+    """Read the counters of the file at `path`, summed over intervals, CPUs and threads.
 
-    Raises UnreadableReport where there is no count in it, as where a decimal comma and a comma between columns cannot
-    be told apart.
+    Raises UnreadableReport where there is no count in it, as where a decimal comma and a comma between columns
+    cannot be told apart.
     """
     reader = StatReader(path, CSV_FORMAT)
     separator = _separator(reader.head)
@@ -277,9 +282,9 @@ def read_stat_csv(path: Path) -> Report:
 
 
 def _separator(first: Iterable[str]) -> str | None:
-    """The separator under which most lines are rows; None where there is none."""
+    """Return the separator under which most lines are rows; None where there is none."""
     candidates = [text for text in first if text and not text.startswith("#")]
-    signs = {found[1] for found in map(_SIGN_BEHIND_VALUE.match, candidates) if found is not None}
+    signs = {match[1] for match in map(_SIGN_BEHIND_VALUE.match, candidates) if match is not None}
     signs |= {sign for sign in _WITH_MORE if any(sign in text for text in candidates)}
     separators = (*_SEPARATORS, *sorted(signs.difference(_SEPARATORS)))
     rows = {
@@ -287,10 +292,10 @@ def _separator(first: Iterable[str]) -> str | None:
         for separator in separators
     }
     best = max(separators, key=lambda separator: len(rows[separator]))
-    known = best.strip("'\" ") in _SEPARATORS or any(
+    is_trusted = best.strip("'\" ") in _SEPARATORS or any(
         _COUNTED_BY_DEFAULT.match(row.event) for row in rows[best]
     )
-    return best if rows[best] and known else None
+    return best if rows[best] and is_trusted else None
 
 
 TEXT_FORMAT = "perf-stat-text"
@@ -313,15 +318,15 @@ _AGGREGATE = re.compile(r"(?P<interval>\d+[.,]\d{6,9})?\s*(?P<id>\S.*?)?(?:\s+\d
 
 
 def looks_like_stat_text(head: bytes) -> bool:
-    """Whether the beginning of a file holds perf stat's table for people."""
+    """Return whether the beginning of a file holds perf stat's table for people."""
     return any(_HEADER.match(text) or _INTERVALS.match(text) for text in head_lines(head))
 
 
 def read_stat_text(path: Path) -> Report:
-    """Counters of the file at `path`; what the program printed around them is passed over.
+    """Read the counters of the file at `path`; what the program printed around them is skipped.
 
-    perf prints here no run times: the share of a multiplexed event is perf's own percentage.
-    Raises UnreadableReport where there is no count in it.
+    This format has no run times: the share of a multiplexed event is perf's own percentage. Raises
+    UnreadableReport where there is no count in it.
     """
     reader = StatReader(path, TEXT_FORMAT)
     style = NumberStyle()
@@ -350,7 +355,10 @@ _MOST_UNCLEAR = 10_000
 
 
 def _parse_row(text: str, style: NumberStyle) -> StatRow | None:
-    """The row of a line; `printed` and no value where it could be two numbers, or is none. `style` learns from it."""
+    """Parse the row of a line, and let `style` learn from its numbers.
+
+    Where the value could be two numbers, or is none, the row has only `printed`.
+    """
     if (clock := _CLOCK.match(text)) is not None:
         style.see(clock["value"])
         nanoseconds = float(clock["value"].replace(",", ".")) * 1e9

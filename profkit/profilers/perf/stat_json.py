@@ -1,4 +1,4 @@
-"""Reads `perf stat -j` (perf 5.17 and newer): one JSON object a line, with the fields of the CSV by name."""
+"""Reads `perf stat -j` (perf 5.17 and newer): a JSON object a line, with the CSV's fields by name."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _PLACES = (
 
 
 def looks_like_stat_json(head: bytes) -> bool:
-    """Whether the beginning of a file is perf stat's JSON."""
+    """Return whether the beginning of a file is perf stat's JSON."""
     lines = (line for line in head_lines(head)[:60] if line and not line.startswith("#"))
     return any(line.startswith("{") and f'"{_VALUE}"' in line and f'"{_EVENT}"' in line for line in lines)
 
 
 def read_stat_json(path: Path) -> Report:
-    """Counters of the file at `path`, summed over intervals, CPUs and threads.
+    """Read the counters of the file at `path`, summed over intervals, CPUs and threads.
 
     Raises UnreadableReport where there is no count in it.
     """
@@ -62,7 +62,7 @@ _DECIMAL_COMMA = re.compile(r'(?<=\d),(?=\d{1,20}\s{0,8}(?:,\s{0,8}"|\}))')
 
 
 def _object(text: str) -> Any:
-    """The object in a line, also where perf wrote its numbers with the decimal comma of a locale; None for no JSON."""
+    """Parse the object in a line, also with the decimal comma of a locale; None where it is not JSON."""
     for attempt in (text, _DECIMAL_COMMA.sub(".", text)):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(attempt)

@@ -1,8 +1,8 @@
-"""When threads gave up the processor and came back: perf's records of switches, and what a wait was for.
+"""Reads perf's records of switches: when threads gave up the processor and came back, and why they waited.
 
-The text has a line for each record, `4752/4753 5109.096111: PERF_RECORD_SWITCH OUT preempt`, and one for each sample of
-the event `context-switches`, which comes just before its `OUT`. A thread that was preempted waits for a processor, and
-for nothing else.
+The text has a line for each record, `4752/4753 5109.096111: PERF_RECORD_SWITCH OUT preempt`, and one for each
+sample of the event `context-switches`, which comes just before its `OUT`. A thread that was preempted waits
+for a processor, and for nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Moment: TypeAlias = "tuple[bytes, bytes]"  # a thread, and the time as perf writ
 
 @dataclass
 class ThreadWaits:
-    """The waits of one thread, in seconds: all of them by their length, and by the thread that ran when each ended."""
+    """The waits of one thread, in seconds: by their length, and by the thread that ran when each ended."""
 
     process: bytes
     first: float
@@ -41,7 +41,7 @@ class ThreadWaits:
 
     @property
     def span(self) -> float:
-        """Seconds from the first record of the thread to the last."""
+        """Return the seconds from the first record of the thread to the last."""
         return self.last - self.first
 
 
@@ -54,46 +54,46 @@ class SwitchTimes:
 
 
 def length_class(seconds: float) -> int:
-    """Return the power of four microseconds that a wait has: waits of one class are alike."""
+    """Return the power of four microseconds of a wait's length: waits of one class count as alike."""
     return int(seconds * 1e6).bit_length() >> 1
 
 
 @lru_cache(maxsize=64)
 def is_switch(event: bytes | None) -> bool:
-    """Whether samples of an event are of threads that give up the processor."""
+    """Return whether the samples of an event are of threads that give up the processor."""
     return event is not None and base_event(event.decode("utf-8", "replace")) == SWITCHES
 
 
 def read_switches(path: Path) -> SwitchTimes:
-    """Read the text that `command.switches_argv` leaves; waits that had not ended when it ends are left out.
+    """Read the text that `command.switches_argv` writes; waits that never ended are left out.
 
     Raises UnreadableReport where the file cannot be read.
     """
     threads: dict[bytes, ThreadWaits] = {}
     sampled: dict[Moment, float] = {}
-    left: dict[bytes, float] = {}  # when a thread began to wait
+    waiting_since: dict[bytes, float] = {}  # when a thread began to wait
     pending: dict[bytes, bytes] = {}  # the time of the sample of the switch that comes next
     ran: dict[bytes, tuple[bytes, bytes]] = {}  # process -> the last two threads of it that ran
-    for process, thread, at, what in switch_records(path):
+    for process, thread, at, fields in switch_records(path):
         now = float(at)
         waits = threads.get(thread)
         if waits is None:
             waits = threads[thread] = ThreadWaits(process, now, now)
         waits.last = now
         last = ran.get(process, (thread, thread))
-        if what == IN:
-            began, sample = left.pop(thread, None), pending.pop(thread, None)
+        if fields == IN:
+            began, sample = waiting_since.pop(thread, None), pending.pop(thread, None)
             if began is not None:
                 # Which thread of its process ran last ended the wait, or what ended it was none of them.
-                other = next((one for one in last if one != thread), None)
-                _add_wait(waits, began, now, other)
+                waker = next((candidate for candidate in last if candidate != thread), None)
+                _add_wait(waits, began, now, waker)
                 if sample is not None:
                     sampled[thread, sample] = now - began
-        elif what == OUT:
-            left[thread] = now
-        elif what == PREEMPTED:
+        elif fields == OUT:
+            waiting_since[thread] = now
+        elif fields == PREEMPTED:
             pending.pop(thread, None)
-        elif is_switch(what[0].removesuffix(b":")):
+        elif is_switch(fields[0].removesuffix(b":")):
             pending[thread] = at
         if last[0] != thread:
             ran[process] = (thread, last[0])
@@ -107,25 +107,28 @@ PREEMPTED = [*OUT, b"preempt"]
 
 
 def switch_records(path: Path) -> Iterator[tuple[bytes, bytes, bytes, list[bytes]]]:
-    """Process, thread, time and what follows; split by hand, since a regular expression takes twice as long."""
+    """Yield process, thread, time and the rest of each line.
+
+    Lines are split by hand, since a regular expression takes twice as long.
+    """
     with reading(path), open_regular(path) as file:
         for line in file:  # MOST_SWITCHES at most
-            numbers, at, *what = line.split(None, 5) if b"/" in line else (b"", b"")
+            numbers, at, *fields = line.split(None, 5) if b"/" in line else (b"", b"")
             process, _, thread = numbers.partition(b"/")
-            if what and _TIME.fullmatch(at) and thread.isdigit():
-                yield process, thread, at[:-1], what
+            if fields and _TIME.fullmatch(at) and thread.isdigit():
+                yield process, thread, at[:-1], fields
 
 
 def _add_wait(waits: ThreadWaits, began: float, ended: float, waker: bytes | None) -> None:
     seconds = ended - began
     length = length_class(seconds)
-    kept = waits.lengths.get(length)
-    if kept is None:
-        kept = waits.lengths[length] = [0.0, 0.0]
+    count_and_seconds = waits.lengths.get(length)
+    if count_and_seconds is None:
+        count_and_seconds = waits.lengths[length] = [0.0, 0.0]
     if seconds >= LONG and len(waits.long) < MOST_LONG:
         waits.long.append((began, ended))
-    kept[0] += 1
-    kept[1] += seconds
+    count_and_seconds[0] += 1
+    count_and_seconds[1] += seconds
     if waker is not None:
         waits.woken_by[waker] = waits.woken_by.get(waker, 0.0) + seconds
 
@@ -138,7 +141,7 @@ class _Waiter(Protocol):
 
     @property
     def keys(self) -> Sequence[tuple[str, int]]:
-        """Its addresses; empty where no function of the program waits."""
+        """Return its addresses; empty where no function of the program waits."""
 
 
 _Chain = TypeVar("_Chain", bound=_Waiter)
@@ -148,7 +151,8 @@ _Chain = TypeVar("_Chain", bound=_Waiter)
 class Blamed(Generic[_Chain]):
     """Waits of one kind with one stack: their seconds, and about how many there were.
 
-    `origin` tells parts of the same waits, of `whole` seconds. `awaited`: where another thread waits for these.
+    `origin` identifies parts of the same waits, of `whole` seconds. `awaited`: where another thread waits for
+    these.
     """
 
     chain: _Chain
@@ -160,15 +164,15 @@ class Blamed(Generic[_Chain]):
     awaited: _Chain | None = None
 
     def part(self, share: float) -> Blamed[_Chain]:
-        """The same for a share (0..1) of the seconds."""
+        """Return the same waits with a share (0..1) of the seconds."""
         return replace(self, seconds=self.seconds * share)
 
 
 class SampledWaits(Generic[_Chain]):
-    """The sampled switches of one program, added up to where the main thread's waiting comes from.
+    """The sampled switches of one program, summed up to explain the main thread's waits.
 
-    A wait that was sampled stands for all waits of its thread that are about as long: what they sum up to is known.
-    Where none of those was sampled, nor one of the next length, they stay without a place.
+    A wait that was sampled stands for all waits of its thread that are about as long: what they sum up to is
+    known. Where none of those was sampled, nor one of the next length, they stay without a place.
     """
 
     def __init__(self, switches: SwitchTimes | None) -> None:
@@ -190,20 +194,20 @@ class SampledWaits(Generic[_Chain]):
 
     @property
     def span(self) -> float:
-        """Seconds from the main thread's first record to its last; 0 where it has none."""
+        """Return the seconds from the main thread's first record to its last; 0 where it has none."""
         main = self._switches.threads.get(self._main)
         return main.span if main is not None else 0.0
 
     def blamed(self) -> list[Blamed[_Chain]]:
-        """The main thread's waits by where they come from; together they are no longer than these.
+        """Return the main thread's waits by their cause; together they are no longer than these.
 
         While it waits for a lock or a signal of another thread, that one may itself wait for something: the time is
         that wait's. While it joins a thread, the time is that of the thread's own waits.
         """
         if self._main not in self._switches.threads:
             return []
-        found = self._traced(self._main)
-        joined = sum(one.seconds for one in found if one.kind == JOIN)
+        traced = self._traced(self._main)
+        joined = sum(wait.seconds for wait in traced if wait.kind == JOIN)
         joins = [*self._joins, *self._unseen_joins()]
         whole = sum(end - begin for begin, end in self._joins)
         for begin, end in joins:
@@ -211,11 +215,11 @@ class SampledWaits(Generic[_Chain]):
                 span = max(self._switches.threads[worker].span, 1e-9)
                 scale = joined / whole if (begin, end) in self._joins else 1.0
                 part = min(1.0, scale * (end - begin) / span)
-                found = found + [one.part(part) for one in self._traced(worker)]
-        return [one for one in found if one.kind != JOIN and one.chain.keys and one.seconds > 0]
+                traced = traced + [wait.part(part) for wait in self._traced(worker)]
+        return [wait for wait in traced if wait.kind != JOIN and wait.chain.keys and wait.seconds > 0]
 
     def _unseen_joins(self) -> list[tuple[float, float]]:
-        """Long waits of the main thread of which no like one was sampled, and that were over when a thread ended.
+        """Return the main thread's long waits without a sample that were over when a thread ended.
 
         After a few quick switches perf takes no sample of the next one, which may be a join for the rest of the run.
         """
@@ -228,11 +232,11 @@ class SampledWaits(Generic[_Chain]):
         ]
 
     def _ended(self, begin: float, end: float) -> bytes | None:
-        """The thread of the first process with whose end a join was over: it has no record afterwards."""
+        """Return the thread of the first process whose end ended a join: it has no later record."""
         lasts = {
-            one.last: thread
-            for thread, one in self._switches.threads.items()
-            if thread != one.process == self._main and begin <= one.last <= end + AFTER
+            waits.last: thread
+            for thread, waits in self._switches.threads.items()
+            if thread != waits.process == self._main and begin <= waits.last <= end + AFTER
         }
         if not lasts:
             return None
@@ -240,39 +244,44 @@ class SampledWaits(Generic[_Chain]):
         return lasts[near or min((last for last in lasts if last > end), default=max(lasts))]
 
     def waits_elsewhere(self, thread: bytes) -> float:
-        """Seconds that all other threads wait together, other than for locks and for each other."""
+        """Return the seconds that all other threads wait together, except for locks and each other."""
         return sum(
-            one.seconds
-            for other in self._switches.threads
-            if other != thread
-            for one in self._waits_of(other)
-            if one.kind not in _CONSEQUENCES
+            wait.seconds
+            for other_thread in self._switches.threads
+            if other_thread != thread
+            for wait in self._waits_of(other_thread)
+            if wait.kind not in _CONSEQUENCES
         )
 
     def _traced(self, thread: bytes) -> list[Blamed[_Chain]]:
-        """The waits of a thread, those for a lock as what the thread that ended them waited for meanwhile."""
-        own = list(self._waits_of(thread))
-        locks = [one for one in own if one.kind == "lock"]
-        waited = sum(one.seconds for one in locks)
+        """Return the waits of a thread, with those for a lock traced to the thread that ended them.
+
+        The time of a lock is that of what the other thread waited for meanwhile.
+        """
+        waits = list(self._waits_of(thread))
+        locks = [wait for wait in waits if wait.kind == "lock"]
+        waited = sum(wait.seconds for wait in locks)
         wakers = self._switches.threads[thread].woken_by
         woken = sum(wakers.values())
         if waited <= 0 or woken <= 0:
-            return own
-        at = max(locks, key=lambda one: one.seconds).chain
+            return waits
+        at = max(locks, key=lambda wait: wait.seconds).chain
         led: list[Blamed[_Chain]] = []
         for waker, weight in wakers.items():
-            causes = [one for one in self._waits_of(waker) if one.kind not in _CONSEQUENCES]
-            whole, time = sum(one.seconds for one in causes), waited * weight / woken
+            causes = [wait for wait in self._waits_of(waker) if wait.kind not in _CONSEQUENCES]
+            whole, time = sum(cause.seconds for cause in causes), waited * weight / woken
             if whole > 0:
-                led += [replace(one.part(min(1.0, time / whole)), awaited=at) for one in causes]
-        left = max(0.0, 1 - sum(one.seconds for one in led) / waited)
-        return [one.part(left) if one.kind == "lock" else one for one in own] + led
+                led += [replace(cause.part(min(1.0, time / whole)), awaited=at) for cause in causes]
+        unexplained = max(0.0, 1 - sum(wait.seconds for wait in led) / waited)
+        return [wait.part(unexplained) if wait.kind == "lock" else wait for wait in waits] + led
 
     def _waits_of(self, thread: bytes) -> Iterator[Blamed[_Chain]]:
         waits = self._switches.threads.get(thread)
         for length, (times, seconds) in waits.lengths.items() if waits is not None else ():
-            near = (self._samples.get((thread, one)) for one in (length, length + 1, length - 1))
-            alike = next((one for one in near if one), {})
+            near = (
+                self._samples.get((thread, near_length)) for near_length in (length, length + 1, length - 1)
+            )
+            alike = next((samples for samples in near if samples), {})
             whole = sum(alike.values())
             for (chain, kind), weight in alike.items():
                 share = weight / whole
@@ -310,7 +319,7 @@ _PREFIX = re.compile(r"^(__GI_)?(_*libc_|_+)?")
 
 
 def wait_kind(kernel: Sequence[str], library: Sequence[str]) -> str:
-    """Return what a stack waits for, by the functions of the kernel and of libraries in it; "waiting" where unknown.
+    """Return the kind of wait of a stack, by the functions of kernel and libraries in it; else "waiting".
 
     Both innermost first, without versions of symbols. A read is of a file where only its call is known.
 

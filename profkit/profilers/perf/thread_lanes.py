@@ -1,4 +1,7 @@
-"""When the threads of a compiled program ran, waited, and could run without a processor, by perf's switches."""
+"""Builds the lanes of a compiled program's threads by perf's switches.
+
+A lane shows when a thread ran, waited, and could run without having a processor.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class _Parts:
 
 @dataclass
 class _Sampled:
-    """What samples say: names of threads, kinds of waits, and where a thread was."""
+    """The content of the samples: names of threads, kinds of waits, and where a thread was."""
 
     names: dict[bytes, bytes] = field(default_factory=dict)  # process, by thread
     kinds: dict[tuple[bytes, bytes], str] = field(default_factory=dict)  # by thread and time
@@ -69,14 +72,14 @@ class _Sampled:
 
 
 def read_thread_lanes(switched: Path, text: Path, program: Path) -> Timeline | None:
-    """The lanes of a recording with switches, whose samples stand in `text`; None where it has no switch.
+    """Read the lanes of a recording with switches, whose samples are in `text`; None without switches.
 
     Raises UnreadableReport where a file cannot be read.
     """
     sampled = _read_samples(text, program.name)
     lanes = _Lanes(sampled)
-    for process, thread, at, what in switch_records(switched):
-        lanes.add(process, thread, at, what)
+    for process, thread, at, fields in switch_records(switched):
+        lanes.add(process, thread, at, fields)
     if lanes.parts.begun is None:
         return None
     names = (program.name,) * len(set(lanes.processes.values()))
@@ -84,7 +87,7 @@ def read_thread_lanes(switched: Path, text: Path, program: Path) -> Timeline | N
 
 
 class _Lanes:
-    """Fed with the switches in order: what each thread did from one to the next."""
+    """Collects what each thread did from one switch to the next; takes the switches in order."""
 
     def __init__(self, sampled: _Sampled) -> None:
         self._sampled = sampled
@@ -98,7 +101,7 @@ class _Lanes:
         self._pending: dict[bytes, bytes] = {}  # the time of the sample of the switch that comes next
 
     def add(self, process: bytes, thread: bytes, at: bytes, what: list[bytes]) -> None:
-        """One record, as `switches.switch_records` gives it."""
+        """Add one record, as `switches.switch_records` yields it."""
         now = float(at)
         self.first, self.last = (now if self.first < 0 else self.first), now
         self.processes.setdefault(thread, process)
@@ -123,30 +126,33 @@ class _Lanes:
 
 
 def _read_samples(text: Path, program: str) -> _Sampled:
-    found = _Sampled()
+    sampled = _Sampled()
     for process, thread, at, event, _, frames in native_samples(text):
-        found.names[thread] = process
+        sampled.names[thread] = process
         name = _own_function(frames, program)
         if is_switch(event):
             kind = waits_for_what(frames)
-            found.kinds[thread, at] = kind
-            found.places.setdefault((thread, kind), Counter())[name] += 1
-        elif len(found.running) < MOST_NAMED:
-            found.running.append((thread, float(at), name))
-    return found
+            sampled.kinds[thread, at] = kind
+            sampled.places.setdefault((thread, kind), Counter())[name] += 1
+        elif len(sampled.running) < MOST_NAMED:
+            sampled.running.append((thread, float(at), name))
+    return sampled
 
 
 def _own_function(frames: list[bytes], program: str) -> str:
-    """The innermost function of the program, else the innermost one that is not the kernel's."""
-    parsed: list[Frame] = [one for line in frames[:200] if (one := parse_frame(line)) is not None]
-    own = next((one for one in parsed if (one.library or "").rpartition("/")[2] == program), None)
-    other = next((one for one in parsed if one.library != KERNEL), parsed[0] if parsed else None)
-    chosen = own or other
+    """Return the innermost function of the program, else the innermost that is not the kernel's."""
+    parsed: list[Frame] = [frame for line in frames[:200] if (frame := parse_frame(line)) is not None]
+    own = next((frame for frame in parsed if (frame.library or "").rpartition("/")[2] == program), None)
+    user_space = next((frame for frame in parsed if frame.library != KERNEL), parsed[0] if parsed else None)
+    chosen = own or user_space
     return chosen.function.partition("+0x")[0] if chosen is not None else ""
 
 
 def _records(lanes: _Lanes, sampled: _Sampled) -> list[ThreadRecord]:
-    """A lane for each thread: what it ran in each part is the function of most samples there, or of the last ones."""
+    """Return a lane for each thread.
+
+    What it ran in each part is the function of most samples there, or of the last ones.
+    """
     parts, processes, first = lanes.parts, lanes.processes, lanes.first
     begun = parts.begun or first
     named: dict[tuple[bytes, int], Counter[str]] = {}
@@ -159,11 +165,11 @@ def _records(lanes: _Lanes, sampled: _Sampled) -> list[ThreadRecord]:
         record = ThreadRecord("thread", name, numbers[process], number)
         latest = ""
         for part, sums in sorted(parts.sums.get(thread, {}).items()):
-            seen = named.get((thread, part))
-            latest = seen.most_common(1)[0][0] if seen else latest
+            counts = named.get((thread, part))
+            latest = counts.most_common(1)[0][0] if counts else latest
             begin = begun + part * parts.width - first
-            for what, seconds in sums.items():
-                label = _label(thread, what, latest, sampled, lanes.by_class)
+            for state, seconds in sums.items():
+                label = _label(thread, state, latest, sampled, lanes.by_class)
                 record.stretches.append(Stretch(begin, begin + parts.width, seconds, label))
         records.append(record)
     return records
@@ -176,14 +182,17 @@ def _label(
     sampled: _Sampled,
     by_class: dict[tuple[bytes, int], Counter[str]],
 ) -> MarkLabel:
-    """What a thread did. A wait that was not sampled is taken for like those of its thread that are about as long."""
+    """Return the label of what a thread did.
+
+    A wait that was not sampled is labelled as those of its thread that are about as long.
+    """
     if what == _RUNS:
         return MarkLabel("native", running)
     if what == _QUEUES:
         return MarkLabel("processor-wait", running)
     kind = what if isinstance(what, str) else ""
     if isinstance(what, int):
-        near = (by_class.get((thread, one)) for one in (what, what + 1, what - 1))
-        kind = next((one.most_common(1)[0][0] for one in near if one), "")
+        near = (by_class.get((thread, length)) for length in (what, what + 1, what - 1))
+        kind = next((kinds.most_common(1)[0][0] for kinds in near if kinds), "")
     places = sampled.places.get((thread, kind))
     return MarkLabel(_KINDS.get(kind, "waiting"), places.most_common(1)[0][0] if places else "")

@@ -16,29 +16,29 @@ CHUNK_BYTES = 4 * 1024 * 1024  # some hundred thousand lines: enough to sum in b
 
 
 def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
-    """The lines of `path` without their ends, a chunk at a time. A line never straddles two chunks.
+    """Yield the lines of `path` without their ends, a chunk at a time. A line never straddles two chunks.
 
     Raises UnreadableReport where the file cannot be read or holds a line longer than a chunk.
     """
     with reading(path), open_regular(path) as file:
-        rest = b""
+        partial = b""
         while chunk := file.read(CHUNK_BYTES):
-            lines = (rest + chunk).split(b"\n")
-            rest = lines.pop()
-            if len(rest) > CHUNK_BYTES:
+            lines = (partial + chunk).split(b"\n")
+            partial = lines.pop()
+            if len(partial) > CHUNK_BYTES:
                 raise UnreadableReport(
                     f"{path} holds a line of more than {CHUNK_BYTES} bytes: no text report"
                 )
             yield lines
-        if rest:
-            yield [rest]
+        if partial:
+            yield [partial]
 
 
 def add_columns(sums: list[int], lines: list[bytes], skip: int) -> None:
-    """Add the columns of `lines` behind the first `skip` ones to `sums`. Columns left out at the end are zeros.
+    """Add the columns of `lines` behind the first `skip` ones to `sums`; missing columns at the end are zeros.
 
-    Lines of the same width are split and summed together: several times faster than line by line.
-    Raises ValueError for a column that is no number or is one too many.
+    Lines of the same width are split and summed together: several times faster than line by line. Raises
+    ValueError for a column that is no number or is one too many.
     """
     by_width: dict[int, list[bytes]] = {}
     for line in lines:
@@ -75,7 +75,7 @@ _NUMBERED = re.compile(rb"\((\d+)\)(?:\s+(.*))?$", re.DOTALL)
 
 
 def without_level(function: str) -> str:
-    """The function's name without callgrind's mark of a recursion level: `fib'2` is fib."""
+    """Return the function's name without callgrind's mark of a recursion level: `fib'2` is fib."""
     return _LEVEL.sub("", function)
 
 
@@ -86,10 +86,10 @@ class NameTable:
         self._known: dict[bytes, str] = {}
 
     def resolve(self, text: bytes) -> str:
-        """The name that `text`, what stands behind the `=`, means. An unknown number stands for itself."""
-        known = self._known.get(text)
-        if known is not None:
-            return known
+        """Return the name that `text` stands for, which follows the `=`. An unknown number is its own name."""
+        resolved = self._known.get(text)
+        if resolved is not None:
+            return resolved
         text = text.strip()
         numbered = _NUMBERED.match(text)
         if numbered is None:
@@ -110,7 +110,7 @@ _MOST_EVENTS = 100  # a line with more is no list of events but an attack on mem
 
 
 class CallgrindFunction(NamedTuple):
-    """What tells one function from another: a static function's name may stand in many files."""
+    """The key of a function: a static function's name may occur in many files."""
 
     library: str
     file: str
@@ -118,7 +118,7 @@ class CallgrindFunction(NamedTuple):
 
 
 class _Names:
-    """What the lines belong to: `function`, its object, and the `file` that they were written in."""
+    """The current `function`, its object, and the `file` in which the next lines of costs were written."""
 
     def __init__(self) -> None:
         self._objects, self._files, self._functions = NameTable(), NameTable(), NameTable()
@@ -126,14 +126,14 @@ class _Names:
         self.reset()
 
     def reset(self) -> None:
-        """Another dump begins; numbers keep their names."""
+        """Begin another dump; numbers keep their names."""
         self._library = self.file = self._called = ""
         self._called_library: str | None = None
         self._called_file: str | None = None
         self.function = self._intern("", "", "")
 
     def take(self, line: bytes) -> bool:
-        """Take a line that names something; False where it does not."""
+        """Read a line that names something; return False for any other line."""
         key, equals, value = line.partition(b"=")
         if not equals:
             return False
@@ -158,7 +158,10 @@ class _Names:
         return True
 
     def called(self) -> CallgrindFunction:
-        """What the next line of costs was spent in; object and file are the caller's where none was named."""
+        """Return the function in which the next line of costs was spent.
+
+        Its object and file are the caller's where none was named.
+        """
         library = self._library if self._called_library is None else self._called_library
         file = self.file if self._called_file is None else self._called_file
         self._called_file = self._called_library = None
@@ -188,7 +191,7 @@ class CallgrindDump:
 
 
 def parse_dumps(path: Path) -> list[CallgrindDump]:
-    """Every dump in the callgrind file at `path`, with its costs summed by function.
+    """Parse every dump in the callgrind file at `path`, with its costs summed by function.
 
     Raises UnreadableReport where the file breaks the grammar.
     """
@@ -199,7 +202,7 @@ def parse_dumps(path: Path) -> list[CallgrindDump]:
 
 
 class _Parser:
-    """Where the reader stands in the file, and the lines it has not summed yet."""
+    """The state of a reader within the file, and the lines it has not summed yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -216,15 +219,15 @@ class _Parser:
         self._calls: list[int] | None = None  # takes the one line behind `calls=`
 
     def take(self, lines: list[bytes]) -> None:
-        """Take one chunk of lines. Kept in one loop: a large file has tens of millions of them."""
-        own, calls, skip, names = self._own, self._calls, self._dump.positions, self._names
+        """Read one chunk of lines. Kept in one loop: a large file has tens of millions of them."""
+        own_lines, calls, skip, names = self._own, self._calls, self._dump.positions, self._names
         for line in lines:
             if not line:
                 continue
             first = line[0]
             if 42 <= first <= 57:  # a digit, +, - or *: a position and costs
                 if calls is None:
-                    own.append(line)
+                    own_lines.append(line)
                 else:
                     calls[1] += self._inclusive(line, skip)
                     calls = None
@@ -233,15 +236,15 @@ class _Parser:
             elif first != 35:  # not a comment
                 if not names.take(line):
                     self._header(line)
-                    own, skip = self._own, self._dump.positions
+                    own_lines, skip = self._own, self._dump.positions
                 elif line.startswith(b"fn="):
                     self._in_body = True
-                    own = self._own = self._pending.setdefault(names.function, [])
-        self._own, self._calls = own, calls
+                    own_lines = self._own = self._pending.setdefault(names.function, [])
+        self._own, self._calls = own_lines, calls
         self._sum()
 
     def _inclusive(self, line: bytes, skip: int) -> int:
-        """The first event's inclusive cost; the other events' are in nobody's use."""
+        """Return the first event's inclusive cost; the other events' are not used anywhere."""
         try:
             tokens = line.split(None, skip + 1)
             return int(tokens[skip]) if len(tokens) > skip else 0
@@ -284,7 +287,7 @@ class _Parser:
             self._dump.header.setdefault(key, value)
 
     def _sum(self) -> None:
-        """Add up the lines of this chunk and forget them."""
+        """Add up the lines of this chunk and drop them."""
         dump = self._dump
         try:
             for function, lines in self._pending.items():
@@ -304,7 +307,7 @@ class _Parser:
         self._begin()
 
     def finish(self) -> list[CallgrindDump]:
-        """All dumps. Raises UnreadableReport where not one names its events."""
+        """Return all dumps. Raises UnreadableReport where none names its events, or the last was cut short."""
         self._end()
         dumps = [d for d in self._dumps if d.events]
         if dumps and any("part" in d.header for d in self._dumps if not d.events):
@@ -326,7 +329,7 @@ def _numbers(text: str) -> tuple[int, ...] | None:
 
 
 class CostLine(NamedTuple):
-    """One line of own costs: the costs in the order of `events`, where they were spent."""
+    """One line of own costs: the costs in the order of `events`, and where they were spent."""
 
     function: CallgrindFunction
     file: str
@@ -336,10 +339,10 @@ class CostLine(NamedTuple):
 
 
 def walk_costs(path: Path, kind: str) -> Iterator[CostLine]:
-    """Every line of own costs with its position of a kind, "instr" or "line"; none of dumps without such positions.
+    """Yield every line of own costs with its position of a kind, "instr" or "line".
 
-    Positions are followed: each is relative to the one before it, also on the lines of calls.
-    Raises UnreadableReport where the file breaks the grammar.
+    Dumps without such positions yield none. Positions are followed: each is relative to the one before it, also
+    on the lines of calls. Raises UnreadableReport where the file breaks the grammar.
     """
     names, positions = _Names(), ["line"]
     events: tuple[str, ...] = ()
@@ -374,10 +377,10 @@ Executed = dict[int, int]  # link-time address -> how often
 
 
 def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
-    """Per (object file, function), how often each of its addresses was executed, over all dumps of the file.
+    """Return how often each address was executed, per (object file, function), over all dumps of the file.
 
-    None where the file has no instruction addresses or does not count instructions (`Ir`).
-    Raises UnreadableReport where the file breaks the grammar.
+    None where the file has no instruction addresses or does not count instructions (`Ir`). Raises
+    UnreadableReport where the file breaks the grammar.
     """
     executed: dict[tuple[str, str], Executed] = {}
     function: CallgrindFunction | None = None
@@ -399,7 +402,7 @@ def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
 
 
 def move_position(address: int, position: bytes) -> int:
-    """The address or line that `position` means after `address`: absolute, +n, -n, or * for the same."""
+    """Return the address or line that `position` means after `address`: absolute, +n, -n, or * for the same."""
     first = position[:1]
     if first == b"*":
         return address

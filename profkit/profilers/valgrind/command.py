@@ -1,4 +1,4 @@
-"""How callgrind is called, with which flags; the caches that it can simulate, and three levels of two runs."""
+"""Builds callgrind's command lines, fits caches that it can simulate, and joins two runs to three levels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MIN_LINE = 16  # valgrind refuses smaller lines (cg_arch.c, MIN_LINE_SIZE)
 
 @dataclass(frozen=True)
 class Geometry:
-    """A legal geometry, size and line in bytes; `note` says what was changed, None where nothing was."""
+    """A valid geometry, size and line in bytes; `note` says what was changed, None where nothing was."""
 
     size: int
     ways: int
@@ -29,18 +29,19 @@ class Geometry:
 
     @property
     def sets(self) -> int:
-        """Number of sets, a power of two."""
+        """Return the number of sets, a power of two."""
         return self.size // (self.ways * self.line)
 
     def option(self) -> str:
-        """As valgrind's `--D1=` and its siblings take it."""
+        """Format the geometry as valgrind's `--D1=` and its siblings take it."""
         return f"{self.size},{self.ways},{self.line}"
 
 
 def fit_geometry(cache: Cache) -> Geometry:
-    """The legal geometry nearest to `cache`: a power of two of sets near its own, and the ways that keep its size.
+    """Return the valid geometry nearest to `cache`.
 
-    Raises ValueError for a cache of no size.
+    It has a power of two of sets near the cache's own, and the ways that keep its size. Raises ValueError for a
+    cache of no size.
     """
     if cache.size <= 0:
         raise ValueError(f"a level {cache.level} cache of {cache.size} bytes cannot be simulated")
@@ -50,9 +51,9 @@ def fit_geometry(cache: Cache) -> Geometry:
     best = Geometry(near * sets * line, near, line)
     if (best.size, best.ways, best.line) == (cache.size, cache.ways, cache.line):
         return best
-    own = {"level": cache.level, "size": cache.size, "ways": cache.ways, "line": cache.line}
+    requested = {"level": cache.level, "size": cache.size, "ways": cache.ways, "line": cache.line}
     new = {"new_size": best.size, "new_ways": best.ways, "new_line": best.line}
-    note = Fact.of("changed-cache", **own, **new)
+    note = Fact.of("changed-cache", **requested, **new)
     return Geometry(best.size, best.ways, best.line, note)
 
 
@@ -68,7 +69,7 @@ _NOT_FOLLOWED = (
 
 
 def is_followed(program: str) -> bool:
-    """Whether valgrind would simulate it, or only the first steps of a driver."""
+    """Return whether valgrind would simulate a program, and not only the first steps of a driver."""
     return not any(fnmatch(f"/{Path(program).name}", pattern) for pattern in _NOT_FOLLOWED.split(","))
 
 
@@ -77,10 +78,11 @@ COST_NOTE = "a numpy script of 77 ms took 60 times as long; starting torch takes
 
 
 def single_thread_env() -> dict[str, str]:
-    """Environment for a simulated workload: one thread, and the same work in every run.
+    """Return the environment for a simulated workload: one thread, and the same work in every run.
 
     Valgrind runs one thread at a time: threads that spin for work cost minutes and count instructions that mean
-    nothing. Hash randomisation moves dictionaries, and with them a per mille of the instructions, from run to run.
+    nothing. Hash randomisation moves dictionaries, and with them a per mille of the instructions, from run to
+    run.
     """
     return {**thread_environment(1), "PYTHONHASHSEED": "0"}
 
@@ -97,14 +99,14 @@ def callgrind_argv(
     valgrind: str = "valgrind",
     setarch: str | None = None,
 ) -> tuple[str, ...]:
-    """The command that simulates `workload_argv` with these caches and leaves `<out>.<pid>` per process.
+    """Return the command that simulates `workload_argv` and leaves `<out>.<pid>` per process.
 
     `last` is the level behind L1: run once with L2 and once with L3, and all three levels have a miss rate.
-    `region`: count only what `profkit.region` marks; else the whole of every process. `instructions`: costs
-    by instruction address, which the instruction mix needs, instead of by source line. `setarch`: a working
-    setarch, for the programs that are not followed; valgrind itself places a simulated one, whose counts were
-    the same to the last miss with and without it (3.19, x86-64). Children are followed (`env python ...` is one),
-    compilers are not. The geometry is always given: what valgrind detects by itself is wrong on new processors.
+    `region`: count only what `profkit.region` marks; else the whole of every process. `instructions`: costs by
+    instruction address, which the instruction mix needs, instead of by source line. `setarch`: a working setarch,
+    for the programs that are not followed; valgrind itself places a simulated one, whose counts were the same to
+    the last miss with and without it (3.19, x86-64). Children are followed (`env python ...` is one), compilers
+    are not. The geometry is always given: what valgrind detects by itself is wrong on new processors.
     """
     command = [] if setarch is None else [setarch, "-R"]
     command += [
@@ -133,9 +135,9 @@ def callgrind_argv(
 def instructions_argv(
     workload_argv: Sequence[str], out: Path, *, marked: bool, valgrind: str = "valgrind"
 ) -> tuple[str, ...]:
-    """The command that counts instructions and nothing else, the cheapest there is.
+    """Return the cheapest command, which counts instructions and nothing else.
 
-    Of a whole process cachegrind says them in its log, `<out>.<pid>`. Only callgrind can begin at a mark: what
+    Of a whole process cachegrind prints them in its log, `<out>.<pid>`. Only callgrind can begin at a mark: what
     `profkit.region` marks is in its files, as `callgrind_outputs` finds them.
     """
     name = f"{str(out).replace('%', '%%')}.%p"
@@ -153,18 +155,18 @@ def instructions_argv(
 
 
 def changed_geometries(*caches: Cache) -> tuple[Fact, ...]:
-    """What had to be changed so that valgrind can simulate these caches."""
+    """Return what had to be changed so that valgrind can simulate these caches."""
     return tuple(note for cache in caches if (note := fit_geometry(cache).note) is not None)
 
 
 def callgrind_outputs(out: Path) -> tuple[Path, ...]:
-    """The files that a run of `callgrind_argv(..., out)` left, one per process, in order of pids."""
-    found = [
+    """Return the files of a run of `callgrind_argv(..., out)`, one per process, in order of pids."""
+    outputs = [
         path
         for path in out.parent.glob(_escape_glob(out.name) + ".*")
         if path.suffix[1:].isdigit() and path.stat().st_size > 0  # empty: its process was killed
     ]
-    return tuple(sorted(found, key=lambda p: int(p.suffix[1:])))
+    return tuple(sorted(outputs, key=lambda p: int(p.suffix[1:])))
 
 
 def _escape_glob(name: str) -> str:
@@ -175,12 +177,12 @@ INSTALL = "apt-get install valgrind   (or: dnf install valgrind, apk add valgrin
 
 
 def known_faults() -> tuple[KnownFault, ...]:
-    """What valgrind's error texts mean."""
+    """Load the table of valgrind's error texts."""
     return load_faults(Path(__file__).with_name("faults.yaml"), install=INSTALL)
 
 
 def explain(text: str, returncode: int) -> Fault | None:
-    """What went wrong, from what valgrind and the workload printed; None where it is not valgrind's."""
+    """Return what went wrong by what valgrind and the workload printed; None where it is not valgrind's error."""
     return first_known(known_faults(), text, returncode) if returncode else None
 
 
@@ -201,10 +203,10 @@ class CacheLevels:
     """Counters of the run, of its regions and of its hottest functions.
 
     `Ir Dr Dw` executed instructions, data reads and writes; `I1mr D1mr D1mw` misses of the first level
-    (instruction reads, data reads, data writes), `I2mr ... D3mw` those of the second and third; `D2wb D3wb`
-    dirty lines that left that level; `Bc Bcm Bi Bim` conditional and indirect branches, and those
-    mispredicted; `line_bytes`. Bytes moved to and from memory are line_bytes · (I3mr + D3mr + D3mw + D3wb).
-    `same_work` is whether both simulations executed the same instructions; where not, `warnings` says so.
+    (instruction reads, data reads, data writes), `I2mr ... D3mw` those of the second and third; `D2wb D3wb` dirty
+    lines that left that level; `Bc Bcm Bi Bim` conditional and indirect branches, and those mispredicted;
+    `line_bytes`. Bytes moved to and from memory are line_bytes · (I3mr + D3mr + D3mw + D3wb). `same_work` is
+    whether both simulations executed the same instructions; where not, `warnings` says so.
     """
 
     counters: tuple[Counter, ...]
@@ -213,27 +215,27 @@ class CacheLevels:
 
 
 def combine_levels(l2: Report, l3: Report | None) -> CacheLevels:
-    """Counters from the report whose last level was L2, and from the one whose last level was L3.
+    """Combine the report whose last level was L2 with the one whose last level was L3.
 
     First-level counts, instructions and branches are those of `l3`, or of `l2` where the machine has no L3.
     """
     main = l2 if l3 is None else l3
     warnings = list(dict.fromkeys([*l2.warnings, *main.warnings]))
-    same = _same_work(l2, main, warnings)
+    same_work = _same_work(l2, main, warnings)
     line = _line_bytes(main)
     counters: list[Counter] = []
     for scope in _scopes(main):
         values = _scope_values(main, scope)
         counters += _combine_scope(_scope_values(l2, scope), None if l3 is None else values, scope)
         counters.append(line if scope == RUN else _with_scope(line, scope))
-    other = _by_function(l2)
+    l2_functions = _by_function(l2)
     for (function, library), values in _hottest_functions(main):
         scope = Scope("function", function, library)
         counters += _combine_scope(
-            other.get((function, library)), None if l3 is None else values, scope, values
+            l2_functions.get((function, library)), None if l3 is None else values, scope, values
         )
         counters.append(_with_scope(line, scope))
-    return CacheLevels(tuple(counters), same, tuple(warnings))
+    return CacheLevels(tuple(counters), same_work, tuple(warnings))
 
 
 def _combine_scope(
@@ -242,7 +244,7 @@ def _combine_scope(
     scope: Scope,
     first: Mapping[str, float] | None = None,
 ) -> list[Counter]:
-    """The counters of one scope. `l2` is None where that run did not see it, `l3` where there is no L3."""
+    """Return the counters of one scope. `l2` is None if that run did not see it, `l3` without an L3."""
     main = first if first is not None else (l3 if l3 is not None else l2)
     counters = [_counter(name, (name,), main, scope) for name in _FIRST]
     for pattern, events in _LAST.items():
@@ -277,14 +279,14 @@ def _scope_values(report: Report, scope: Scope) -> dict[str, float] | None:
 
 
 def _by_function(report: Report) -> dict[tuple[str, str | None], dict[str, float]]:
-    """Own counters per function and library; parts of a function in several files are one."""
-    found: dict[tuple[str, str | None], dict[str, float]] = {}
+    """Sum own counters per function and library; parts of a function in several files are one."""
+    sums: dict[tuple[str, str | None], dict[str, float]] = {}
     for hotspot in report.profiles[0].hotspots if report.profiles else ():
         if hotspot.counters:
-            values = found.setdefault((hotspot.function, hotspot.library), {})
+            values = sums.setdefault((hotspot.function, hotspot.library), {})
             for event, value in hotspot.counters.items():
                 values[event] = values.get(event, 0.0) + value
-    return found
+    return sums
 
 
 def _hottest_functions(report: Report) -> list[tuple[tuple[str, str | None], dict[str, float]]]:

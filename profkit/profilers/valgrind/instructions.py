@@ -1,4 +1,4 @@
-"""The instruction mix of a simulated run: floating-point operations, and how many of them are packed."""
+"""Counts the instruction mix of a simulated run: floating-point operations, and how many are packed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind = Literal["other", "fp", "simd-int"]
 
 @dataclass(frozen=True)
 class Instruction:
-    """What one execution does: `flop` operations of `bits` each, in `width` bits of register (0: scalar)."""
+    """The effect of one execution: `flop` operations of `bits` each, in `width` bits of register (0: scalar)."""
 
     kind: Kind = "other"
     flop: int = 0
@@ -48,15 +48,15 @@ _X86_WIDTHS = (("ymm", 256), ("xmm", 128), ("mm", 64))
 
 @lru_cache(maxsize=65536)  # a program has few distinct texts, each at many addresses
 def classify_x86_64(mnemonic: str, operands: str) -> Instruction:
-    """What an x86-64 instruction computes, in capstone's Intel syntax."""
+    """Return what an x86-64 instruction in capstone's Intel syntax computes."""
     mnemonic = mnemonic.rpartition(" ")[2]  # rep, lock
     width = next((bits for name, bits in _X86_WIDTHS if name in operands), 0)
-    for pattern, each in ((_X86_FMA, 2), (_X86_FP, 1), (_X86_DOT, 2)):
+    for pattern, flop in ((_X86_FMA, 2), (_X86_FP, 1), (_X86_DOT, 2)):
         if (matched := pattern.match(mnemonic)) is not None:
             bits = _X86_BITS[matched[2]]
             if matched[1] == "s":
-                return Instruction("fp", each, bits)
-            return Instruction("fp", each * width // bits, bits, width)
+                return Instruction("fp", flop, bits)
+            return Instruction("fp", flop * width // bits, bits, width)
     if _X87.match(mnemonic):
         return Instruction("fp", 1, 80)
     if width and _X86_PACKED_INT.match(mnemonic):
@@ -82,13 +82,13 @@ class ElfSegment:
 
 @dataclass(frozen=True)
 class Elf:
-    """Where in the file at `path` each loaded address stands."""
+    """The places of all loaded addresses in the file at `path`."""
 
     path: Path
     segments: tuple[ElfSegment, ...]
 
     def read(self, address: int, size: int) -> bytes:
-        """Up to `size` bytes at `address`; fewer at a segment's end, none outside of every segment."""
+        """Read up to `size` bytes at `address`; fewer at a segment's end, none outside of every segment."""
         for segment in self.segments:
             inside = address - segment.address
             if 0 <= inside < segment.size:
@@ -102,7 +102,7 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf | None:
-    """The layout of the 64-bit little-endian ELF file at `path`; None where it is none, or not of x86-64."""
+    """Read the layout of the 64-bit little-endian ELF file at `path`; None for other files, or not of x86-64."""
     try:
         if not path.is_file():  # an object may be named like a device or a fifo
             return None
@@ -156,7 +156,7 @@ class InstructionCounts:
         )
 
     def counters(self, scope: Scope = RUN) -> tuple[Counter, ...]:
-        """The counts by name. None of them has a value where too much could not be decoded."""
+        """Return the counts by name; without values where too much could not be decoded."""
         values = {
             "FLOP": self.flop32 + self.flop64 + self.flop80,
             "FLOP32": self.flop32,
@@ -183,14 +183,15 @@ class InstructionMix:
     notes: tuple[Fact, ...] = ()
 
     def counters(self) -> tuple[Counter, ...]:
-        """The counts of the run, then of each function in its own scope."""
+        """Return the counts of the run, then of each function in its own scope."""
         return (*self.whole.counters(), *(c for scope, mix in self.functions for c in mix.counters(scope)))
 
 
 def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
-    """The mix of the callgrind file at `path` and of the run's other processes; None without addresses in it.
+    """Return the mix of the callgrind file at `path` and of the run's other processes.
 
-    Reads the object files that the report names. Raises UnreadableReport for what is no sound callgrind file.
+    None where the files have no addresses. Reads the object files that the report names. Raises UnreadableReport
+    for an invalid callgrind file.
     """
     executions: dict[tuple[str, str], Executed] = {}
     for file in (path, *more):
@@ -198,9 +199,9 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
         if executed is None:
             return None
         for key, counts in executed.items():
-            known = executions.setdefault(key, {})
+            sums = executions.setdefault(key, {})
             for address, count in counts.items():
-                known[address] = known.get(address, 0) + count
+                sums[address] = sums.get(address, 0) + count
     by_object: dict[str, set[int]] = {}
     for (library, _), counts in executions.items():
         by_object.setdefault(library, set()).update(counts)
@@ -248,13 +249,15 @@ def _notes(mixes: dict[tuple[str, str], InstructionCounts], whole: InstructionCo
             missing[library] = missing.get(library, 0) + mix.undecoded
         worst = max(missing, key=lambda library: missing[library])
         share = whole.undecoded / whole.executed
-        known = worst not in ("", "???")
-        yield Fact.of("not-decoded" if known else "compiled-not-decoded", share=share, name=Path(worst).name)
+        has_file = worst not in ("", "???")
+        yield Fact.of(
+            "not-decoded" if has_file else "compiled-not-decoded", share=share, name=Path(worst).name
+        )
     yield Fact("no-avx-512")
 
 
 def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instruction]:
-    """What stands at each of `addresses` in the object file, as far as it can be read."""
+    """Decode the instruction at each of `addresses` in the object file, as far as it can be read."""
     elf = read_elf(Path(library)) if library and library != "???" else None
     if elf is None:
         return {}
@@ -268,8 +271,8 @@ def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instructio
         strided = strided_loads(texts)
         for address, mnemonic, operands in texts:
             if address in addresses:
-                found = classify_x86_64(mnemonic, operands)
-                decoded[address] = replace(found, strided=True) if address in strided else found
+                instruction = classify_x86_64(mnemonic, operands)
+                decoded[address] = replace(instruction, strided=True) if address in strided else instruction
         for address in run:
             if address not in decoded:  # the sweep lost step: data between instructions
                 code = elf.read(address, _LONGEST)

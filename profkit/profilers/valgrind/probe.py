@@ -1,4 +1,4 @@
-"""Whether valgrind works here: found, tried with a tiny simulation, and told by the doctor."""
+"""Finds valgrind, tries it with a tiny simulation, and makes the doctor's checks of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not
 
 
 def find_valgrind() -> Path | None:
-    """The valgrind to call: `PROFKIT_VALGRIND` where set, else that of PATH, of this environment, or a usual place."""
+    """Return the valgrind to call: `PROFKIT_VALGRIND` if set, else from PATH or a usual place."""
     return find_tool("valgrind", "PROFKIT_VALGRIND", folders=_ELSEWHERE)
 
 
@@ -50,7 +50,7 @@ class ValgrindAbility(ToolAbility):
 
 @lru_cache(maxsize=1)
 def probe_valgrind() -> ValgrindAbility:
-    """Simulate `true` once and read what came of it; the answer is kept for this process."""
+    """Simulate `true` once and read the result; the answer is kept for this process."""
     absent = Fault("valgrind is not installed", INSTALL)
     if sys.platform == "darwin":
         absent = Fault("valgrind does not run on macOS", "--tool xctrace   (Instruments counts on macOS)")
@@ -63,7 +63,7 @@ def probe_valgrind() -> ValgrindAbility:
 
 
 def _simulate_nothing(valgrind: ValgrindAbility) -> Fault | None:
-    """Why a simulation of `true` leaves no counts; None where it does."""
+    """Return why a simulation of `true` leaves no counts; None where it does."""
     true = shutil.which("true") or "/bin/true"
     with TemporaryFolder("probe") as folder:
         out = Path(folder) / "probe"
@@ -90,11 +90,13 @@ def _simulate_nothing(valgrind: ValgrindAbility) -> Fault | None:
 
 
 def _find_setarch() -> str | None:
-    """A setarch that works: containers often forbid the call that switches randomisation off."""
-    found = shutil.which("setarch")
-    if found is None or platform.system() != "Linux":
+    """Return a setarch that works: containers often forbid the call that switches randomisation off."""
+    program = shutil.which("setarch")
+    if program is None or platform.system() != "Linux":
         return None
-    return found if ask_tool((found, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
+    return (
+        program if ask_tool((program, "-R", shutil.which("true") or "/bin/true"), _SECONDS)[0] == 0 else None
+    )
 
 
 def _read_outputs(out: Path) -> Report:
@@ -105,12 +107,12 @@ def _read_outputs(out: Path) -> Report:
 
 
 def judge_valgrind(ability: ValgrindAbility | None = None) -> Iterator[Check]:
-    """What the probe's answers mean; where valgrind is absent there is one check that says so."""
+    """Return checks of what the probe found; where valgrind is absent, one check that says so."""
     return judge_rows(_TABLE, "valgrind", ability or probe_valgrind(), {"install": INSTALL})
 
 
 def recording_step(request: RecordRequest) -> Step:
-    """The step after which `collect_report` makes the report. Raises MachineError where valgrind cannot do it here."""
+    """Return the step that records for `collect_report`. Raises MachineError where it cannot be done here."""
     valgrind = probe_valgrind()
     if not valgrind.works:
         raise MachineError(valgrind.reason or "valgrind does not work here", valgrind.fix)
@@ -138,7 +140,10 @@ def recording_step(request: RecordRequest) -> Step:
 
 
 def collect_report(request: RecordRequest) -> tuple[str, ...]:
-    """Copy what the simulation left to the report: of several processes the file that is largest."""
+    """Copy the simulation's report: of several processes the largest file.
+
+    Raises MachineError where there is none.
+    """
     files = sorted(callgrind_outputs(request.scratch / "callgrind"), key=lambda path: path.stat().st_size)
     if not files:
         raise MachineError("valgrind left no report: the workload ended before it could write one")

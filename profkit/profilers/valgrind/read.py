@@ -1,4 +1,4 @@
-"""Reports from callgrind files: counters of the run and its regions, a profile by function, and the costliest lines."""
+"""Reads callgrind files: counters of the run and its regions, a profile by function, the costliest lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _UNITS = {"Ir": "instructions"}
 def inclusive_costs(
     own: Mapping[Node, int], calls: Mapping[tuple[Node, Node], int], total: int
 ) -> dict[Node, int]:
-    """What each function cost together with what it called; at most `total`, as of functions that call each other."""
+    """Return each function's cost with what it called.
+
+    It is `total` at most: functions that call each other would add up to more.
+    """
     costs = dict(own)
     for (caller, called), cost in calls.items():
         costs.setdefault(called, 0)
@@ -35,7 +38,7 @@ def inclusive_costs(
 
 
 def looks_like_callgrind(head: bytes) -> bool:
-    """Whether `head`, the beginning of a file, is a callgrind file's: events, and functions told by `fn=`."""
+    """Return whether `head` begins a callgrind file: it has events, and functions as `fn=`."""
     if b"\0" in head[:4096]:
         return False
     if head.startswith(b"# callgrind format"):
@@ -48,12 +51,11 @@ def looks_like_callgrind(head: bytes) -> bool:
 
 
 def read_callgrind(path: Path, *more: Path) -> Report:
-    """The report in the callgrind file at `path`, with those of the run's other processes, `more`, added.
+    """Read the callgrind file at `path`, and add those of the run's other processes, `more`.
 
-    Counters have the file's own event names (`Ir`, `DLmr`, or whatever the writer counted), for the whole run
-    and for each region that a client request names. Sums are made from the cost lines: the `summary:` line is
-    wrong after a client request (0, or an underflow near 2**64). Raises UnreadableReport for what is no sound
-    callgrind file.
+    Counters have the file's own event names (`Ir`, `DLmr`, or whatever the writer counted), for the whole run and
+    for each region that a client request names. Sums are made from the cost lines: the `summary:` line is wrong
+    after a client request (0, or an underflow near 2**64). Raises UnreadableReport for an invalid callgrind file.
     """
     dumps: list[CallgrindDump] = []
     warnings: list[Fact] = []
@@ -73,12 +75,12 @@ def read_callgrind(path: Path, *more: Path) -> Report:
 
 
 def _costliest(dumps: Sequence[CallgrindDump]) -> set[CallgrindFunction]:
-    """The functions with most of any event, in any dump."""
+    """Return the functions with most of any event, in any dump."""
     return {
         function
         for dump in dumps
         for column in range(len(dump.events))
-        for function in heapq.nlargest(COSTLIEST, dump.own, key=lambda one: dump.own[one][column])
+        for function in heapq.nlargest(COSTLIEST, dump.own, key=lambda candidate: dump.own[candidate][column])
     }
 
 
@@ -87,7 +89,7 @@ def _event_names(dumps: Sequence[CallgrindDump]) -> list[str]:
 
 
 def _report_of(dumps: list[CallgrindDump], warnings: Sequence[Fact], doubt: Fact | None) -> Report:
-    """One report of several dumps added up; `doubt` is what is wrong with a sum of theirs."""
+    """Build one report of several dumps; `doubt` is what is wrong with a sum of theirs."""
     events = _event_names(dumps)
     own: dict[CallgrindFunction, list[int]] = {}
     calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = {}
@@ -142,12 +144,12 @@ def _counters(events: list[str], dumps: list[CallgrindDump], scope: Scope) -> li
 
 
 def _own_sums(dump: CallgrindDump) -> list[int]:
-    """The own costs of all functions, by event."""
+    """Return the own costs of all functions, by event."""
     return [sum(column) for column in zip(*dump.own.values(), strict=True)] or [0] * len(dump.events)
 
 
 def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[Fact]:
-    """What is doubtful about the file. Raises UnreadableReport where it was cut short."""
+    """Yield what is doubtful about the file. Raises UnreadableReport where it was cut short."""
     for number, dump in enumerate(dumps, 1):
         by_callgrind = dumps[0].header.get("creator", "").startswith("callgrind")
         if by_callgrind and dump.totals is None:
@@ -157,9 +159,9 @@ def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[Fact]:
             )
         if dump.totals is None:
             continue
-        own = _own_sums(dump)
-        totals = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
-        for event, ours, theirs in zip(dump.events, own, totals, strict=False):
+        sums = _own_sums(dump)
+        totals = (*dump.totals, *[0] * len(sums))  # zeros at the end are left out
+        for event, ours, theirs in zip(dump.events, sums, totals, strict=False):
             if 1000 * abs(ours - theirs) > max(ours, theirs):
                 yield Fact.of("other-total", dump=number, event=event, total=str(theirs), sum=str(ours))
                 break
@@ -186,13 +188,13 @@ def _facts(dumps: list[CallgrindDump], events: list[str]) -> dict[str, str]:
     for description in dumps[0].descriptions:
         if (matched := _GEOMETRY.match(description)) is not None and matched[2]:
             facts[f"{matched[1]} cache"] = matched[2]
-    regions = [found for dump in dumps if (found := _find_trigger(dump)) is not None]
+    regions = [trigger for dump in dumps if (trigger := _find_trigger(dump)) is not None]
     if regions:
-        facts["regions"] = ", ".join(dict.fromkeys(found[1] for found in regions))
-    entries = sum(int(found[2]) for found in regions if found[2])
+        facts["regions"] = ", ".join(dict.fromkeys(trigger[1] for trigger in regions))
+    entries = sum(int(trigger[2]) for trigger in regions if trigger[2])
     if entries:
         facts["entries"] = str(entries)
-        facts["caches at first entry"] = "cold" if any(found[3] for found in regions) else "warm"
+        facts["caches at first entry"] = "cold" if any(trigger[3] for trigger in regions) else "warm"
     return facts
 
 
@@ -202,7 +204,10 @@ def _cost_profile(
     calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]],
     countable: bool,
 ) -> Profile:
-    """By the first event. Callgrind counts calls also while it collects nothing: a region's are unknown."""
+    """Return the profile by the first event.
+
+    Callgrind counts calls also while it collects nothing, so the calls of a region are unknown.
+    """
     total = sum(costs[0] for costs in own.values())
     edges = {pair: costs[1] for pair, costs in calls.items() if 0 <= costs[1] < _WRAPPED}
     inclusive = inclusive_costs({f: c[0] for f, c in own.items()}, edges, total)
@@ -231,7 +236,7 @@ def _cost_profile(
 def _hottest_functions(
     own: dict[CallgrindFunction, list[int]], inclusive: dict[CallgrindFunction, int], width: int
 ) -> list[CallgrindFunction]:
-    """The functions worth keeping, by own cost of the first event."""
+    """Return the functions worth keeping, by own cost of the first event."""
     hottest: dict[CallgrindFunction, None] = {}
     for column in range(width):
         best = sorted(own, key=lambda f: own[f][column], reverse=True)
@@ -247,7 +252,7 @@ def _known_name(name: str) -> str | None:
 
 
 def read_callgrind_with_mix(path: Path) -> Report:
-    """A callgrind file, with its instructions by kind where it has addresses and their object files are here."""
+    """Read a callgrind file, with its instructions by kind if it has addresses and their object files."""
     from profkit.profilers.valgrind.instructions import instruction_mix
 
     report = read_callgrind(path)
@@ -268,7 +273,7 @@ SourceLine = tuple[CallgrindFunction, str, int]  # function, file of the line, l
 def read_line_costs(
     paths: Iterable[Path], functions: Collection[CallgrindFunction], events: Sequence[str]
 ) -> Profile | None:
-    """The costliest lines of `functions`, over all `paths`; None where no file knows lines.
+    """Return the costliest lines of `functions`, over all `paths`; None where no file knows lines.
 
     Raises UnreadableReport where a file breaks the grammar.
     """
@@ -277,10 +282,10 @@ def read_line_costs(
         _add_costs(path, functions, events, costs)
     if not costs:
         return None
-    kept: dict[SourceLine, None] = {}
+    costliest: dict[SourceLine, None] = {}
     for column in range(len(events)):
         best = sorted(costs, key=lambda place: costs[place][column], reverse=True)[:MOST_LINES]
-        kept |= dict.fromkeys(place for place in best if costs[place][column] > 0)
+        costliest |= dict.fromkeys(place for place in best if costs[place][column] > 0)
     hotspots = tuple(
         Hotspot(
             function.name,
@@ -292,7 +297,7 @@ def read_line_costs(
                 event: float(cost) for event, cost in zip(events, costs[function, file, line], strict=True)
             },
         )
-        for function, file, line in sorted(kept, key=lambda place: (-costs[place][0], place))
+        for function, file, line in sorted(costliest, key=lambda place: (-costs[place][0], place))
     )
     total = float(sum(sums[0] for sums in costs.values()))
     return Profile(

@@ -1,7 +1,8 @@
-"""Loads of machine code whose address goes on by the same large step with each turn of their loop: x86-64.
+"""Finds loads in x86-64 code whose address moves by the same large step with each iteration of their loop.
 
-Proved by the loop alone: one register of the address is changed once in it, by a number or by a register that the loop
-leaves as it is, and no other register of the address is changed. A hash or a list computes its address otherwise.
+Proved by the loop alone: one register of the address is changed once in it, by a number or by a register that
+the loop leaves as it is, and no other register of the address is changed. A hash or a list computes its
+address otherwise.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ONE_OPERAND = re.compile(r"i?mul|i?div")
 
 
 def strided_loads(code: Code) -> set[int]:
-    """The addresses of such loads in a piece of code, in the innermost loops of it."""
+    """Return the addresses of strided loads in the innermost loops of a piece of code."""
     return {address for body in _loops(code) for address in _strided_in(body)}
 
 
@@ -48,7 +49,7 @@ def _loops(code: Code) -> Iterator[Code]:
     ]
     back = [(first, last) for first, last in jumps if first <= last < first + LONGEST_LOOP]
     for first, last in back:
-        inner = any((first, last) != other and first <= other[0] and other[1] <= last for other in back)
+        inner = any((first, last) != jump and first <= jump[0] and jump[1] <= last for jump in back)
         body = code[first : last + 1]
         if not inner and not any(mnemonic in ("call", "syscall") for _, mnemonic, _ in body):
             yield body
@@ -75,12 +76,12 @@ def _strided_in(body: Code) -> Iterator[int]:
 
 
 def _whole(register: str) -> str:
-    """`rax` of `eax` and `al`, `r8` of `r8d`."""
+    """Return the whole register of a part: `rax` of `eax` and `al`, `r8` of `r8d`."""
     return _PARTS.get(register, re.sub(r"^(r\d+)[dwb]$", r"\1", register))
 
 
 def _written(mnemonic: str, operands: str) -> list[str]:
-    """The general registers that an instruction changes."""
+    """Return the general registers that an instruction changes."""
     if _READS_ALONE.fullmatch(mnemonic):
         return []
     parts = [part.strip() for part in operands.split(",")]
@@ -95,7 +96,10 @@ def _written(mnemonic: str, operands: str) -> list[str]:
 def _step(
     register: str, mnemonic: str, operands: str, writes: dict[str, list[tuple[str, str]]]
 ) -> int | None:
-    """By how much a change moves a register each time: UNKNOWN by another register that stays the same."""
+    """Return by how much a change moves a register each time; None where that is not constant.
+
+    It is UNKNOWN by another register that stays the same.
+    """
     source = operands.partition(",")[2].strip()
     if mnemonic in ("inc", "dec"):
         return 1
@@ -110,7 +114,7 @@ def _step(
 
 
 def _loaded(mnemonic: str, operands: str) -> str | None:
-    """The address that an instruction loads from; None where it loads nothing."""
+    """Return the address that an instruction loads from; None where it loads nothing."""
     memory = re.search(r"\[([^\]]*)\]", operands)
     if memory is None or mnemonic in ("lea", "nop") or mnemonic.startswith("prefetch"):
         return None

@@ -1,7 +1,7 @@
-"""Runs a program under callgrind and begins to simulate where it reaches an address for the first time.
+"""Runs a program under callgrind and begins to simulate where it first reaches an address.
 
-Until then valgrind runs it several times slower instead of sixty times. `vgdb` hands on what a debugger would say: stop
-at this address, switch the simulation on, and let it go.
+Until then valgrind runs it several times slower instead of sixty times. `vgdb` passes on what a debugger
+would send: stop at this address, switch the simulation on, and let it go.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ CONNECT_SECONDS = 20.0
 def window_argv(
     callgrind: Sequence[str], program: str, address: int, prefix: str, vgdb: str
 ) -> tuple[str, ...]:
-    """The command; `callgrind` is that of `callgrind_argv` with a region, which begins without a simulation.
+    """Return the command that simulates from `address` of `program` on.
 
-    `prefix` is that of the pipes to `vgdb`.
+    `callgrind` is the command of `callgrind_argv` with a region, which begins without a simulation. `prefix` is
+    that of the pipes to `vgdb`.
     """
     at = next(place for place, word in enumerate(callgrind) if word == "--vgdb=no")
     debugged = ("--vgdb=yes", "--vgdb-error=0", f"--vgdb-prefix={prefix}")
@@ -43,7 +44,7 @@ def window_argv(
 
 
 def is_window(argv: Sequence[str]) -> bool:
-    """Whether a command is one of `window_argv`."""
+    """Return whether a command is one of `window_argv`."""
     return tuple(argv[1:3]) == ("-c", _START)
 
 
@@ -65,18 +66,21 @@ class _Debugger:
         self._process.stdin.flush()
 
     def ask(self, text: str) -> str:
-        """Send a packet; the answer that is no text for the console. Raises EOFError where the program has ended."""
+        """Send a packet, and return the answer that is no text for the console.
+
+        Raises EOFError where the program has ended.
+        """
         self.send(text)
         while (answer := self._packet()).startswith("O") and answer != "OK":
             pass
         return answer
 
     def monitor(self, command: str) -> None:
-        """Have valgrind do a command of its own."""
+        """Have valgrind run a command of its own."""
         self.ask(f"qRcmd,{command.encode().hex()}")
 
     def run(self) -> str:
-        """Let the program go on until it stops at the address or ends; signals are handed on to it."""
+        """Let the program run until it stops at the address or ends; signals are passed on to it."""
         stopped = self.ask("c")
         while stopped.startswith("T") and not stopped.startswith(f"T{_TRAP}"):
             stopped = self.ask(f"C{stopped[1:3]}")
@@ -101,7 +105,7 @@ class _Debugger:
 
 
 def _base_of(program: str, pid: int) -> int:
-    """What is to be added to the addresses of a program's file; 0 where they are those of its memory."""
+    """Return the offset from addresses of a program's file to its memory; 0 where they are the same."""
     kind = int.from_bytes(read_start(Path(program), 18)[16:18], sys.byteorder)
     if kind != _POSITION_INDEPENDENT:
         return 0
@@ -114,7 +118,7 @@ def _base_of(program: str, pid: int) -> int:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command; its exit code."""
+    """Run the command, and return its exit code."""
     program, address, prefix, vgdb, _, *argv = words
     # The time limit ends valgrind, which then writes its report; this process waits for it.
     child = subprocess.Popen(argv)

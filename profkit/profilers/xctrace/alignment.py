@@ -1,19 +1,21 @@
-"""Where the marked region lies in a trace: its entries, noted on the host's clock, as windows in the time of the trace.
+"""Finds the marked region in a trace: its entries, noted on the host's clock, in the time of the trace.
 
-A trace counts nanoseconds from its begin. Its table `time-info` ties that to the clock of the host: `mabs-epoch` is
-mach absolute time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick. So
+A trace counts nanoseconds from its begin. Its table `time-info` ties that to the clock of the host:
+`mabs-epoch` is mach absolute time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a
+tick. So
 
     host ns = mabs-epoch * numerator / denominator + trace ns
 
-and `profkit.region` notes host ns. Metal System Trace has that table; Time Profiler and a recording of the GPU counters
-alone lack it, so there the signposts of the region decide, which the instrument Points of Interest records.
+and `profkit.region` notes host ns. Metal System Trace has that table; Time Profiler and a recording of the
+GPU counters alone lack it, so there the signposts of the region decide, which the instrument Points of
+Interest records.
 
-Where an entry does not lie in the trace, or the clock is not known, the signposts of the region decide if the trace has
-them, else the whole trace counts; each is said in a note.
+Where an entry does not lie in the trace, or the clock is not known, the signposts of the region decide if the
+trace has them, else the whole trace counts; each is said in a note.
 
-Of an unmarked trace all of the time counts for which the GPU's state is known, as that is what a share of the whole
-recording speaks of; and in it the window of the process, from what it first asked of the GPU to the end of its last
-work there. What lies around that is the start-up of a Python, and no use of a GPU.
+Of an unmarked trace all of the time counts for which the GPU's state is known, as that is what a share of the
+whole recording speaks of; and in it the window of the process, from what it first asked of the GPU to the end
+of its last work there. What lies around that is the start-up of a Python, and no use of a GPU.
 """
 
 from __future__ import annotations
@@ -57,13 +59,13 @@ class TraceClock:
     denominator: int
 
     def in_trace(self, host: int) -> int:
-        """Host nanoseconds as nanoseconds since the begin of the trace; negative: before it."""
+        """Convert host nanoseconds to nanoseconds since the begin of the trace; negative: before it."""
         return host - self.epoch * self.numerator // self.denominator
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """What counts: `windows`, sorted and apart; empty where the whole trace does.
+    """The part that counts: `windows`, sorted and apart; empty where the whole trace does.
 
     `entries` is how many entries of the region they are of. `notes` say what was left out, and why.
     """
@@ -74,14 +76,15 @@ class Alignment:
 
     @property
     def loss(self) -> Fact | None:
-        """Why all of the trace counts although a region was entered; None where none was, or it was found."""
+        """Return why the whole trace counts although a region was entered; None if none was, or it was found."""
         return self.notes[0] if self.notes and not self.windows else None
 
 
 def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock | Fact:
-    """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS; or why there is none.
+    """Read the clock of a trace from the rows of `time-info`, or return why there is none.
 
-    Several rows are fine where they say the same. The timebase is a text ("125/3").
+    Each row has the cells of CLOCK_COLUMNS. Several rows are fine where they are equal. The timebase is a text
+    ("125/3").
     """
     anchors = set()
     for epoch, timebase in rows:
@@ -99,7 +102,10 @@ def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock | Fact:
 
 
 def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
-    """The signposts of profkit's regions among the rows of SIGNPOST_TABLE, each with the cells of SIGNPOST_COLUMNS."""
+    """Return the signposts of profkit's regions among the rows of SIGNPOST_TABLE.
+
+    Each row has the cells of SIGNPOST_COLUMNS.
+    """
     windows = []
     for start, duration, mark in rows:
         if mark == MARK and isinstance(start, int) and isinstance(duration, int) and duration >= 0:
@@ -113,9 +119,10 @@ def align_regions(
     length: int | None,
     signposts: Sequence[Window] = (),
 ) -> Alignment:
-    """What counts of a trace of `length` ns (None: not known) in which processes left these records.
+    """Return the part that counts of a trace in which processes left these records.
 
-    `clock` None: the trace has no `time-info`. `signposts` are in the time of the trace, sorted (`read_signposts`).
+    The trace has `length` ns (None: not known). `clock` None: the trace has no `time-info`. `signposts` are in
+    the time of the trace, sorted (`read_signposts`).
     """
     records = tuple(records)
     spans = sorted(span for record in records for span in record.spans)
@@ -143,24 +150,24 @@ def align_regions(
 
 
 def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[Window], Fact | None]:
-    """The windows as far as they lie in the trace, and what is to be said of those that do not."""
+    """Return the windows as far as they lie in the trace, and a remark on those that do not."""
     end = LARGEST if length is None else length
     inside = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
     if inside == list(windows):
         return inside, None
     outside = sum(a < 0 or b > end for a, b in windows)
-    said = Fact.of("entries-outside" if inside else "all-entries-outside", count=outside, of=len(windows))
-    return inside, said
+    remark = Fact.of("entries-outside" if inside else "all-entries-outside", count=outside, of=len(windows))
+    return inside, remark
 
 
 @dataclass(frozen=True)
 class TraceRecording:
-    """One run of a recording, as far as its exports tell it.
+    """One run of a recording, as far as its exports describe it.
 
-    `run` is its entry in the table of contents (None where there is none), `target` the process that was profiled,
-    `alignment` the part of it that counts. `exported` are the schemas that were exported with a table, whether it has
-    rows or not. `pids` are the processes of the workload that said so themselves: what was launched may be a shell,
-    and start them.
+    `run` is its entry in the table of contents (None where there is none), `target` the process that was
+    profiled, `alignment` the part of it that counts. `exported` are the schemas that were exported with a table,
+    whether it has rows or not. `pids` are the processes of the workload that said so themselves: what was
+    launched may be a shell, and start them.
     """
 
     run: TraceRun | None = None
@@ -171,11 +178,11 @@ class TraceRecording:
 
     @property
     def windows(self) -> tuple[Window, ...] | None:
-        """What counts, as stretches of trace time in ns; None where the whole recording does."""
+        """Return the stretches of trace time, in ns, that count; None where the whole recording does."""
         return self.alignment.windows or None
 
     def includes(self, time: int | None) -> bool:
-        """Whether what happened at a time (ns) counts; without a time only where the whole recording does."""
+        """Return whether a time (ns) counts; without a time only where the whole recording does."""
         windows = self.alignment.windows
         if not windows or time is None:
             return not windows
@@ -190,7 +197,7 @@ COMPOSITOR = (
 
 @dataclass(frozen=True)
 class GpuTarget:
-    """The processes whose work counts; `name` tells them; `note`: what has to be said.
+    """The processes whose work counts; `name` identifies them; `note` is a remark for the user.
 
     `guessed`: nothing says that it is what was profiled.
     """
@@ -202,18 +209,19 @@ class GpuTarget:
 
 
 def choose_target(busy: Mapping[Process | None, int], recording: TraceRecording) -> GpuTarget:
-    """The target among processes, which used the GPU for `busy` ns each.
+    """Choose the target among processes, which used the GPU for `busy` ns each.
 
-    In this order: those that said so themselves, the process that the table of contents names, and without one the
-    busiest. A launched process that did nothing on the GPU stays the target: others' work is not the workload's.
+    In this order: those that said so themselves, the process that the table of contents names, and without one
+    the busiest. A launched process that did nothing on the GPU stays the target: others' work is not the
+    workload's.
     """
     launched = recording.run.target if recording.run is not None else None
     named = sorted((process for process in busy if process is not None), key=lambda process: -busy[process])
-    own = [process for process in named if process.pid in recording.pids]
-    if not own and launched is not None:
-        own = [process for process in named if is_same_process(process, launched)]
-    if own:
-        return GpuTarget(frozenset(own), process_label(own[0]))
+    targets = [process for process in named if process.pid in recording.pids]
+    if not targets and launched is not None:
+        targets = [process for process in named if is_same_process(process, launched)]
+    if targets:
+        return GpuTarget(frozenset(targets), process_label(targets[0]))
     if launched is not None:
         name = process_label(launched)
         return GpuTarget(frozenset((launched,)), name, Fact.of("launched-without-gpu", name=name))
@@ -226,18 +234,18 @@ def choose_target(busy: Mapping[Process | None, int], recording: TraceRecording)
 
 
 def submitted_work(work: Mapping[str, Any]) -> Spans | None:
-    """From the commit of its command buffer to the end on the GPU, of each interval; None where no commit is told.
+    """Return for all intervals the time from the commit of the command buffer to the end on the GPU.
 
-    A command buffer is committed at the begin of its work less `start-latency`.
+    A command buffer is committed at the begin of its work less `start-latency`. None where no latency is known.
     """
-    known = work["latency"] != UNKNOWN_LATENCY
-    if not known.any():
+    has_latency = work["latency"] != UNKNOWN_LATENCY
+    if not has_latency.any():
         return None
-    return union((work["start"] - work["latency"])[known], work["end"][known])
+    return union((work["start"] - work["latency"])[has_latency], work["end"][has_latency])
 
 
 def look_up(keys: Any, known: Any, values: Any) -> Any:
-    """For each of `keys` the first of `values` whose key is known by it; -1 where there is none."""
+    """Return for each of `keys` the first of `values` with that key in `known`; -1 where there is none."""
     import numpy as np
 
     if not len(known):
@@ -251,9 +259,9 @@ def look_up(keys: Any, known: Any, values: Any) -> Any:
 class CountedPart:
     """`work` are the columns of all intervals on the GPU, `own` says which are the target's.
 
-    `active` is when that GPU was (None: not known), `busy` when the target had it, `submitted` when work of it was
-    committed and not done (None: not known), all in all of the recording; `counted` is what counts, `window` the part
-    of it that is the target's.
+    `active` is when that GPU was (None: not known), `busy` when the target had it, `submitted` when work of it
+    was committed and not done (None: not known), all in all of the recording; `counted` is what counts, `window`
+    the part of it that is the target's.
     """
 
     gpu: str | None
@@ -268,14 +276,17 @@ class CountedPart:
 
     @property
     def own_work(self) -> Mapping[str, Any]:
-        """The columns of the target's intervals."""
+        """Return the columns of the target's intervals."""
         return {name: column[self.own] for name, column in self.work.items()}
 
 
 def part_that_counts(
     tables: MetalTables, recording: TraceRecording, sampled: tuple[int, int] | None
 ) -> CountedPart:
-    """The part, of what was read; `sampled` is from the first to the last sample of the counters."""
+    """Return the part of the recording that counts.
+
+    `sampled` is from the first to the last sample of the counters.
+    """
     table, states = tables[INTERVALS], tables[STATES]
     work = table.arrays()
     target = choose_target(_busy_by_process(work, table.names["process"].all), recording)
@@ -300,7 +311,7 @@ def part_that_counts(
 
 
 def _busy_by_process(work: Mapping[str, Any], names: Sequence[Process | None]) -> dict[Process | None, int]:
-    """The time of the intervals added up: enough to tell which is the largest."""
+    """Add up the time of the intervals by process: enough to tell which is the largest."""
     import numpy as np
 
     spent = np.bincount(work["process"], work["end"] - work["start"], len(names))

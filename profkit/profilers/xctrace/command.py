@@ -1,4 +1,4 @@
-"""How xctrace is called, and what its error texts mean. The one place with its flags."""
+"""Builds xctrace's command lines, the only place with its flags, and explains its error texts."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def record_argv(
     limit: float | None = None,
     xctrace: str = "xctrace",
 ) -> tuple[str, ...]:
-    """The command that launches `command` and records it into `document` (`.trace`, which must not be there yet).
+    """Return the command that launches `command` and records it into `document`.
 
-    `template` and `instruments` by the names that `xctrace list` tells; one of both at least. `limit`: seconds after
-    which xctrace ends the program and the recording. The
-    program is launched and not attached to: an attached one shows no Metal work in some versions. What it prints comes
-    out of xctrace. `command[0]` is best an absolute path. Nothing is put between xctrace and the program, no shell and
-    no `env`: tables that hold one process only would hold that one.
+    `document` (`.trace`) must not exist yet. `template` and `instruments` by the names of `xctrace list`; one of
+    both at least. `limit`: seconds after which xctrace ends the program and the recording. The program is
+    launched and not attached to: an attached one shows no Metal work in some versions. What it prints comes out
+    of xctrace. `command[0]` is best an absolute path. Nothing is put between xctrace and the program, no shell
+    and no `env`: tables that hold one process only would hold that one.
     """
     argv = [xctrace, "record"]
     if template is not None:
@@ -56,20 +56,20 @@ def record_argv(
 
 
 def time_limit(seconds: float) -> str:
-    """A time as xctrace takes it, whole milliseconds or seconds: "1500ms", "60s"."""
+    """Format a time as xctrace takes it, in whole milliseconds or seconds: "1500ms", "60s"."""
     milliseconds = max(1, math.ceil(seconds * 1000))
     return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
 
 
 def toc_argv(document: Path | str, output: Path | str, *, xctrace: str = "xctrace") -> tuple[str, ...]:
-    """The command that writes the table of contents of a document."""
+    """Return the command that writes the table of contents of a document."""
     return (xctrace, "export", "--input", str(document), "--toc", "--output", str(output))
 
 
 def table_argv(
     document: Path | str, schema: str, output: Path | str, *, run: int = 1, xctrace: str = "xctrace"
 ) -> tuple[str, ...]:
-    """The command that writes all tables of one schema.
+    """Return the command that writes all tables of one schema.
 
     Where there is none it ends with 0 all the same and leaves an empty result of 65 bytes.
     """
@@ -86,14 +86,17 @@ def table_argv(
 
 
 def table_xpath(schema: str, run: int = 1) -> str:
-    """All tables of `schema` of one run. Raises ValueError for a schema that is no plain name."""
+    """Return the XPath of all tables of `schema` of one run.
+
+    Raises ValueError for a schema that is no plain name.
+    """
     if not schema or any(character in "\"'<>&[]" for character in schema):
         raise ValueError(f"{schema!r} is no name of a schema")
     return f'/trace-toc/run[@number="{run}"]/data/table[@schema="{schema}"]'
 
 
 def export_line(schema: str, run: int | None) -> str:
-    """The command that exports one table of a run, to be typed; the first run where its number is not known."""
+    """Return the command to type that exports one table of a run; the first run if its number is unknown."""
     return shlex.join(table_argv("TRACE", schema, f"{schema}.xml", run=1 if run is None else run))
 
 
@@ -102,9 +105,10 @@ _LAST = "form.template"
 
 
 def absolute_command(command: Sequence[str], folder: str | Path) -> tuple[str, ...]:
-    """The command with its program as a whole path, since what launches it may know neither PATH nor `folder`.
+    """Return the command with the whole path of its program.
 
-    Links are left as they are: the `python` of a virtual environment knows by its own path that it is one.
+    What launches it may know neither PATH nor `folder`. Links are left as they are: the `python` of a virtual
+    environment knows by its own path that it is one.
     """
     first = command[0]
     if os.sep in first:
@@ -114,7 +118,7 @@ def absolute_command(command: Sequence[str], folder: str | Path) -> tuple[str, .
 
 
 def is_finished(document: Path) -> bool:
-    """Whether a document is whole, and not what a recording left that was killed before it had saved."""
+    """Return whether a document is complete, and not left by a recording that was killed before it was saved."""
     return document.is_dir() and (document / _LAST).is_file()
 
 
@@ -126,10 +130,10 @@ COUNTERS_FIX = (
 
 
 def known_faults() -> tuple[KnownFault, ...]:
-    """The table of what error texts mean."""
+    """Load the table of xctrace's error texts."""
     return load_faults(Path(__file__).with_name("faults.yaml"), select=SELECT_FIX, counters=COUNTERS_FIX)
 
 
 def explain_fault(text: str, returncode: int) -> Fault | None:
-    """The fault that xctrace or xcrun printed as `text` before it ended with `returncode`; None where none is known."""
+    """Return the fault that xctrace or xcrun printed as `text` before it ended with `returncode`; else None."""
     return first_known(known_faults(), text, returncode)

@@ -1,4 +1,4 @@
-"""The CPU's side of an export: what the samples of Time Profiler (`time-profile`) of the profiled process fell on."""
+"""Reads the CPU's part of an export: the samples of Time Profiler (`time-profile`) of the profiled process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KERNEL_IMAGE = re.compile(r"kernel(\.(release|development|kasan)\S*)?|mach_kern
 
 
 def frame_of(name: str, binary: str | None) -> Frame:
-    """The frame of one function of a backtrace; `binary` is the image it is in, by name or path.
+    """Return the frame of one function of a backtrace; `binary` is its image, by name or path.
 
     A function that Instruments could not name is called by its address there. That differs from run to run and
     would only keep equal things apart, so it is `[unknown]` here, with its library where that is known.
@@ -36,7 +36,7 @@ def frame_of(name: str, binary: str | None) -> Frame:
 
 
 def library_of(binary: str | None) -> str | None:
-    """The library's name without its folder; None where Instruments does not know the image."""
+    """Return the library's name without its folder; None where Instruments does not know the image."""
     name = (binary or "").rstrip("/").rpartition("/")[2]
     if not name or _HEX.fullmatch(name):
         return None
@@ -46,7 +46,7 @@ def library_of(binary: str | None) -> str | None:
 
 
 class SampledTable:
-    """The samples of one table: those of running threads of the profiled process that lie in what counts."""
+    """The samples of one table: of running threads of the profiled process, in the part that counts."""
 
     def __init__(self, table: ExportTable, recording: TraceRecording, frames: FrameTable) -> None:
         self.schema = table.schema
@@ -60,7 +60,7 @@ class SampledTable:
 
     @property
     def samples(self) -> int:
-        """Samples of running threads."""
+        """Return the number of samples of running threads."""
         return self._running.samples
 
     def _add(
@@ -79,25 +79,28 @@ class SampledTable:
         self._running.add(ids, amount)
 
     def _numbers(self, stack: Backtrace) -> tuple[int, ...]:
-        known = self._stacks.get(id(stack))
-        if known is None:
+        stored = self._stacks.get(id(stack))
+        if stored is None:
             frames = (frame_of(frame.name, frame.binary) for frame in stack.frames)
-            known = self._stacks[id(stack)] = stack, self._frames.stack(frames)
-        return known[1]
+            stored = self._stacks[id(stack)] = stack, self._frames.stack(frames)
+        return stored[1]
 
     def _counts(self, process: Process | None) -> bool:
-        """Whether samples of a process count. One whose process is not known counts, and all where none is named."""
+        """Return whether samples of a process count.
+
+        Those of an unknown process do, and all where the recording names no process.
+        """
         if process is None or self._target is None or is_same_process(process, self._target):
             return True
         self._others += 1
         return False
 
     def stacks(self) -> tuple[Stacks, ...]:
-        """The stacks of running threads."""
+        """Return the stacks of running threads."""
         return (self._running.stacks(TITLE, "s", 1e9),) if self._running.samples else ()
 
     def profiles(self) -> tuple[Profile, ...]:
-        """Tables by function and library, by Python function where any."""
+        """Return tables by function and library, and by Python function if there are any."""
         profiles: list[Profile] = []
         if self._running.samples:
             profiles += self._running.profiles(TITLE, "s", 1e9)
@@ -106,7 +109,7 @@ class SampledTable:
         return tuple(profiles)
 
     def warnings(self) -> Iterator[Fact]:
-        """What does not count, and what is not known."""
+        """Yield what does not count, and what is not known."""
         samples = self._running.samples
         if self._others:
             yield Fact.of("other-processes", count=self._others)
@@ -125,10 +128,10 @@ class SampledTable:
 
 
 class CpuTableReader:
-    """Takes the CPU's tables of a recording one by one, and adds what they came to to its report.
+    """Reads the CPU's tables of a recording one by one, and adds their samples to a report.
 
-    Only samples of the process that was profiled count, where the recording names it; else all do. Where a part of the
-    recording counts, only samples within it do.
+    Only samples of the process that was profiled count, where the recording names it; else all do. Where a part
+    of the recording counts, only samples within it do.
     """
 
     schemas = (SAMPLES,)
@@ -139,16 +142,18 @@ class CpuTableReader:
         self._frames = FrameTable()
 
     def read(self, table: ExportTable) -> None:
-        """Take all rows of one of the CPU's tables. Raises UnreadableReport as they do."""
+        """Read all rows of one of the CPU's tables. Raises UnreadableReport as they do."""
         self._tables.append(SampledTable(table, self._recording, self._frames))
 
     def finish(self, report: Report) -> Report:
-        """The report with the samples' profiles and stacks, and what is to be said of them.
+        """Return the report with the samples' profiles and stacks, and remarks on them.
 
         Of several tables of one kind the one with most samples counts: they hold the same.
         """
         selected = [max(self._tables, key=lambda table: table.samples)] if self._tables else []
-        warnings = [Fact.of("of", one, what=table.schema) for table in selected for one in table.warnings()]
+        warnings = [
+            Fact.of("of", warning, what=table.schema) for table in selected for warning in table.warnings()
+        ]
         if self._frames.full:
             warnings.append(Fact("many-functions"))
         facts = dict(report.facts)

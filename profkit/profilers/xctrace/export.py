@@ -1,7 +1,7 @@
-"""Recordings of Instruments: made by `profkit record`, and exported as XML that can be read anywhere.
+"""Records with Instruments for `profkit record`, and exports recordings as XML that can be read anywhere.
 
-Runs xctrace, on the Mac that has it. As a program (DOCUMENT FOLDER) it is a conversion like any other: what a step of a
-plan runs after its recording.
+Runs xctrace, on the Mac that has it. As a program (DOCUMENT FOLDER) it is a conversion like any other, which
+a step of a plan runs after its recording.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from profkit.profilers.xctrace.toc import TIME_LIMIT, TraceRun, exit_status, rea
 
 
 def conversion_argv(document: Path, output: Path) -> tuple[str, ...]:
-    """The command that leaves the tables of `document` in the folder `output`."""
+    """Return the command that writes the tables of `document` into the folder `output`."""
     return export_argv(document, output, wanted_schemas())
 
 
@@ -54,7 +54,7 @@ _DOCUMENT, _EXPORTS = f"recorded{SUFFIX}", "recorded.xctrace"
 
 
 def recording_step(request: RecordRequest) -> Step:
-    """The step after which `collect` makes the report. Raises MachineError where xctrace cannot do it here."""
+    """Return the step that records for `collect_report`. Raises MachineError where xctrace cannot do it here."""
     xctrace, scratch = probe_xctrace(), request.scratch
     counters = request.what == "counters"
     template = TIME_PROFILER if request.what == "cpu" else METAL
@@ -87,7 +87,7 @@ def recording_step(request: RecordRequest) -> Step:
 
 
 def check_target(report: Path) -> None:
-    """Raise UsageError for a folder that is neither a document nor a folder of exports: somebody else's."""
+    """Raise UsageError for a folder that is neither a document nor exports: it is somebody else's."""
     if report.is_symlink() or not report.is_dir():
         return
     if not (report.suffix == SUFFIX or (report / TOC).is_file() or not any(report.iterdir())):
@@ -97,9 +97,9 @@ def check_target(report: Path) -> None:
 
 
 def collect_report(request: RecordRequest) -> tuple[str, ...]:
-    """Move what xctrace left to the report. Raises MachineError with xctrace's own reason where there is nothing.
+    """Move what xctrace recorded to the report. Raises MachineError with xctrace's own reason if there is none.
 
-    Where the tables cannot be exported, the document is kept beside the report.
+    Where the tables cannot be exported, the document is kept next to the report.
     """
     scratch, report = request.scratch, request.report
     document, exports = scratch / _DOCUMENT, scratch / _EXPORTS
@@ -110,20 +110,20 @@ def collect_report(request: RecordRequest) -> tuple[str, ...]:
         copy_notes(scratch, exports)
         _move(exports, report)
         log = scratch / "logs" / "record.after0.log"
-        said = read_bounded(log).decode(errors="replace") if log.is_file() else ""
-        return tuple(line for line in said.splitlines() if LEFT_OUT in line)
+        log_text = read_bounded(log).decode(errors="replace") if log.is_file() else ""
+        return tuple(line for line in log_text.splitlines() if LEFT_OUT in line)
     logs = (scratch / "logs" / name for name in ("record.after0.log", "record.log"))
     text = "\n".join(read_bounded(log).decode(errors="replace") for log in logs if log.is_file())
     fault, beside = explain_fault(text, 0), ""
-    kept = report.with_name(f"{report.name}{SUFFIX}")
-    if report.suffix != SUFFIX and is_finished(document) and not kept.exists():
-        _move(document, kept)
-        beside = f"; what was recorded is in {kept}"
+    kept_document = report.with_name(f"{report.name}{SUFFIX}")
+    if report.suffix != SUFFIX and is_finished(document) and not kept_document.exists():
+        _move(document, kept_document)
+        beside = f"; what was recorded is in {kept_document}"
     if fault is not None:
         raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
     if beside or document.exists():
-        again = "record again for a shorter time"
-        raise MachineError(f"xctrace left nothing that can be read{beside}", again)
+        fix = "record again for a shorter time"
+        raise MachineError(f"xctrace left nothing that can be read{beside}", fix)
     return ()
 
 
@@ -165,12 +165,12 @@ _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def export_names() -> tuple[str, ...]:
-    """What may lie in a folder of exports, # for a number: tables, and what processes noted."""
+    """Return the names that files of a folder of exports may have, # for a number: tables and notes."""
     return (TOC, *(f"{schema}.xml" for schema in wanted_schemas()), NOTE_FILES.replace("*", "#"))
 
 
 def report_names(report: str) -> tuple[str, ...]:
-    """What `profkit record` may leave as a report of this name: a document, which is one thing, or its exports."""
+    """Return what `profkit record` may leave as this report: a document, which is one thing, or its exports."""
     return (
         (f"{report}/",) if report.endswith(SUFFIX) else tuple(f"{report}/{name}" for name in export_names())
     )
@@ -184,11 +184,11 @@ def export_document(
     xctrace: str | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> TraceRun:
-    """Write `toc.xml` and a file for each of `schemas` that the document has into `folder`; its last run.
+    """Write `toc.xml` and a file for each of `schemas` into `folder`, and return the document's last run.
 
-    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace cannot
-    export. `tell` gets a line for each table, with the reason. Raises MachineError where xctrace is
-    not here or cannot open the document, UnreadableReport for what is no document.
+    A table that grows beyond MOST_BYTES, or takes longer than TABLE_SECONDS, is left out; so is one that xctrace
+    cannot export. `tell` gets a line for each table, with the reason. Raises MachineError where xctrace is not
+    here or cannot open the document, UnreadableReport for what is no document.
     """
     if not document.is_dir():
         raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
@@ -218,7 +218,7 @@ def export_document(
 
 
 def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
-    """Run one export; why it left nothing to read, or None. Never leaves a process behind."""
+    """Run one export, and return why it left nothing to read, or None. Never leaves a process behind."""
     output.unlink(missing_ok=True)  # xctrace writes over no file
     try:
         child = subprocess.Popen(
@@ -246,8 +246,8 @@ def _run_export(argv: Sequence[str], output: Path) -> Fault | None:
                 child.communicate(timeout=_LOOK)
     if child.returncode == 0 and output.is_file() and output.stat().st_size:
         return None
-    said = f"xctrace ended with {child.returncode} and left nothing to read: {last_line(text)}"
-    return explain_fault(text, child.returncode) or Fault(said)
+    reason = f"xctrace ended with {child.returncode} and left nothing to read: {last_line(text)}"
+    return explain_fault(text, child.returncode) or Fault(reason)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -280,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write_status(run: TraceRun, path: Path, *, may_be_cut: bool) -> None:
-    """How the workload ended; nothing where that is not known, or where the plan itself ended it."""
+    """Write how the workload ended; nothing where that is not known, or where the plan itself ended it."""
     status = exit_status(run)
     ended = run.summary.get("end-reason", "").strip().lower()
     if status is None or (may_be_cut and ended == TIME_LIMIT):
@@ -299,7 +299,7 @@ def export_argv(
     may_be_cut: bool = False,
     xctrace: str | None = None,
 ) -> tuple[str, ...]:
-    """The command that exports a document, as a step of a plan.
+    """Return the command that exports a document, as a step of a plan.
 
     `status` is the file for how the workload ended; with `may_be_cut` a time limit that ended it is no failure.
     """
@@ -328,7 +328,7 @@ _SECONDS = 60.0  # the first call of xcrun after an update of Xcode fills its ca
 
 
 def locate_xctrace() -> Path | Fault:
-    """The xctrace that PROFKIT_XCTRACE names where it is set, else the one that `xcrun --find` tells; or why none is.
+    """Return the xctrace that PROFKIT_XCTRACE names if set, else `xcrun --find`'s; or why there is none.
 
     The answer is kept for this process, as long as the environment says the same.
     """
@@ -360,8 +360,8 @@ _VERSION = re.compile(r"xctrace version (\d+(?:\.\d+)*(?: \(\w+\))?)")
 def probe_xctrace() -> ToolAbility:
     """Ask xctrace for its version, which is that of Instruments with its build, "16.0 (17F42)".
 
-    Nothing is recorded: a recording takes from some seconds to a minute. What only a recording shows (developer mode,
-    an instrument that this Xcode lacks) is told by the pass that meets it.
+    Nothing is recorded: a recording takes from some seconds to a minute. What only a recording shows (developer
+    mode, an instrument that this Xcode lacks) is reported by the pass that meets it.
     """
     return _ask_version(locate_xctrace())
 
@@ -374,5 +374,5 @@ def _ask_version(location: Path | Fault) -> ToolAbility:
 
 
 def judge_xctrace(xctrace: ToolAbility | None = None) -> Iterator[Check]:
-    """What a recording by Instruments needs on this Mac."""
+    """Return checks of what a recording by Instruments needs on this Mac."""
     return judge_rows(Path(__file__).with_name("checks.yaml"), "xctrace", xctrace or probe_xctrace())

@@ -1,6 +1,6 @@
-"""From the tables of Metal System Trace and of GPU counters to what Metal did: the part that counts, summed up.
+"""Sums up the tables of Metal System Trace and of GPU counters, for the part that counts.
 
-What a recording does not give is listed with the reason and the way to get it.
+What a recording does not have is listed with the reason and the way to get it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _OWN_FIX = (COUNTERS, SHADERS)  # a template of Instruments alone does not give 
 
 
 class MetalTableReader:
-    """Takes the tables of an export that speak of the GPU; the report gets what they come to."""
+    """Reads the tables of an export about the GPU, and adds their sums to a report."""
 
     schemas = (*LAYOUTS, COUNTERS)
 
@@ -90,7 +90,7 @@ class MetalTableReader:
         self._samples = CounterSamples()
 
     def read(self, table: ExportTable) -> None:
-        """One table of `schemas`."""
+        """Read one table of `schemas`."""
         if table.schema == COUNTERS:
             rows = self._samples.read(table)
             self._tables.rows[COUNTERS] = max(rows, self._tables.rows.get(COUNTERS, 0))
@@ -98,7 +98,7 @@ class MetalTableReader:
             self._tables.read(table)
 
     def finish(self, report: Report) -> Report:
-        """The report with the trace, as Metal has it and as other tools have theirs, and the GPUs."""
+        """Add the GPUs and the trace to the report, in Metal's terms and in those of other tools."""
         tables, recording = self._tables, self._recording
         if not tables.rows and not _expects_gpu(recording):
             return report
@@ -117,14 +117,14 @@ class MetalTableReader:
 
 
 def _expects_gpu(recording: TraceRecording) -> bool:
-    """Whether the recording was one of the GPU, though no table of that was exported, or none that is read."""
+    """Return whether the recording was of the GPU, though no table of that was exported, or none that is read."""
     if any(schema.startswith("metal-") for schema in recording.exported):
         return True
     return recording.run is not None and (recording.run.has(INTERVALS) or recording.run.has(COUNTERS))
 
 
 def _full_name(name: str) -> str:
-    """`Apple M1` of `M1`: as the machine itself calls it."""
+    """Return the GPU's name as the machine itself calls it: `Apple M1` for `M1`."""
     return f"Apple {name}" if _APPLE.match(name) else name
 
 
@@ -145,7 +145,7 @@ def _metal_trace(
     counters = samples.counters(counted, busy if len(busy) else None)
     useless = _is_useless(counters)
     shaders = _shader_sums(tables, part)
-    told = {COUNTERS: not useless, SHADERS: bool(shaders), FRAMES: FRAMES in tables.rows}
+    has_result = {COUNTERS: not useless, SHADERS: bool(shaders), FRAMES: FRAMES in tables.rows}
     return MetalTrace(
         span=_to_seconds(counted) or None,
         device_busy=None if active is None else _to_seconds(active & counted),
@@ -160,7 +160,7 @@ def _metal_trace(
         shaders=tuple(named.work() for named in shaders),
         shader_names=_shader_names(tables, part),
         counters=() if useless else counters,
-        absent=tuple(_list_absences(recording, tables.rows, told)),
+        absent=tuple(_list_absences(recording, tables.rows, has_result)),
         marked=recording.windows is not None,
         entries=recording.alignment.entries,
         window=_to_seconds(window) or None,
@@ -173,7 +173,7 @@ def _metal_trace(
 
 
 def _count_buffers(part: CountedPart) -> int:
-    """How many command buffers of the target had work in the part that counts."""
+    """Return how many command buffers of the target had work in the part that counts."""
     import numpy as np
 
     work = part.own_work
@@ -182,7 +182,10 @@ def _count_buffers(part: CountedPart) -> int:
 
 
 def _frame_time(tables: MetalTables, part: CountedPart) -> float | None:
-    """From one frame that the target presents to the next, median of those in one stretch of what counts."""
+    """Return the median time from one frame that the target presents to the next, in seconds.
+
+    Both frames lie in one stretch of what counts. None without frames.
+    """
     import numpy as np
 
     table = tables[FRAMES]
@@ -194,7 +197,7 @@ def _frame_time(tables: MetalTables, part: CountedPart) -> float | None:
 
 
 def _displayed_time(tables: MetalTables, counted: Spans) -> float | None:
-    """How long a frame stayed on the screen, median of those that count."""
+    """Return how long a frame stayed on the screen, in seconds: the median of those that count."""
     import numpy as np
 
     table = tables[DISPLAYED]
@@ -203,27 +206,27 @@ def _displayed_time(tables: MetalTables, counted: Spans) -> float | None:
 
 
 def _compiling(tables: MetalTables, part: CountedPart) -> dict[str, Any]:
-    """How long and how often Metal's compiler worked for the target, in all of the recording."""
+    """Return how long and how often Metal's compiler worked for the target, in all of the recording."""
     if COMPILER not in tables.rows:
         return {}
-    own = tables[COMPILER].where("process", part.target.processes)
-    return {"compiling": _to_seconds(tables[COMPILER].times(own)), "compilations": int(own.sum())}
+    is_target = tables[COMPILER].where("process", part.target.processes)
+    return {"compiling": _to_seconds(tables[COMPILER].times(is_target)), "compilations": int(is_target.sum())}
 
 
 def _shader_names(tables: MetalTables, part: CountedPart) -> tuple[str, ...]:
-    """The shaders that were compiled for the target, as Metal names them, in the order in which they came."""
+    """Return the shaders that were compiled for the target, as Metal names them, in the table's order."""
     table = tables[SHADER_LIST]
     names = table["name"][table.where("process", part.target.processes)].tolist()
     return tuple(table.names["name"].all[number] for number in dict.fromkeys(names))
 
 
 def _shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...]:
-    """The target's shaders that were timed, largest first."""
+    """Return the target's shaders that were timed, largest first."""
     import numpy as np
 
     table = tables[SHADERS]
-    own = table.where("process", part.target.processes)
-    work = {name: column[own] for name, column in table.arrays().items()}
+    is_target = table.where("process", part.target.processes)
+    work = {name: column[is_target] for name, column in table.arrays().items()}
     work["encoder"] = np.full(len(work["start"]), NO_ID, dtype=np.int64)  # the table names none
     return sum_by_name(table.names["name"].all, work["name"], work, part.counted)
 
@@ -231,7 +234,7 @@ def _shader_sums(tables: MetalTables, part: CountedPart) -> tuple[NamedWork, ...
 def _gpu_trace(
     part: CountedPart, metal: MetalTrace, encoders: tuple[NamedWork, ...], copying: float | None
 ) -> GpuTrace:
-    """The same in the words of other tools: an encoder is a kernel, the window of the process the span."""
+    """Return the trace in the terms of other tools: an encoder is a kernel, the process's window the span."""
     busy, idle = part.busy & part.window, part.window.total - (part.busy & part.window).total
     begin = int(part.window.begins[0]) if len(part.window) else 0
     before = spans_of([(min(0, begin), begin)])
@@ -254,14 +257,17 @@ def _to_seconds(spans: Spans) -> float:
 
 
 def _is_useless(counters: tuple[MetalCounter, ...]) -> bool:
-    """Whether there is nothing among them, or only the counter that always is there, and 0."""
+    """Return whether there is no counter, or only the one that is always there, at 0."""
     return all(counter.name == USELESS and counter.most == 0 for counter in counters)
 
 
 def _list_absences(
     recording: TraceRecording, rows: Mapping[str, int], told: Mapping[str, bool]
 ) -> Iterator[MetalAbsent]:
-    """What is not there. `rows` by schema (0: a table without rows; not there: no table); `told`: what came of some."""
+    """Yield what the recording lacks, with the reason.
+
+    `rows` by schema (0: a table without rows; not there: no table); `told`: whether some tables gave a result.
+    """
     for schema, fix in _FIXES.items():
         if not told.get(schema, rows.get(schema)):
             yield _explain_absence(recording, rows, schema, fix)
@@ -272,7 +278,7 @@ def _explain_absence(
 ) -> MetalAbsent:
     run = recording.run
     settings = run.settings if run is not None else {}
-    again = export_line(schema, None if run is None else run.number)
+    export = export_line(schema, None if run is None else run.number)
     if schema == COUNTERS and (chosen := settings.get("Counter Set")) in NO_SET:
         return MetalAbsent(schema, Fact.of("no-counter-set", setting=chosen or ""), fix)
     if schema == SHADERS and settings.get("Shader Timeline") == "Disabled":
@@ -282,12 +288,12 @@ def _explain_absence(
     if schema in rows:
         return MetalAbsent(schema, Fact.of("no-rows", table=schema), fix)
     if run is None or run.has(schema):
-        return MetalAbsent(schema, Fact.of("not-exported", table=schema), again)
+        return MetalAbsent(schema, Fact.of("not-exported", table=schema), export)
     return MetalAbsent(schema, Fact.of("no-table", table=schema), fix if schema in _OWN_FIX else _TEMPLATE)
 
 
 def _list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[Fact]:
-    """The most important first. `skipped`: samples of counters that were left out."""
+    """Yield notes, the most important first. `skipped`: samples of counters that were left out."""
     if part.target.note is not None and tables.rows.get(INTERVALS):
         yield part.target.note
     if not metal.marked and metal.span is not None and metal.window is not None:
@@ -312,11 +318,11 @@ class NamedWork:
 
     @property
     def total(self) -> int:
-        """What may have run side by side, added up."""
+        """Return the sum of the times, which may have run side by side."""
         return int(self.each.sum())
 
     def work(self) -> MetalWork:
-        """The same as the model has it."""
+        """Return the work as the core types have it, in seconds."""
         import numpy as np
 
         return MetalWork(
@@ -328,7 +334,7 @@ class NamedWork:
         )
 
     def kernel(self) -> KernelTime:
-        """The same as other tools' traces have kernels."""
+        """Return the work as a kernel, as the traces of other tools have it."""
         work = self.work()
         least = int(self.each.min()) / 1e9
         return KernelTime(
@@ -344,7 +350,7 @@ class NamedWork:
 def sum_by_name(
     names: Sequence[str], which: Any, work: Mapping[str, Any], part: Spans
 ) -> tuple[NamedWork, ...]:
-    """Work by name, largest first: `which` is the number of each interval's name.
+    """Sum up work by name, largest first: `which` is the number of each interval's name.
 
     Intervals of one name and one encoder are one (several pieces, or a vertex and a fragment part).
     """
@@ -370,10 +376,10 @@ def sum_by_name(
 
 
 def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:
-    """The target's work by encoder, and the seconds of the window in which nothing but copies ran (None: no copies).
+    """Return the target's work by encoder, and the seconds in which nothing but copies ran.
 
-    The label is that in the list of encoders, joined by `encoder-id`; else the one that the interval itself shows
-    ("command buffer:encoder"); else the channel.
+    The seconds are within the window; None without copies. The label is that in the list of encoders, joined by
+    `encoder-id`; else the one that the interval itself shows ("command buffer:encoder"); else the channel.
     """
     import numpy as np
 
@@ -383,9 +389,9 @@ def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWor
     channels = [f"{channel} {NO_LABEL}".strip() for channel in names["channel"].all]
     has_listed = np.array([bool(label) for label in listed] or [False])
     has_shown = np.array([bool(label) for label in shown] or [False])
-    known = encoders["encoder"] != NO_ID
-    number = look_up(work["encoder"], encoders["encoder"][known], encoders["label"][known])
-    which = np.where(
+    has_id = encoders["encoder"] != NO_ID
+    number = look_up(work["encoder"], encoders["encoder"][has_id], encoders["label"][has_id])
+    name_numbers = np.where(
         (number >= 0) & has_listed[np.maximum(number, 0)],
         number,
         np.where(
@@ -394,16 +400,16 @@ def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWor
     )
     table: dict[str, int] = {}
     place = np.array([table.setdefault(name, len(table)) for name in (*listed, *shown, *channels)] or [0])
-    which = place[which]
-    copies = np.isin(which, [number for name, number in table.items() if "Blit" in name.split()])
+    name_numbers = place[name_numbers]
+    copies = np.isin(name_numbers, [number for name, number in table.items() if "Blit" in name.split()])
     copying = None
     if copies.any():
-        rest = union(work["start"][~copies], work["end"][~copies])
-        copying = ((part.busy - rest) & part.window).total / 1e9
-    return sum_by_name(list(table), which, work, part.counted), copying
+        other_work = union(work["start"][~copies], work["end"][~copies])
+        copying = ((part.busy - other_work) & part.window).total / 1e9
+    return sum_by_name(list(table), name_numbers, work, part.counted), copying
 
 
 def _split_label(shown: str) -> tuple[str, str]:
-    """`Command Buffer 0:Compute Command 0` as label of the command buffer and of the encoder."""
+    """Split `Command Buffer 0:Compute Command 0` into the labels of command buffer and encoder."""
     buffer, colon, label = shown.partition(":")
     return (buffer.strip(), label.strip()) if colon else ("", shown)

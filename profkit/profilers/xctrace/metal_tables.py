@@ -1,10 +1,11 @@
-"""The tables of Metal System Trace as columns: which cells of each are read, and as what.
+"""Reads the tables of Metal System Trace as columns: which cells of each are read, and as what.
 
-Times are ns from the begin of the recording. A row of `metal-gpu-intervals` is a part of one encoder on one channel (a
-render encoder has a vertex and a fragment part), of every process of the machine. Its `start-latency` counts from when
-the command buffer was committed: seen so in recordings of an M1 and an M3 Ultra.
+Times are ns from the begin of the recording. A row of `metal-gpu-intervals` is a part of one encoder on one
+channel (a render encoder has a vertex and a fragment part), of every process of the machine. Its
+`start-latency` counts from when the command buffer was committed: seen so in recordings of an M1 and an M3
+Ultra.
 
-To read one more table: its layout in `LAYOUTS`, from which it follows that the table is exported.
+To read one more table, add its layout to `LAYOUTS`; it is then exported as well.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ColumnKind: TypeAlias = Literal["name", "process", "id", "number"]
 
 
 class NumberedNames(Generic[K]):
-    """Numbers for things that come again and again; all after the first 1,024 have one number, that of `more`."""
+    """Numbers for things that repeat; all after the first 1,024 share one number, that of `more`."""
 
     def __init__(self, more: K) -> None:
         self.all: list[K] = []
@@ -55,7 +56,7 @@ class NumberedNames(Generic[K]):
         self._more = more
 
     def number(self, thing: K) -> int:
-        """The number of `thing`, given when it comes first."""
+        """Return the number of `thing`, which it gets when it comes first."""
         number = self._numbers.get(thing)
         if number is None:
             if len(self.all) >= _MOST_NAMES and thing != self._more:
@@ -66,7 +67,7 @@ class NumberedNames(Generic[K]):
 
 
 def parse_interval(start: Value, duration: Value) -> tuple[int, int] | None:
-    """Begin and end of a row, None where it tells no time."""
+    """Return begin and end of a row; None where it has no valid time."""
     if not isinstance(start, int) or not isinstance(duration, int) or duration < 0:
         return None
     end = start + duration
@@ -74,12 +75,12 @@ def parse_interval(start: Value, duration: Value) -> tuple[int, int] | None:
 
 
 def cell_text(value: Value) -> str:
-    """The text in a cell, "" where it holds none."""
+    """Return the text in a cell, "" where it holds none."""
     return value.strip() if isinstance(value, str) else ""
 
 
 def _parse_id(value: Value) -> int:
-    """An id of Metal in 63 bits; 0 where there is none (0, or all bits set)."""
+    """Return an id of Metal in 63 bits; 0 where there is none (0, or all bits set)."""
     if not isinstance(value, int) or value in (0, 0xFFFFFFFFFFFFFFFF, -1):
         return NO_ID
     return value & 0x7FFFFFFFFFFFFFFF
@@ -90,7 +91,7 @@ def _parse_number(value: Value) -> int:
 
 
 def encoder_name(buffer: str, label: str) -> str:
-    """What an encoder is called: its label, with that of its command buffer before it where only that was given."""
+    """Return an encoder's name: its label, after that of its command buffer where only that was given."""
     named = buffer and not _UNNAMED.fullmatch(buffer)
     if named and (not label or _UNNAMED.fullmatch(label)):
         return f"{buffer}: {label}" if label else buffer
@@ -98,7 +99,7 @@ def encoder_name(buffer: str, label: str) -> str:
 
 
 def label_of(shown: str, process: Process | None) -> str:
-    """The labels out of `Command Buffer 0:Compute Command 0  ( python (42) )  0x4e189059`; "" where there are none."""
+    """Return the labels of `Command Buffer 0:Compute Command 0  ( python (42) )  0x4e189059`; "" without any."""
     owner = "n/a" if process is None else process.name
     if process is not None and process.pid is not None:
         owner = f"{owner} ({process.pid})"
@@ -109,34 +110,34 @@ def label_of(shown: str, process: Process | None) -> str:
 
 
 def _select_active_work(rows: Rows) -> Iterator[Sequence[Value]]:
-    for start, duration, process, gpu, channel, label, state, *rest in rows:
+    for start, duration, process, gpu, channel, label, state, *others in rows:
         if not isinstance(state, str) or state in ("", ACTIVE):
             shown = label_of(cell_text(label), process if isinstance(process, Process) else None)
-            yield (start, duration, process, gpu, channel, shown, *rest)
+            yield (start, duration, process, gpu, channel, shown, *others)
 
 
 def _name_encoders(rows: Rows) -> Iterator[Sequence[Value]]:
-    for start, duration, buffer_label, label, *rest in rows:
-        yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *rest)
+    for start, duration, buffer_label, label, *others in rows:
+        yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *others)
 
 
 def _select_presents(rows: Rows) -> Iterator[Sequence[Value]]:
-    """Command buffers that present a frame: Metal numbers all others as frames, too."""
+    """Return the command buffers that present a frame: Metal numbers all others as frames, too."""
     return ((moment, 0, process) for moment, presents, process in rows if presents)
 
 
 def _name_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
-    for start, duration, name, label, *rest in rows:
-        yield (start, duration, cell_text(name) or cell_text(label) or NO_SHADER, *rest)
+    for start, duration, name, label, *others in rows:
+        yield (start, duration, cell_text(name) or cell_text(label) or NO_SHADER, *others)
 
 
 def _list_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
-    return _name_shaders((moment, 0, *rest) for moment, *rest in rows)
+    return _name_shaders((moment, 0, *others) for moment, *others in rows)
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """`cells` are those that are wanted, its time first; `columns` what becomes of the others, after `prepare`."""
+    """The layout of a table: `cells` to read, the time first; `columns` what they become, after `prepare`."""
 
     cells: tuple[str, ...]
     columns: Mapping[str, ColumnKind]
@@ -172,7 +173,10 @@ LAYOUTS = {
 
 
 class MetalTable:
-    """Rows of one table: begin, end and other whole numbers, 8 bytes each. `names` tells what numbers of names mean."""
+    """Rows of one table: begin, end and other whole numbers, 8 bytes each.
+
+    `names` maps the numbers of names to the names.
+    """
 
     def __init__(self, layout: TableLayout) -> None:
         self.skipped = 0  # rows without a time
@@ -188,7 +192,7 @@ class MetalTable:
         self._columns = {name: array("q") for name in ("start", "end", *layout.columns)}
 
     def add(self, rows: Rows) -> None:
-        """Rows as the layout has them after its preparation."""
+        """Add rows as the layout has them after its preparation."""
         start, end, *columns = self._columns.values()
         cells = [(column.append, parse) for column, parse in zip(columns, self._parse, strict=True)]
         for first, duration, *values in rows:
@@ -205,24 +209,24 @@ class MetalTable:
         return len(self._columns["start"])
 
     def __getitem__(self, column: str) -> Any:
-        """A column as an array; nothing can be added after that."""
+        """Return a column as an array; nothing can be added after that."""
         import numpy as np
 
         return np.frombuffer(self._columns[column], dtype="q")
 
     def arrays(self) -> dict[str, Any]:
-        """All columns."""
+        """Return all columns."""
         return {name: self[name] for name in self._columns}
 
     def where(self, column: str, wanted: Collection[object]) -> Any:
-        """For each row whether its name in this column is one of the wanted."""
+        """Return for each row whether its name in this column is one of the wanted."""
         import numpy as np
 
         numbers = [number for number, name in enumerate(self.names[column].all) if name in wanted]
         return np.isin(self[column], numbers)
 
     def times(self, rows: Any) -> Spans:
-        """The union of some rows."""
+        """Return the union of the times of some rows."""
         return union(self["start"][rows], self["end"][rows])
 
 
@@ -235,7 +239,7 @@ def _number_process(names: NumberedNames[Process | None]) -> Callable[[Value], i
 
 
 class MetalTables:
-    """All that was read. `rows`: of each schema that was there the rows of its longest table.
+    """All tables that were read. `rows`: by schema the rows of its longest table.
 
     Of several tables of one schema the longest counts: they hold the same, one for each instrument.
     """
@@ -249,11 +253,11 @@ class MetalTables:
 
     @property
     def skipped(self) -> int:
-        """Rows without a time."""
+        """Return the number of rows without a time."""
         return sum(table.skipped for table in self._tables.values())
 
     def read(self, table: ExportTable) -> None:
-        """The rows of one table. Raises UnreadableReport where too many of them tell no time."""
+        """Read the rows of one table. Raises UnreadableReport where too many of them have no time."""
         schema = table.schema
         layout = LAYOUTS[schema]
         rows = table.rows(layout.cells)
@@ -283,7 +287,7 @@ class CounterSamples:
         self._value = array("d")
 
     def read(self, table: ExportTable) -> int:
-        """The rows of one table, and how many there are."""
+        """Read the rows of one table, and return how many there are."""
         rows = 0
         for start, duration, name, value, percentage, is_percentage in table.rows(_CELLS):
             rows += 1
@@ -303,14 +307,14 @@ class CounterSamples:
 
     @property
     def extent(self) -> tuple[int, int] | None:
-        """From the begin of the first sample to the end of the last, in ns."""
+        """Return the time from the begin of the first sample to the end of the last, in ns."""
         return (min(self._start), max(self._end)) if self._start else None
 
     def counters(self, part: Spans, busy: Spans | None) -> tuple[MetalCounter, ...]:
-        """Every counter in the part that counts, by name. `busy` is when the process had work on the GPU.
+        """Return every counter in the part that counts, by name.
 
-        The mean of a counter is the sum of value times the time that the sample held within the part, over the sum of
-        those times.
+        `busy` is when the process had work on the GPU. The mean of a counter is the sum of value times the time that
+        the sample held within the part, over the sum of those times.
         """
         import numpy as np
 
@@ -322,10 +326,10 @@ class CounterSamples:
         worked = np.zeros(len(held)) if busy is None else overlap_lengths(start, end, part & busy)
         counters = []
         for number, name in enumerate(self._names.all):
-            own = (counter == number) & (held > 0)
-            if not own.any():
+            counts = (counter == number) & (held > 0)
+            if not counts.any():
                 continue
-            values, weights, active = value[own], held[own], worked[own]
+            values, weights, active = value[counts], held[counts], worked[counts]
             least, most = float(values.min()), float(values.max())
             counters.append(
                 MetalCounter(
@@ -334,16 +338,16 @@ class CounterSamples:
                     _mean(values, weights, least, most),
                     least,
                     most,
-                    int(own.sum()),
+                    int(counts.sum()),
                     active=_mean(values, active, least, most) if active.any() else None,
                     filled=float(active.sum() / weights[active > 0].sum()) if active.any() else None,
                 )
             )
-        return tuple(sorted(counters, key=lambda one: one.name))
+        return tuple(sorted(counters, key=lambda measured: measured.name))
 
 
 def _mean(values: object, weights: object, least: float, most: float) -> float:
-    """A weighted mean, without the last digit that its sums lost."""
+    """Return a weighted mean within `least` and `most`, which rounding of its sums may leave."""
     import numpy as np
 
     return min(max(float(np.average(values, weights=weights)), least), most)  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""Which exports belong together, told by their content, and the one report that they are."""
+"""Finds the exports of xctrace that belong together, by their content, and reads them as one report."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ APART_FIX = "put the exports of each recording into a folder of its own"
 
 
 def copy_notes(scratch: Path, folder: Path) -> None:
-    """Put what the processes of a recording noted to its exports."""
+    """Copy the notes of a recording's processes to its exports."""
     for note in sorted(scratch.glob(NOTE_FILES)):
         copy_into(note, folder / note.name)
 
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
-    """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
+    """Return the notes of each process that entered a region. Raises UnreadableReport for a damaged note."""
     records = [read_record(path) for path in sorted(folder.glob(NOTE_FILES))]
     return tuple(record for record in records if record.regions or record.benchmarks)
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """The table of one file; of a file with several that is the first, with all others of its schema."""
+    """The table of one file; of a file with several it is the first, with all others of its schema."""
 
     path: Path
     schema: str
@@ -66,11 +66,11 @@ class RecordingExports:
 
     @property
     def schemas(self) -> frozenset[str]:
-        """The tables of that run."""
+        """Return the schemas of that run's tables."""
         return frozenset(entry.schema for entry in self.entries if entry.run in (None, self.run))
 
     def tables(self, schemas: Sequence[str]) -> Iterator[ExportTable]:
-        """The tables of these schemas, in this order."""
+        """Yield the tables of these schemas, in this order."""
         for schema in schemas:
             for entry in self.entries:
                 if entry.schema != schema:
@@ -82,7 +82,7 @@ class RecordingExports:
 
 
 def find_exports(path: Path) -> RecordingExports:
-    """What is at `path`: one XML, or a folder. Raises UnreadableReport where there is nothing of xctrace's to read."""
+    """Find the exports at `path`: one XML, or a folder. Raises UnreadableReport where there are none."""
     with reading(path):
         alone = not path.is_dir()
         files = [path] if alone else sorted(entry for entry in path.iterdir() if entry.is_file())
@@ -140,11 +140,11 @@ _SETTINGS = (
 
 
 def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
-    """The report that the exports at `path` are: one XML of `xctrace export`, or a folder with those of one recording.
+    """Read the exports at `path`: one XML of `xctrace export`, or a folder with those of one recording.
 
-    `records` (else what lies beside the tables) are what processes noted of the region that counts: only what lies in
-    it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport for what is
-    empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
+    `records` (else the notes next to the tables) are what processes noted of the region that counts: only what
+    lies in it is counted, where the recording has the table `time-info` to find it by. Raises UnreadableReport
+    for what is empty, cut off, damaged, hostile, of several recordings, or nothing of xctrace's.
     """
     exports = find_exports(path)
     records = tuple(records) or (read_notes(path) if path.is_dir() else ())
@@ -167,14 +167,14 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 
 
 def wanted_schemas() -> tuple[str, ...]:
-    """Every table that a report is made of: what is worth exporting."""
+    """Return every table that a report is made of: what is worth exporting."""
     return (*MetalTableReader.schemas, *CpuTableReader.schemas, *REGION_TABLES)
 
 
 def find_alignment(
     exports: RecordingExports, run: TraceRun | None, records: Iterable[RegionRecord]
 ) -> Alignment:
-    """Which part of a run counts, by its clock or its signposts."""
+    """Return the part of a run that counts, by its clock or its signposts."""
     records = tuple(records)
     if not records:
         return Alignment()

@@ -1,7 +1,7 @@
-"""Sets of time: unions of intervals, what two of them share, and what of an interval lies in one.
+"""Sets of time: unions of intervals, their intersections, and overlaps of intervals with them.
 
-A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
-intervals it is the union of.
+A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch,
+however many intervals it is the union of.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Spans:
 
     @property
     def total(self) -> int:
-        """Its length in ns."""
+        """Return its length in ns."""
         return int((self.ends - self.begins).sum())
 
     @property
     def extent(self) -> tuple[int, int] | None:
-        """From its first begin to its last end, in ns; None of an empty one."""
+        """Return its first begin and its last end, in ns; None for an empty set."""
         return (int(self.begins[0]), int(self.ends[-1])) if len(self.begins) else None
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class Spans:
         return _where(self, other, np.logical_and)
 
     def __sub__(self, other: Spans) -> Spans:
-        return _where(self, other, lambda own, others: own & ~others)
+        return _where(self, other, lambda ours, theirs: ours & ~theirs)
 
     def __or__(self, other: Spans) -> Spans:
         import numpy as np
@@ -49,7 +49,7 @@ class Spans:
         return union(np.r_[self.begins, other.begins], np.r_[self.ends, other.ends])
 
     def holds(self, times: Any) -> Any:
-        """For each time (ns) whether it is in the set: at or after a begin, before its end."""
+        """Return for each time (ns) whether it is in the set: at or after a begin, before its end."""
         import numpy as np
 
         return np.searchsorted(self.begins, times, side="right") > np.searchsorted(
@@ -58,14 +58,14 @@ class Spans:
 
 
 def empty_spans() -> Spans:
-    """No time at all."""
+    """Return the empty set."""
     import numpy as np
 
     return Spans(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def spans_of(bounds: Iterable[tuple[int, int]]) -> Spans:
-    """The union of pairs of begin and end in ns, in any order."""
+    """Return the union of pairs of begin and end in ns, in any order."""
     import numpy as np
 
     pairs = list(bounds)
@@ -76,7 +76,7 @@ def spans_of(bounds: Iterable[tuple[int, int]]) -> Spans:
 
 
 def union(starts: Any, ends: Any) -> Spans:
-    """The union of intervals in any order. One that ends before it starts, or at once, is no time."""
+    """Return the union of intervals in any order. One that ends before it starts, or at once, is no time."""
     import numpy as np
 
     real = ends > starts
@@ -93,19 +93,19 @@ def union(starts: Any, ends: Any) -> Spans:
 
 
 def longest_span(spans: Spans) -> int:
-    """The longest stretch in ns, 0 of none."""
+    """Return the longest stretch in ns, 0 without any."""
     return int((spans.ends - spans.begins).max()) if len(spans) else 0
 
 
 def overlap_lengths(starts: Any, ends: Any, within: Spans) -> Any:
-    """For each interval the ns of it that are in `within`."""
+    """Return for each interval the ns of it that are in `within`."""
     import numpy as np
 
     return _measure(within, ends) - _measure(within, np.minimum(starts, ends))
 
 
 def _measure(spans: Spans, times: Any) -> Any:
-    """For each time the length of the set before it."""
+    """Return for each time the length of the set before it."""
     import numpy as np
 
     lengths = np.r_[0, np.cumsum(spans.ends - spans.begins)]
@@ -115,7 +115,7 @@ def _measure(spans: Spans, times: Any) -> Any:
 
 
 def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
-    """The time for which the rule holds of both memberships."""
+    """Return the time for which the rule holds of both memberships."""
     import numpy as np
 
     # Columns in order, one behind the other: a stable sort merges them. np.unique makes a hash table of them instead.

@@ -1,9 +1,10 @@
-"""The tables of an export of xctrace, row by row.
+"""Reads the tables of an export of xctrace, row by row.
 
-An export is `<trace-query-result><node xpath=".."><schema name=".."><col>..</col></schema><row>..</row></node>`. Each
-cell is called by the engineering type of its column; a `<sentinel/>` has no value. What is said for the first time has
-an `id`, one more than the last; what is said again is a `ref` to that. A small piece of the file is parsed at a time;
-the wanted columns of its whole rows are taken, and the elements dropped. What the ids of wanted columns mean is kept.
+An export is `<trace-query-result><node xpath=".."><schema
+name=".."><col>..</col></schema><row>..</row></node>`. Each cell is named by the engineering type of its
+column; a `<sentinel/>` has no value. A value that occurs for the first time has an `id`, one more than the
+last; later it is a `ref` to that. A small piece of the file is parsed at a time; the wanted columns of its
+whole rows are taken, and the elements dropped. The values of the ids of wanted columns are kept.
 """
 
 from __future__ import annotations
@@ -60,22 +61,22 @@ class ExportTable:
     path: Path | None = None
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
-        """The rows as tuples, in the order of `wanted`; to be taken once, before the next table is asked for.
+        """Yield the rows as tuples, in the order of `wanted`; to be taken once, before the next table.
 
-        `wanted` are mnemonics. `label/@fmt` is the text that Instruments shows for the column `label` ("1.25 GB/s"). A
-        column that is not there, and a cell without a value, are None. Numbers are whole where the column's type says
-        so (times in ns, ids, sizes in bytes), float for percent and decimals, text elsewhere; processes, threads and
-        stacks are objects, equal ones the same. Raises UnreadableReport where the export is cut off, damaged or
+        `wanted` are mnemonics. `label/@fmt` is the text that Instruments shows for the column `label` ("1.25 GB/s").
+        A column that is not there, and a cell without a value, are None. Numbers are whole where the column's type
+        says so (times in ns, ids, sizes in bytes), float for percent and decimals, text elsewhere; processes, threads
+        and stacks are objects, equal ones the same. Raises UnreadableReport where the export is cut off, damaged or
         hostile.
         """
         return self.open_rows(wanted)
 
 
 def read_tables(path: Path) -> Generator[ExportTable, None, None]:
-    """The tables of one exported XML, each to be read before the next is asked for; what is not read is skipped.
+    """Yield the tables of one exported XML, each to be read before the next; what is not read is skipped.
 
-    An export without tables (xctrace writes one, and exits with 0, where nothing matched) gives none.
-    Raises UnreadableReport for what is no export of xctrace, cut off, damaged or hostile.
+    An export without tables (xctrace writes one, and exits with 0, where nothing matched) yields none. Raises
+    UnreadableReport for what is no export of xctrace, cut off, damaged or hostile.
     """
     with reading(path, EXPORT_AGAIN, named=False), open_regular(path) as file:
         document = _Document(file)
@@ -89,7 +90,7 @@ def read_tables(path: Path) -> Generator[ExportTable, None, None]:
 
 
 class _Document:
-    """An export that is parsed piece by piece. What was taken of its elements is dropped."""
+    """An export that is parsed piece by piece. Elements are dropped once they were taken."""
 
     def __init__(self, file: IO[bytes]) -> None:
         check_prolog(file.read(HEAD_BYTES), ROOT)
@@ -119,7 +120,7 @@ class _Document:
             )
 
     def nodes(self) -> Iterator[Element]:
-        """The nodes, each to be left before the next is asked for."""
+        """Yield the nodes, each to be left before the next."""
         while not len(self._top):
             self._parse_more()
         root = self._top[0]
@@ -135,12 +136,12 @@ class _Document:
             del root[0]
 
     def _is_whole(self, node: Element) -> bool:
-        """Whether the end of the node was seen."""
+        """Return whether the end of the node was seen."""
         root = self._top[0]
         return self._ended or not len(root) or root[-1] is not node
 
     def schema(self, node: Element) -> tuple[str, tuple[ExportColumn, ...]] | None:
-        """Name and columns of the node's table; None of a node that tells none."""
+        """Return name and columns of the node's table; None for a node without a schema."""
         while node.find("row") is None and not self._is_whole(node):
             self._parse_more()
         schema = node.find("schema")
@@ -153,7 +154,7 @@ class _Document:
         return schema.get("name", ""), tuple(ExportColumn(*text) for text in texts)
 
     def take(self, node: Element) -> list[Element]:
-        """The next whole rows of a node; none where there are no more."""
+        """Return the next whole rows of a node; none where there are no more."""
         while True:
             whole = self._is_whole(node)
             elements = node[:] if whole else node[:-1]  # the last one may not be whole
@@ -167,7 +168,7 @@ class _Document:
 
 
 class _RowReader:
-    """The rows of one node, and what its ids mean.
+    """Reads the rows of one node, and remembers the values of its ids.
 
     Of an element two things may be wanted: "" its value, "@fmt" what Instruments shows for it.
     """
@@ -186,26 +187,26 @@ class _RowReader:
         }
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
-        """The wanted columns of all rows. Raises UnreadableReport."""
-        asked = self._find_columns(wanted)
-        kinds = self._kinds(asked)
+        """Yield the wanted columns of all rows. Raises UnreadableReport."""
+        columns = self._find_columns(wanted)
+        kinds = self._kinds(columns)
         batch: list[Row] | None = None
         with reading(self._path, EXPORT_AGAIN, named=False):
             while batch is None or batch:
                 with without_collector():  # it looks at every new element, for a fifth of the time
-                    batch = self._next_batch(asked, kinds)
+                    batch = self._next_batch(columns, kinds)
                 yield from batch
 
     def _find_columns(self, wanted: Sequence[str]) -> list[tuple[int | None, str]]:
-        """For each wanted name the place of its column (None: there is none), and what of it: "" or "@fmt"."""
+        """Return for each wanted name the place of its column (None: there is none), and "" or "@fmt"."""
         places = {column.mnemonic: n for n, column in reversed(list(enumerate(self._columns)))}
         parts = (name.partition("/") for name in wanted)
         return [(places.get(mnemonic), kind) for mnemonic, _, kind in parts]
 
-    def _kinds(self, asked: Sequence[tuple[int | None, str]]) -> dict[str, set[str]]:
-        """By tag, which is the type of a column, what is to be remembered of its elements."""
+    def _kinds(self, columns: Sequence[tuple[int | None, str]]) -> dict[str, set[str]]:
+        """Return by tag, which is a column's type, what is to be remembered of its elements."""
         kinds: dict[str, set[str]] = {}
-        for place, kind in asked:
+        for place, kind in columns:
             if place is not None:
                 tag = self._columns[place].type
                 for name in (tag, *(_parts_within(tag) if kind == "" else ())):
@@ -228,7 +229,7 @@ class _RowReader:
         return list(zip(*columns, strict=True))
 
     def _learn(self, row: Element, kinds: Mapping[str, set[str]]) -> None:
-        """Remember what a row says. Raises UnreadableReport for an id out of order: it may mean something else."""
+        """Remember the values of a row. Raises UnreadableReport for an id that is repeated or out of order."""
         for element in row.iter():
             number = element.get("id")
             if number is None:
@@ -256,5 +257,5 @@ class _RowReader:
 
 
 def _parts_within(tag: str) -> list[str]:
-    """Tags of what a structure is made of, and of what that is made of."""
+    """Return the tags of a structure's parts, and of the parts of these."""
     return [name for part in PARTS.get(tag, ()) for name in (part, *_parts_within(part))]

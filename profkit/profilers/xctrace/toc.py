@@ -1,4 +1,4 @@
-"""What a file of xctrace is told by, a recording's table of contents, what an element means, and what is refused."""
+"""Recognises files of xctrace, reads a recording's table of contents, and decodes elements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def damage_error(error: ParseError, *, at_end: bool) -> UnreadableReport:
-    """What an error of the parser means."""
+    """Return what an error of the parser means."""
     text = errors.messages.get(error.code, "not well-formed")
     if at_end and text in _CUT:
         return UnreadableReport("cut off: the export ends in its middle")
@@ -53,11 +53,11 @@ MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand r
 
 @dataclass(frozen=True)
 class TraceRun:
-    """One run of a recording. None and empty: not told.
+    """One run of a recording. None and empty: not known.
 
     `device` has model, name, os-version, platform; `process` name, pid, arguments, return-exit-status; `summary`
-    template-name, instruments-version, duration. `settings` are those of the instruments ("Counter Set"); `tables` the
-    names of the schemas that there are.
+    template-name, instruments-version, duration. `settings` are those of the instruments ("Counter Set");
+    `tables` the names of the schemas that there are.
     """
 
     number: int
@@ -69,7 +69,7 @@ class TraceRun:
 
     @property
     def target(self) -> Process | None:
-        """The process that was launched; None where none is named."""
+        """Return the process that was launched; None where none is named."""
         name, pid = self.process.get("name", ""), self.process.get("pid", "")
         if not (name or pid):
             return None
@@ -78,7 +78,7 @@ class TraceRun:
 
     @property
     def length(self) -> int | None:
-        """How long was recorded, in ns; None where that is not known."""
+        """Return how long was recorded, in ns; None where that is not known."""
         try:
             seconds = float(self.summary.get("duration", ""))
         except ValueError:
@@ -86,12 +86,15 @@ class TraceRun:
         return int(seconds * 1e9) if 0 < seconds < 1e9 else None
 
     def has(self, schema: str) -> bool:
-        """Whether the recording has a table of this schema, with rows or without."""
+        """Return whether the recording has a table of this schema, with rows or without."""
         return schema in self.tables
 
 
 def read_toc(path: Path) -> tuple[TraceRun, ...]:
-    """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
+    """Read the runs of a table of contents.
+
+    Raises UnreadableReport for what is none, cut off, damaged or hostile.
+    """
     with reading(path, EXPORT_AGAIN, named=False):
         with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
@@ -123,7 +126,7 @@ def _attributes(element: Element | None) -> dict[str, str]:
 
 
 def _settings(element: Element | None) -> dict[str, str]:
-    """Of lines like `Counter Set: (null)`, the first of a name."""
+    """Parse lines like `Counter Set: (null)`; of a name that repeats, the first."""
     settings: dict[str, str] = {}
     for line in element.iter("value") if element is not None else ():
         name, colon, value = (line.text or "").partition(":")
@@ -136,10 +139,10 @@ TIME_LIMIT = "time limit reached"  # why a recording ended, in lower case
 
 
 def exit_status(run: TraceRun) -> int | None:
-    """The program's exit status as a shell says it (128 + n for a signal); None where it is not known.
+    """Return the program's exit status as a shell has it (128 + n for a signal); None where it is not known.
 
-    `return-exit-status` and `termination-reason` ("exit(4)", "SIGKILL") stand there for a program that xctrace launched
-    and that ended before the recording did.
+    `return-exit-status` and `termination-reason` ("exit(4)", "SIGKILL") stand there for a program that xctrace
+    launched and that ended before the recording did.
     """
     reason = run.process.get("termination-reason", "").strip()
     status = run.process.get("return-exit-status", "").strip()
@@ -162,17 +165,17 @@ _DOCUMENT = {"form.template", "corespace", "instrument_data", "open.creq", "shar
 
 
 def looks_like_table(head: bytes) -> bool:
-    """True for the XML of `xctrace export --xpath`: tables, or none where nothing matched."""
+    """Return whether the file is XML of `xctrace export --xpath`: tables, or none where nothing matched."""
     return _root(head) == "trace-query-result"
 
 
 def looks_like_toc(head: bytes) -> bool:
-    """True for the XML of `xctrace export --toc`."""
+    """Return whether the file is XML of `xctrace export --toc`."""
     return _root(head) == "trace-toc"
 
 
 def is_document(path: Path) -> bool:
-    """True for a folder that is a document of Instruments (`.trace`), finished or not."""
+    """Return whether a folder is a document of Instruments (`.trace`), finished or not."""
     with suppress(OSError):
         names = {entry.name for entry in path.iterdir()}
         return any(_RUN.fullmatch(name) for name in names) or len(names & _DOCUMENT) >= 2
@@ -180,14 +183,14 @@ def is_document(path: Path) -> bool:
 
 
 def has_exports(path: Path) -> bool:
-    """True for a folder in which some file is an export of xctrace."""
+    """Return whether some file in a folder is an export of xctrace."""
     with suppress(OSError):
         return any(_root(head_of(entry)) is not None for entry in path.iterdir() if entry.is_file())
     return False
 
 
 def head_of(path: Path) -> bytes:
-    """The first 64 KiB; nothing where it cannot be read."""
+    """Return the first 64 KiB; nothing where the file cannot be read."""
     with suppress(OSError), open_regular(path) as file:
         return file.read(HEAD_BYTES)
     return b""
@@ -204,7 +207,7 @@ EXPORT_AGAIN = "export it again from its .trace: xctrace export --input X.trace 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process by name; `pid` is None where the export does not tell it."""
+    """A process by name; `pid` is None where the export does not have it."""
 
     name: str
     pid: int | None = None
@@ -212,7 +215,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread: its name ("Main Thread", "" where it has none), the kernel's number of it, and whose it is."""
+    """A thread: its name ("Main Thread", "" where it has none), the kernel's number of it, and its process."""
 
     name: str
     tid: int | None = None
@@ -221,7 +224,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:
-    """One function of a stack, in a binary by name or path. Of one without symbols `name` is its address ("0x105")."""
+    """One function of a stack, in a binary by name or path. Without symbols `name` is its address ("0x105")."""
 
     name: str
     binary: str | None = None
@@ -263,23 +266,23 @@ Parts: TypeAlias = "Sequence[tuple[str, Value]]"  # tag and value of each elemen
 
 
 def is_same_process(first: Process, second: Process) -> bool:
-    """Whether two are one process: by their pids where both are known, else by their names."""
+    """Return whether two are one process: by their pids where both are known, else by their names."""
     if first.pid is not None and second.pid is not None:
         return first.pid == second.pid
     return first.name == second.name
 
 
 def process_label(process: Process | None) -> str:
-    """`python (4242)`, or the name alone."""
+    """Return `python (4242)`, or the name alone."""
     if process is None:
         return "a process that is not named"
     return process.name if process.pid is None else f"{process.name} ({process.pid})"
 
 
 class CellDecoder:
-    """Makes values of elements; equal structures (a process, a frame) become one object.
+    """Decodes elements into values; equal structures (a process, a frame) become one object.
 
-    `values` are those of the ids that were said so far; what stands within a structure is put there.
+    `values` are those of the ids so far; what stands within a structure is added to it.
     """
 
     def __init__(self, values: dict[str | None, object]) -> None:
@@ -294,7 +297,7 @@ class CellDecoder:
         }
 
     def value(self, element: Element) -> Value:
-        """What an element says. Raises UnreadableReport where it does not hold what its tag says."""
+        """Return the value of an element. Raises UnreadableReport where its content does not fit its tag."""
         structure = self._structures.get(element.tag)
         if structure is None:
             return scalar_value(element)
@@ -302,7 +305,7 @@ class CellDecoder:
         return structure(element, [(part.tag, self._part(part)) for part in element if part.tag in used])
 
     def _part(self, part: Element) -> Value:
-        """What an element says, or what it refers to."""
+        """Return the value of an element, or what it refers to."""
         if (reference := part.get("ref")) is not None:
             if reference not in self._values:
                 raise unknown_id(reference, part.tag)
@@ -313,7 +316,7 @@ class CellDecoder:
         return value
 
     def _shared(self, value: T) -> T:
-        """The object that stands for all equal ones."""
+        """Return the object that stands for all equal ones."""
         shared: object = self._known.setdefault(value, value)
         return shared  # type: ignore[return-value]
 
@@ -341,7 +344,7 @@ class CellDecoder:
 
 
 def unknown_id(number: str, tag: str) -> UnreadableReport:
-    """The error of a reference to nothing."""
+    """Return the error for a reference to nothing."""
     return UnreadableReport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
 
 
@@ -350,7 +353,7 @@ def _backtrace(_: Element, parts: Parts) -> Backtrace:
 
 
 def scalar_value(element: Element) -> Value:
-    """The value of an element that has no structure of its own. Raises UnreadableReport for a number that is none."""
+    """Return the value of an element without a structure. Raises UnreadableReport for an invalid number."""
     tag, text, shown = element.tag, element.text or "", element.get("fmt")
     if tag in INTEGERS and text.isdecimal() and text.isascii() and len(text) < 21:
         return int(text)  # nearly all
@@ -362,13 +365,16 @@ def scalar_value(element: Element) -> Value:
 
 
 def _parse_number(text: str, tag: str) -> float | None:
-    """A number, whole where the tag says so; None for none, NaN and infinity. Raises UnreadableReport for text."""
+    """Parse a number, whole where the tag says so; None for NaN and infinity.
+
+    Raises UnreadableReport for text.
+    """
     match = _NUMBER.fullmatch(text)
     if match is None and text.lower() in _NOTHING:
         return None
     if match is None or (tag in INTEGERS and float(text) % 1):
-        what = "whole numbers" if tag in INTEGERS else "numbers"
-        raise UnreadableReport(f"not an export of xctrace: {text[:40]!r} as <{tag}>, which holds {what}")
+        expected = "whole numbers" if tag in INTEGERS else "numbers"
+        raise UnreadableReport(f"not an export of xctrace: {text[:40]!r} as <{tag}>, which holds {expected}")
     if tag in DECIMALS:
         return float(text)
     return int(float(text)) if match[1] or match[2] else int(text)
