@@ -93,7 +93,7 @@ class _Reader:
             # Nothing deeper than this is hashed: tuples that refer to tuples could take for ever.
             for part in key if isinstance(key, tuple) else (key,):
                 if isinstance(part, tuple | dict):
-                    raise NotPlainData("a key is no plain value")
+                    raise NotPlainData("a key is not a plain value")
             table[key] = self.value(depth)
         return table
 
@@ -139,7 +139,7 @@ class _Reader:
         try:
             return float(self._take(self._byte()))
         except ValueError:
-            raise NotPlainData("a number is none") from None
+            raise NotPlainData("a number is not valid") from None
 
     def _long(self) -> int:
         """Read an integer as digits of 15 bits, with the sign in their count.
@@ -373,22 +373,25 @@ def _read_functions(path: Path) -> list[_Function]:
         entries = read_marshal(data)
     except HoldsCode:
         raise UnreadableReport(
-            f"{path} is of Python's own profile, which writes code into it: that is not read",
-            "python -m cProfile -o run.prof SCRIPT   (its twin, which is also faster)",
+            f"{path} was written by Python's module `profile`, which stores code in it: profkit does not read that",
+            "python -m cProfile -o run.prof SCRIPT   (cProfile records the same, and is faster)",
         ) from None
     except NotPlainData as error:
-        raise UnreadableReport(f"{path} is no cProfile file, or is cut short: {error}") from error
+        raise UnreadableReport(f"{path} is not a cProfile file, or is cut short: {error}") from error
     if not isinstance(entries, dict):
-        raise UnreadableReport(f"{path} is no cProfile file: it holds no table of functions")
+        raise UnreadableReport(f"{path} is not a cProfile file: it has no table of functions")
     if not entries:
-        raise UnreadableReport(f"{path} holds no function: the profiler was never on")
+        raise UnreadableReport(f"{path} contains no function: the profiler was never switched on")
     if all(isinstance(value, tuple) and value[:2] == (-1, -1) for value in entries.values()):
         raise UnreadableReport(
-            f"{path} is of pyinstrument, which counts no calls", "profkit profile -- python SCRIPT"
+            f"{path} is a profile of pyinstrument, which does not count calls",
+            "profkit profile -- python SCRIPT",
         )
     functions = [_parse_function(key, value) for key, value in entries.items()]
     if None in functions:
-        raise UnreadableReport(f"{path} is no cProfile file: an entry is no function with its times")
+        raise UnreadableReport(
+            f"{path} is not a cProfile file: an entry of it is not a function with its times"
+        )
     return [f for f in functions if f is not None]
 
 

@@ -27,7 +27,9 @@ def reading(path: Path, fix: str | None = None, *, named: bool = True) -> Iterat
     get its path as well. `fix` is for errors without one.
     """
     if "\0" in str(path):
-        raise UnreadableReport(f"{str(path)!r} is no file name: it has a null byte", "take the null byte out")
+        raise UnreadableReport(
+            f"{str(path)!r} is not a file name: it contains a null byte", "remove the null byte"
+        )
     try:
         yield
     except UnreadableReport as error:
@@ -45,7 +47,7 @@ def read_head(path: Path) -> bytes:
     with reading(path):
         if path.is_dir():
             raise UnreadableReport(
-                f"{path} is a folder, but no run's folder and no report: there is no run.json in it",
+                f"{path} is a folder, but neither a run nor a report: it has no run.json",
                 f"ls {shlex.quote(str(path))}",
             )
         if not path.is_file():
@@ -54,7 +56,7 @@ def read_head(path: Path) -> bytes:
         with open_regular(path) as file:
             head = file.read(HEAD_BYTES)
         if not head:
-            raise UnreadableReport(f"{path} is empty", "let its tool write it again")
+            raise UnreadableReport(f"{path} is empty", "write it again with its tool")
         return head
 
 
@@ -63,7 +65,7 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
     while line := file.readline(LONGEST_LINE):
         if len(line) >= LONGEST_LINE:
             raise UnreadableReport(
-                f"{path} has a line of more than {LONGEST_LINE >> 20} MiB: no report in text"
+                f"{path} has a line of more than {LONGEST_LINE >> 20} MiB, which no text report has"
             )
         yield line
 
@@ -71,4 +73,6 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
 def check_unpacked(unpacked: int, packed: IO[bytes]) -> None:
     """Raise UnreadableReport if what was read of `packed` unpacked to so much that it is an archive bomb."""
     if unpacked > LEAST_SUSPECT and unpacked > MOST_RATIO * packed.tell():
-        raise UnreadableReport(f"the archive unpacks to more than {MOST_RATIO} times its size: no trace does")
+        raise UnreadableReport(
+            f"the archive unpacks to more than {MOST_RATIO} times its size, which no trace does"
+        )

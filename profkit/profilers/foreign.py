@@ -40,23 +40,23 @@ _KNOWN = (
     ),
     _Foreign(
         re.compile(rb"\A\s*\{[^{]*speedscope\.app/file-format-schema"),
-        "a speedscope profile, which profkit writes and does not read",
+        "a speedscope profile, which profkit writes but does not read",
         "profkit profile -- COMMAND   (or open it at speedscope.app)",
     ),
     _Foreign(
         re.compile(rb'\A\s*\{\s*"machine_info"\s*:'),
-        "results of pytest-benchmark: times, and no profile",
+        "results of pytest-benchmark: times, not a profile",
         "profkit gate --init   (compares benchmarks of two commits)",
     ),
     _Foreign(
         re.compile(rb'\A\s*\{\s*"results"\s*:\s*\[\s*\{\s*"command"\s*:'),
-        "results of hyperfine: times, and no profile",
+        "results of hyperfine: times, not a profile",
         "profkit compare --a 'COMMAND' --b 'COMMAND'",
     ),
     _Foreign(
         re.compile(rb"\A\x80[\x00-\x05].{0,80}line_profiler", re.DOTALL),
         "a profile of line_profiler",
-        "profkit profile -- python SCRIPT   (its rows are lines, too)",
+        "profkit profile -- python SCRIPT   (it shows lines, too)",
     ),
     _Foreign(
         re.compile(
@@ -97,17 +97,17 @@ _KNOWN = (
     ),
     _Foreign(
         re.compile(rb"\A\tCommand being timed: "),
-        "what GNU time printed of a process: no profile",
+        "the output of GNU time for a process: not a profile",
         "profkit profile -- COMMAND",
     ),
     _Foreign(
         re.compile(rb'\A\s{0,80}\{\s{0,80}"alloc_samples"\s{0,8}:'),
         "a profile of scalene",
-        "scalene view --cli {name}   (profkit profile -- python SCRIPT: its rows are lines, too)",
+        "scalene view --cli {name}   (profkit profile -- python SCRIPT: it shows lines, too)",
     ),
     _Foreign(
         re.compile(rb'\A\s{0,80}\{\s{0,80}"traceEvents".{0,60000}?"cat": ?"(?:FEE|fee)"', re.DOTALL),
-        "a trace of viztracer, which has each call of a program and no device",
+        "a trace of viztracer, which has every call of a program, but no device",
         "vizviewer {name}   (profkit profile -- python SCRIPT)",
     ),
     _Foreign(
@@ -117,12 +117,12 @@ _KNOWN = (
     ),
     _Foreign(
         re.compile(rb'\A\s{0,80}\{\s{0,80}"context"\s{0,8}:\s{0,8}\{.{0,4000}?"num_cpus"', re.DOTALL),
-        "results of Google Benchmark: times, and no profile",
+        "results of Google Benchmark: times, not a profile",
         "profkit compare --a 'COMMAND' --b 'COMMAND'",
     ),
     _Foreign(
         re.compile(rb"\Agoos: \w+\ngoarch: \w+\n"),
-        "results of go test -bench: times, and no profile",
+        "results of go test -bench: times, not a profile",
         "profkit compare --a 'COMMAND' --b 'COMMAND'",
     ),
     _Foreign(
@@ -139,7 +139,7 @@ _KNOWN = (
         re.compile(
             rb'\A\s{0,80}\[\s{0,80}\{.{0,4000}?"pid"\s{0,8}:\s{0,8}"(?:CPU|CUDA) functions"', re.DOTALL
         ),
-        "a trace of the old torch.autograd.profiler, which does not tell kernels from operators",
+        "a trace of the old torch.autograd.profiler, which does not distinguish kernels from operators",
         "with torch.profiler.profile() as p: ...; p.export_chrome_trace('trace.json')",
     ),
     _Foreign(
@@ -162,7 +162,7 @@ _KNOWN = (
     _Foreign(
         re.compile(rb"\A\s{0,80}Timer unit: [\d.e+-]+ s\n"),
         "the text of line_profiler",
-        "profkit profile -- python SCRIPT   (its rows are lines, too)",
+        "profkit profile -- python SCRIPT   (it shows lines, too)",
     ),
     _Foreign(
         re.compile(rb"\A(?:CMDLINE [^\n]*\n(?:MEM|FUNC|CHLD) )|\AFilename: [^\n]*\n\nLine # +Mem usage "),
@@ -204,7 +204,7 @@ _KNOWN = (
     ),
     _Foreign(
         re.compile(rb"(?m)\A(?:==\d+== [^\n]*\n){0,40}\"Type\",\"Time\(%\)\",\"Time\""),
-        "what nvprof printed",
+        "the output of nvprof",
         "nsys profile -o trace COMMAND && nsys export --type sqlite trace.nsys-rep && profkit summarize trace.sqlite",
     ),
     _Foreign(
@@ -214,31 +214,31 @@ _KNOWN = (
     ),
     _Foreign(
         re.compile(rb"\APerformance counter statistics[,:]"),
-        "what Android's simpleperf stat printed",
-        "perf stat -x';' -- COMMAND   (of perf itself)",
+        "the output of Android's simpleperf stat",
+        "perf stat -x';' -- COMMAND   (with perf itself)",
     ),
     _Foreign(
         re.compile(rb"(?m)\A(?:[^\n]*\n){0,4}Was the 'perf record' command properly terminated\?"),
-        "a warning of perf: it was killed before it had written its recording whole",
-        "perf record -o perf.data COMMAND   (once more; it ends by one Ctrl-C)",
+        "a warning of perf: it was killed before it had written the whole recording",
+        "perf record -o perf.data COMMAND   (again; end it with one Ctrl-C)",
     ),
     _Foreign(
         re.compile(rb'\A\s{0,80}\{\s{0,80}"commit_hash"\s{0,8}:'),
-        "results of asv: times, and no profile",
+        "results of asv: times, not a profile",
         "profkit gate --init   (compares benchmarks of two commits)",
     ),
     _Foreign(
         re.compile(
             rb'\A\s{0,80}\{\s{0,80}"benchmarks"\s{0,8}:\s{0,8}\[\s{0,80}\{\s{0,80}"(?:metadata|runs)"'
         ),
-        "results of pyperf: times, and no profile",
+        "results of pyperf: times, not a profile",
         "profkit compare --a 'COMMAND' --b 'COMMAND'",
     ),
     _Foreign(
         re.compile(
             rb"\A(?:<\?xml[^\n]{0,200}\?>\s{0,80})?(?:<!DOCTYPE svg[^>]{0,400}>\s{0,80})?<svg[^>]{0,2000}>"
         ),
-        "a picture (SVG), as flame graphs are: the samples that it was made of are not in it",
+        "a picture (SVG), such as a flame graph: it does not have the samples that it was made from",
         "profkit profile -- COMMAND   (its page has a flame graph)",
     ),
     _Foreign(
@@ -253,18 +253,18 @@ _KNOWN = (
     ),
     _Foreign(
         re.compile(rb"\A\n?real\s{1,8}\d{1,6}m[\d.,]{1,12}s\n"),
-        "what the shell's time printed of a process: no profile",
+        "the output of the shell's time for a process: not a profile",
         "profkit profile -- COMMAND",
     ),
     _Foreign(
         re.compile(rb"\AAnalysis of sampling [^\n]* every \d+ milliseconds?\n"),
-        "stacks by sample, a tool of macOS",
+        "stacks recorded by sample, a tool of macOS",
         "profkit profile -- COMMAND   (on that Mac)",
     ),
     _Foreign(
         re.compile(rb"\A\n.{0,60000}?/(?:host:(?:CPU|metadata)|device:(?:GPU|TPU):\d)", re.DOTALL),
         "an .xplane.pb of jax.profiler or TensorFlow",
-        "profkit summarize *.trace.json.gz   (beside it, where jax.profiler wrote it)",
+        "profkit summarize *.trace.json.gz   (next to it, where jax.profiler wrote it)",
     ),
     _Foreign(
         re.compile(rb"\Amemray\x00"),
@@ -276,13 +276,13 @@ _KNOWN = (
             rb'\A\s{0,80}(?:\{.{0,4000}?"traceEvents"\s{0,8}:\s{0,8})?\[\s{0,80}\{.{0,400}?"ph"\s{0,8}:\s{0,8}"[A-Za-z]"',
             re.DOTALL,
         ),
-        "a trace in Chrome's format, but none of torch.profiler or jax.profiler",
+        "a trace in Chrome's format, but not one of torch.profiler or jax.profiler",
         "open it at ui.perfetto.dev",
     ),
     _Foreign(
         re.compile(rb"\A\x1f\x8b\x08"),
-        "packed by gzip, and no trace of torch.profiler or jax.profiler",
-        "gunzip -k {name}   (then the file that comes out of it)",
+        "packed with gzip, and not a trace of torch.profiler or jax.profiler",
+        "gunzip -k {name}   (then the unpacked file)",
     ),
 )
 

@@ -72,7 +72,8 @@ def missing_fault(title: str, variable: str, install: str, mac: str | None = Non
     chosen = os.environ.get(variable)
     if chosen:
         return Fault(
-            f"{variable}={chosen} is no program that can be started", f"unset {variable}, or name another one"
+            f"{variable}={chosen} is not a program that can be started",
+            f"unset {variable}, or name another one",
         )
     return Fault(f"{title} is not installed", install)
 
@@ -106,7 +107,7 @@ def ask_version(
     returncode, text = ask_tool((str(path), argument), seconds)
     if matched := pattern.search(text):
         return ToolAbility(path, matched[1], True)
-    fault = explain(text, returncode) or Fault(f"{path} does not say its version, but: {last_line(text)}")
+    fault = explain(text, returncode) or Fault(f"{path} did not print its version, but: {last_line(text)}")
     return ToolAbility(path, None, False, fault.reason, fault.fix or install)
 
 

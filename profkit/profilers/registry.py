@@ -254,12 +254,12 @@ def recognise_format(path: Path) -> Format:
         fault = explain_fault(tool, tool_text, 1) if tool_text else None
         if fault is not None:
             raise UnreadableReport(
-                f"{path} holds no report but an error of {tool}: {fault.reason}", fault.fix
+                f"{path} is not a report but an error of {tool}: {fault.reason}", fault.fix
             )
     titles = ", ".join(form.title for form in all_formats())
     raise UnreadableReport(
-        f"{path} is no report that profkit knows (it knows: {titles})",
-        "profkit record --help says how one is made",
+        f"{path} is not a report that profkit can read (it reads: {titles})",
+        "profkit record --help   (shows how to record one)",
     )
 
 

@@ -34,14 +34,14 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
     form = recognise_format(source)
     if form.as_text is not None:
         raise UsageError(
-            f"{source} is {form.title}: only text is scrubbed",
+            f"{source} is {form.title}: only text can be scrubbed",
             form.as_text.format(name=shlex.quote(source.name), stem=shlex.quote(source.stem)),
         )
     redactor = redactor or Redactor()
     files = sorted(path for path in source.iterdir() if path.is_file()) if source.is_dir() else [source]
     files = [path for path in files if is_text(path)]
     if not files:
-        raise UnreadableReport(f"{source} is damaged: it begins as {form.title}, and is no text")
+        raise UnreadableReport(f"{source} is damaged: it begins as {form.title}, but is not text")
     with copied_to(output) as copy:
         try:
             for file in files:
@@ -69,7 +69,7 @@ def copied_to(output: Path) -> Iterator[Path]:
         if output.is_dir():
             remember(output)
     except FileExistsError as error:
-        raise UsageError(f"{output} is there already", "--output ANOTHER") from error
+        raise UsageError(f"{output} exists already", "--output ANOTHER") from error
     except OSError as error:
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
 

@@ -352,7 +352,7 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
     torn = 0
     with reading(path):
         if path.stat().st_size > MOST_BYTES:
-            raise UnreadableReport(f"{path} is larger than sampled stacks are ({MOST_BYTES >> 20} MiB)")
+            raise UnreadableReport(f"{path} is larger than sampled stacks can be ({MOST_BYTES >> 20} MiB)")
         with io.TextIOWrapper(open_regular(path), encoding="utf-8", errors="replace", newline="\n") as file:
             for line in lines_of(file, path):
                 if line.strip() and not _add_line(processes, line):

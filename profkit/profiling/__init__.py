@@ -1,1 +1,1 @@
-"""One workload: plan, collect, read, judge, write."""
+"""Profiles one workload: plans, collects, reads, judges and writes."""

@@ -1,4 +1,4 @@
-"""`profkit.load`: runs and reports for notebooks and scripts, as rows that pandas and polars take as they are.
+"""Provides `profkit.load`: runs and reports for notebooks and scripts, as rows for pandas and polars.
 
 The file is not called `load.py`, since a module of that name would hide the function in `profkit`.
 """
@@ -48,10 +48,10 @@ FRAME_COLOURS = "".join(
 
 @dataclass
 class Run:
-    """One run, or one report. `document` is all of run.json as typed values; the methods give rows of it.
+    """One run, or one report. `document` is all of run.json as typed values; the methods return rows of it.
 
-    Every row is a flat dict and all rows of a method have the same keys in the same order. Times are in seconds and
-    values in the unit that stands beside them; what is not known is None, never 0 or NaN.
+    Every row is a flat dict and all rows of a method have the same keys in the same order. Times are in seconds
+    and values in the unit that their row names; what is not known is None, never 0 or NaN.
     """
 
     document: RunDocument
@@ -60,12 +60,15 @@ class Run:
 
     @property
     def hot_spots(self) -> tuple[HotSpot, ...]:
-        """Where the time goes, the largest share first; shares are of the wall time (0 to 1) and add up to 1."""
+        """Return where the time goes, the largest share first.
+
+        Shares are of the wall time (0 to 1) and add up to 1.
+        """
         return self.document.hot_spots
 
     @property
     def insights(self) -> tuple[Insight, ...]:
-        """What to change, the first first: `title`, `evidence`, `change`, `where`, `gain`."""
+        """Return what to change, the most important first: `title`, `evidence`, `change`, `where`, `gain`."""
         return self.document.insights
 
     def show(self, file: TextIO | None = None, *, rest: str = ALL_BY_ATTRIBUTES) -> None:
@@ -83,15 +86,15 @@ class Run:
     def save(self, base: str | os.PathLike[str] = "reports") -> Path:
         """Write the run into a folder of its own below `base`, as `profkit profile` does, and return that folder.
 
-        Of its artifacts what a pass leaves, by name; a note counts what else there is, and links, which are not
-        followed. Raises `profkit.core.errors.ProfkitError` where it cannot be written.
+        Of its artifacts only those that a pass writes are copied, by name; a note counts what else there is, and
+        links, which are not followed. Raises `profkit.core.errors.ProfkitError` where it cannot be written.
         """
         from profkit.profiling.profile import write_reports
 
         folder = create_run_folder(Path(base), self.document.name, self.document.backend, datetime.now())
         with writing(folder, elsewhere(Path(base))):
-            left = _copy_artifacts(self.path, folder, run_files(self.document.backend))
-        note = (Fact.of("not-copied", count=left),) if left else ()
+            not_copied = _copy_artifacts(self.path, folder, run_files(self.document.backend))
+        note = (Fact.of("not-copied", count=not_copied),) if not_copied else ()
         write_reports(replace(self.document, notes=(*self.document.notes, *note)), folder)
         return folder
 
@@ -102,7 +105,7 @@ class Run:
         return terminal.render(view(self.document), details=False, rest=rest)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """What IPython and notebooks show: the terminal's page, and the page of the run in a frame."""
+        """Return what IPython and notebooks show: the terminal's page, and the page of the run in a frame."""
         from profkit.reporting.html import page
         from profkit.reporting.views.run import view
         from profkit.reporting.views.run_about import read_extras
@@ -116,18 +119,18 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What tells this run from others: the name of its folder, or of the report."""
+        """Return the name of the run's folder, or of the report."""
         return self.path.name
 
     def rows(self) -> list[Row]:
-        """One row for each reading: `metric`, `value`, `unit`, `quality`, what it speaks of, where it comes from.
+        """Return one row for each reading: `metric`, `value`, `unit`, `quality`, its scope, and its source.
 
         A reading that is unavailable has the value None, and its `reason`.
         """
         return [self._run_columns() | _reading_row(reading) for reading in self.document.readings]
 
     def verdicts(self) -> list[Row]:
-        """One row for each verdict, worst first; `advice` has a line for each thing to try."""
+        """Return one row for each verdict, worst first; `advice` has a line for each thing to try."""
         rows = []
         for verdict in worst_first(self.document.verdicts):
             columns: Row = {
@@ -147,7 +150,7 @@ class Run:
         return rows
 
     def _run_columns(self) -> Row:
-        """The columns that every row begins with: which run it is of."""
+        """Return the columns with which every row begins: the run it belongs to."""
         revision = self.document.revision
         return {
             "run": self.name,
@@ -159,7 +162,7 @@ class Run:
         }
 
     def __repr__(self) -> str:
-        """One line for a prompt; all of the document would be a page of a megabyte."""
+        """Return one line for a prompt; all of the document would be a page of a megabyte."""
         document = self.document
         parts = [f"{self.name}: {document.name} on {document.backend}", document.state, time_line(document)]
         line = text_for_others(", ".join(part for part in parts if part))
@@ -167,8 +170,8 @@ class Run:
 
 
 def _copy_artifacts(run: Path, folder: Path, wanted: FileNames) -> int:
-    """Copy what is wanted from one run's folder to another; return how many files and links stayed behind."""
-    left, top = 0, run / "artifacts"
+    """Copy the wanted files of one run's folder to another; return how many files and links were not copied."""
+    not_copied, top = 0, run / "artifacts"
     if top.is_symlink():
         return 1
     for place, folders, files in os.walk(top):
@@ -178,19 +181,19 @@ def _copy_artifacts(run: Path, folder: Path, wanted: FileNames) -> int:
                 continue
             inside = any(wanted.is_document(parent.as_posix()) for parent in name.parents)
             if not stat.S_ISREG(path.lstat().st_mode) or not (inside or wanted.wants(name.as_posix())):
-                left += 1
+                not_copied += 1
                 continue
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / name, follow_symlinks=False)
-    return left
+    return not_copied
 
 
 def load(source: str | os.PathLike[str]) -> Run:
     """Read a run's folder, its run.json, or any report that profkit knows.
 
     A run keeps the verdicts that it got when it was made; a report is judged by the default targets. Raises
-    `profkit.core.errors.ProfkitError`: UnreadableReport for what cannot be read, MachineError where only a tool that is
-    not here could read it. Its `message` says why, and its `fix` how to mend it.
+    `profkit.core.errors.ProfkitError`: UnreadableReport for what cannot be read, MachineError where only a tool
+    that is not here could read it. Its `message` says why, and its `fix` how to mend it.
     """
     path = Path(source)
     document = read_judged(path)
@@ -222,5 +225,5 @@ def _scope_columns(scope: Scope) -> Row:
 
 
 def _as_float(value: float | None) -> float | None:
-    """As a float, whole numbers too: a column has one type."""
+    """Return a float, of whole numbers too: a column has one type."""
     return float(value) if value is not None else None

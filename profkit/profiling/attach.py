@@ -1,6 +1,7 @@
-"""`profkit profile --pid`: a program that runs already is looked at for some seconds, and goes on unharmed.
+"""Implements `profkit profile --pid`: samples a running program for some seconds, and leaves it unharmed.
 
-What looks at it are processes of their own which never stop it, and end by themselves: whatever becomes of us.
+The samplers are processes of their own which never stop it, and end by themselves, whatever becomes of
+profkit.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ PATIENCE = 60.0  # seconds for a tool to write its file when its time is over
 
 @dataclass(frozen=True)
 class AttachOptions:
-    """Which process is looked at, for how many seconds; the others as of a run that is started here."""
+    """The process to sample, and for how many seconds; the others as for a run that is started here."""
 
     pid: int
     seconds: float = 20.0
@@ -62,12 +63,13 @@ class AttachOptions:
 
 
 def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocument, Path]:
-    """The judged run and its folder; interrupted, it has what was seen until then.
+    """Profile a running process, and return the judged run and its folder.
 
-    Raises UsageError where there is no such process, MachineError where it may not be looked at or a tool fails.
+    Interrupted, the run has what was recorded until then. Raises UsageError where there is no such process,
+    MachineError where it may not be inspected or a tool fails.
     """
-    asked = _find(options)
-    root = launched_python(asked) or working_child(asked)
+    target = _find(options)
+    root = launched_python(target) or working_child(target)
     watch = _Watch(root)
     workload, hidden = _describe(root, options)
     attached = attach(root.pid, options.seconds)
@@ -75,10 +77,10 @@ def profile_running(options: AttachOptions, progress: Progress) -> tuple[RunDocu
     name = create_run_folder(options.output.absolute(), workload.name, DEFAULT, datetime.now())
     context = RunContext(workload, read_machine(), name, "standard", None, 0.01, 0.0, hidden=hidden)
     with kept_at_hand(context, name) as context:
-        if root is not asked:
-            progress.note(f"process {asked.pid} is {asked.name()}: its child {root.pid} is looked at")
-            of = Fact.of("child-of-launcher", pid=asked.pid, name=asked.name(), child=root.pid)
-        document = _look_at(attached, watch, context, targets, progress, (of,) if root is not asked else ())
+        if root is not target:
+            progress.note(f"process {target.pid} is {target.name()}: its child {root.pid} is profiled")
+            of = Fact.of("child-of-launcher", pid=target.pid, name=target.name(), child=root.pid)
+        document = _look_at(attached, watch, context, targets, progress, (of,) if root is not target else ())
     return document, Path(short_path(name))
 
 
@@ -86,10 +88,10 @@ LAUNCHER = 0.1  # of the processor time of what it started: a program that used 
 
 
 def launched_python(process: psutil.Process) -> psutil.Process | None:
-    """Return the Python program that a launcher (a shell, `uv run`, `timeout`, tini, npm) waits for; None for others.
+    """Return the Python program that a launcher (a shell, `uv run`, `timeout`, tini, npm) waits for; else None.
 
-    The first process of most containers is a launcher: what is asked is how its program does. Raises UsageError, with
-    the line for each, where it has several.
+    The first process of most containers is a launcher, and the user wants to know of its program. Raises
+    UsageError, with the line for each, where it has several.
     """
     import psutil
 
@@ -97,15 +99,17 @@ def launched_python(process: psutil.Process) -> psutil.Process | None:
         return None
     below = _topmost_python(process)
     try:
-        own, theirs = (sum(sum(one.cpu_times()[:2]) for one in processes) for processes in ([process], below))
+        own_seconds, theirs = (
+            sum(sum(member.cpu_times()[:2]) for member in processes) for processes in ([process], below)
+        )
     except psutil.Error:
         return None
-    if not below or own > LAUNCHER * theirs:
+    if not below or own_seconds > LAUNCHER * theirs:
         return None
     if len(below) == 1:
         return below[0]
     listed = "\n".join(
-        f"profkit profile --pid {one.pid}   ({_command_of(one)})" for one in below[:MOST_LISTED]
+        f"profkit profile --pid {member.pid}   ({_command_of(member)})" for member in below[:MOST_LISTED]
     )
     raise UsageError(
         f"process {process.pid} is {process.name()} and waits for {len(below)} Python programs", listed
@@ -113,9 +117,10 @@ def launched_python(process: psutil.Process) -> psutil.Process | None:
 
 
 def working_child(process: psutil.Process) -> psutil.Process:
-    """Return the process that works where others only wait for it, of machine code: `sh -c` and `make` start one.
+    """Return the process that works where others only wait for it, as `sh -c` and `make` do.
 
-    The process itself where it works too, has several children that work, or may not be asked.
+    Only machine code: for Python see `launched_python`. The process itself where it works too, has several
+    children that work, or may not be inspected.
     """
     import psutil
 
@@ -123,8 +128,8 @@ def working_child(process: psutil.Process) -> psutil.Process:
         while not is_python(process.pid):
             used = {child: sum(child.cpu_times()[:2]) for child in process.children()}
             working = [child for child, seconds in used.items() if seconds > 0]
-            own = sum(process.cpu_times()[:2])
-            if len(working) != 1 or own > LAUNCHER * used[working[0]]:
+            own_seconds = sum(process.cpu_times()[:2])
+            if len(working) != 1 or own_seconds > LAUNCHER * used[working[0]]:
                 break
             process = working[0]
     return process
@@ -149,12 +154,12 @@ def _topmost_python(process: psutil.Process) -> list[psutil.Process]:
     """Return the Python programs below a process; what these have started belongs to them."""
     import psutil
 
-    found: list[psutil.Process] = []
+    programs: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error, OSError):
         for child in process.children():
             with contextlib.suppress(psutil.Error, OSError):
-                found += [child] if is_python(child.pid) else _topmost_python(child)
-    return found
+                programs += [child] if is_python(child.pid) else _topmost_python(child)
+    return programs
 
 
 def _look_at(
@@ -165,7 +170,10 @@ def _look_at(
     progress: Progress,
     notes: tuple[Fact, ...] = (),
 ) -> RunDocument:
-    """Record and read into the folder of the run; what it says, judged and written."""
+    """Record and read into the folder of the run, and return the judged document, which is written too.
+
+    Raises MachineError where the tool fails.
+    """
     workload, folder = context.workload, context.folder
     begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
     document = RunDocument(workload.name, DEFAULT, "running", workload, begun, machine=context.machine)
@@ -184,10 +192,10 @@ def _look_at(
     with defer_interrupts():  # all is measured: a Ctrl-C now must not cost it
         try:
             if done.state == "failed":
-                said = last_line((folder / str(done.log)).read_text(errors="replace"))
+                message = last_line((folder / str(done.log)).read_text(errors="replace"))
                 shown = short_path(context.name or folder)
                 raise MachineError(
-                    f"{plan.tool} failed: {said}", f"less {shlex.quote(f'{shown}/{done.log}')}"
+                    f"{plan.tool} failed: {message}", f"less {shlex.quote(f'{shown}/{done.log}')}"
                 )
             findings = attached.read(context, watch.seconds, watch.cpu)
         except ProfkitError as fault:
@@ -197,7 +205,7 @@ def _look_at(
             fault.run = context.name or folder
             raise
         state: RunState = "interrupted" if done.state == "interrupted" else "complete"
-        progress.end("done" if state == "complete" else "interrupted; what was seen is kept")
+        progress.end("done" if state == "complete" else "interrupted; what was recorded is kept")
         document = replace(
             document, state=state, tools={str(plan.tool): attached.version}, facts=findings.facts
         )
@@ -214,8 +222,8 @@ def _with_findings(
 ) -> RunDocument:
     busy = watch.usage[-1][1] / watch.seconds if watch.seconds > 0 else 0.0
     goes_on = not _has_ended(watch.root)
-    told = {"pid": watch.root.pid, "seconds": watch.seconds}
-    seen = Fact.of("watched-and-goes-on" if goes_on else "watched-to-its-end", **told)
+    values = {"pid": watch.root.pid, "seconds": watch.seconds}
+    note = Fact.of("watched-and-goes-on" if goes_on else "watched-to-its-end", **values)
     return replace(
         document,
         passes=(replace(done, artifacts=findings.artifacts),),
@@ -223,30 +231,28 @@ def _with_findings(
         time_split=time_split(watch.usage, None, watch.use),
         profiles=findings.profiles,
         sampled=(findings.sampled,) if findings.sampled is not None else (),
-        notes=(seen, *findings.notes),
+        notes=(note, *findings.notes),
     )
 
 
 def _find(options: AttachOptions) -> psutil.Process:
-    """The process, which may be looked into. Raises UsageError and MachineError."""
+    """Find the process, and check that it may be inspected. Raises UsageError and MachineError."""
     import psutil
 
     pid, scope = options.pid, Path("/proc/sys/kernel/yama/ptrace_scope")
     if not 1 <= options.seconds <= 86_400:
         raise UsageError(f"--seconds {options.seconds:g} is not between 1 s and a day", "--seconds 20")
     try:
-        found = psutil.Process(pid)
-        other = None if os.geteuid() in (0, found.uids().real) else found.username()
+        process = psutil.Process(pid)
+        owner = None if os.geteuid() in (0, process.uids().real) else process.username()
         if pid == os.getpid():
             raise ValueError
     except (psutil.NoSuchProcess, ValueError, OverflowError):
-        raise UsageError(f"no process {pid} runs here", LISTS) from None
-    if _has_ended(found):
-        raise UsageError(f"process {pid} has ended; only its parent has not asked how", LISTS)
+        raise UsageError(f"there is no process {pid} here", LISTS) from None
+    if _has_ended(process):
+        raise UsageError(f"process {pid} has ended, but its parent has not collected its exit status", LISTS)
     if _is_of_kernel(pid):
-        raise UsageError(
-            f"process {pid} is a thread of the kernel, {found.name()}: it runs no program", LISTS
-        )
+        raise UsageError(f"process {pid} is a kernel thread, {process.name()}: it runs no program", LISTS)
     try:
         is_python(pid)
         os.close(os.open(f"/proc/{pid}/mem", os.O_RDONLY))  # asks for the right that every debugger needs
@@ -254,12 +260,12 @@ def _find(options: AttachOptions) -> psutil.Process:
         raise MachineError("--pid reads /proc, which only Linux has") from None
     except (PermissionError, ProcessLookupError):
         limit = int(scope.read_text()) if os.geteuid() != 0 and scope.exists() else 0
-        raise MachineError(*why_refused(pid, other, limit)) from None
-    return found
+        raise MachineError(*why_refused(pid, owner, limit)) from None
+    return process
 
 
 def _has_ended(process: psutil.Process) -> bool:
-    """Whether it is gone, or there only until its parent asks how it ended."""
+    """Return whether a process is gone, or is a zombie until its parent collects its exit status."""
     import psutil
 
     try:
@@ -269,7 +275,7 @@ def _has_ended(process: psutil.Process) -> bool:
 
 
 def _is_of_kernel(pid: int) -> bool:
-    """Whether it has no memory of its own, as proc(5) has it among its flags."""
+    """Return whether a process is a kernel thread, without memory of its own (its flags in proc(5))."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         _, _, row = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
         return bool(int(row.split()[6]) & _KERNEL_THREAD)
@@ -277,25 +283,25 @@ def _is_of_kernel(pid: int) -> bool:
 
 
 def why_refused(pid: int, other: str | None, scope: int) -> tuple[str, str]:
-    """Why the system lets us not look into a process, and the line that changes it.
+    """Return why the system does not let us inspect a process, and the line that changes it.
 
-    `other`: the user whose it is, where it is not ours. `scope`: Yama's ptrace_scope, 0 where it does not limit us.
+    `other`: the user who owns it, if that is not us. `scope`: Yama's ptrace_scope, 0 where it does not limit us.
     """
     if other is not None:
-        again = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
-        return f"process {pid} is {other}'s: another user may not look into it", again
+        retry = f'sudo env "PATH=$PATH" profkit profile --pid {pid}'
+        return f"process {pid} belongs to {other}: another user may not inspect it", retry
     if scope > 0:
-        reason = f"kernel.yama.ptrace_scope is {scope}: only its parent and root may look into a process"
+        reason = f"kernel.yama.ptrace_scope is {scope}: only its parent and root may inspect a process"
         return (
             reason,
             "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "reboot   (3 holds until then)",
         )
-    reason = f"this container has no right to look into process {pid} (CAP_SYS_PTRACE)"
+    reason = f"this container has no right to inspect process {pid} (CAP_SYS_PTRACE)"
     return reason, "docker run --cap-add SYS_PTRACE   (Kubernetes: securityContext.capabilities.add)"
 
 
 def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, tuple[str, ...]]:
-    """The process as a workload, and the secrets of its command line."""
+    """Return the process as a workload, and the secrets of its command line."""
     words, python = root.cmdline() or [root.name()], is_python(root.pid)
     shown, hidden = (tuple(words), ()) if options.keep_arguments else mask_command(words)
     name = options.name or default_name(words)
@@ -305,7 +311,7 @@ def _describe(root: psutil.Process, options: AttachOptions) -> tuple[Workload, t
 
 @dataclass
 class _Watch:
-    """What the process and those that it started use, by looks at them."""
+    """Records what a process and those that it started use, by reading the system's counts now and then."""
 
     root: psutil.Process
     cpu: dict[int, float] = field(default_factory=dict)  # processor seconds of each since the first look
@@ -317,7 +323,7 @@ class _Watch:
     )  # the first and the last look at each
 
     def look(self, gone: float) -> list[int]:
-        """Look at all that there are."""
+        """Read the counts of all processes, and return their numbers; none where they have ended."""
         import psutil
 
         from profkit.core.process_tree import TreeUse, seconds_queued
@@ -327,12 +333,12 @@ class _Watch:
             alive += [child.pid for child in self.root.children(recursive=True)]
         for pid in alive:
             with contextlib.suppress(psutil.Error, OSError):
-                one = psutil.Process(pid)
-                times, io = one.cpu_times(), one.io_counters()
+                member = psutil.Process(pid)
+                times, io = member.cpu_times(), member.io_counters()
                 counts = (io.read_chars, io.write_chars, io.read_count + io.write_count)
                 now = (times.user + times.system, seconds_queued(pid), *counts)
                 self._seen.setdefault(pid, [(0.0,) * 5 if self.usage else now, now])[1] = now
-                resident, threads = resident + one.memory_info().rss, threads + one.num_threads()
+                resident, threads = resident + member.memory_info().rss, threads + member.num_threads()
         if not self._seen:
             return []  # it has ended
         since = {
@@ -350,5 +356,5 @@ class _Watch:
 
     @property
     def seconds(self) -> float:
-        """Until the last look."""
+        """Return the seconds until the last reading."""
         return self.usage[-1][0] if self.usage else 0.0

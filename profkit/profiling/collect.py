@@ -1,4 +1,4 @@
-"""The run as it grows: each pass is carried out, read, added to the document and written before the next begins."""
+"""Collects a run pass by pass: each one is run, read, added to the document and written before the next."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _CRASHED = re.compile(r"\bSIG(?:SEGV|ABRT|BUS|ILL)\b")
 
 
 def _ended_by_tool(record: PassRecord) -> PassResult:
-    """Return the result of a pass; of a program that crashed, and ended well elsewhere, with its tool as the cause."""
+    """Return the result of a pass; where its program crashed, but ended well elsewhere, the tool is the cause."""
     result = record.result
     crashed = record.workload_failure is not None and _CRASHED.search(message_of(result.reason)) is not None
     if not crashed or result.tool is None or result.reason is None:
@@ -86,7 +86,7 @@ def _ended_by_tool(record: PassRecord) -> PassResult:
 
 
 class RunCollector:
-    """One run under way. Everything that is known so far stands in `document` and on disk."""
+    """One run under way. Everything that is known so far is in `document` and on disk."""
 
     def __init__(
         self, context: RunContext, backend: Backend, run: BackendRun, progress: Progress, judge: Judge
@@ -130,8 +130,8 @@ class RunCollector:
     def collect(self) -> None:
         """Carry out every pass in turn; each is planned by what the passes before it found.
 
-        Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was
-        finished is written.
+        Raises WorkloadError when the workload fails by itself, and passes KeyboardInterrupt on once what was finished
+        is written.
         """
         revision = read_revision(self._context.workload)
         tools = {name: version for name, version in self._run.tool_versions().items() if version is not None}
@@ -139,13 +139,12 @@ class RunCollector:
         known = PlanState(marked=seems_marked(self._context.workload))
         plan = self._next_pass(known)
         if plan is None:
-            raise UsageError("this backend has none of the passes that --passes names", "leave --passes out")
+            raise UsageError("this backend has none of the passes named by --passes", "omit --passes")
         if seems_server(self._context.workload) and self._collect_server():
             return
         while plan is not None:
-            if (
-                plan.name == "explain" and known.verdicts is None
-            ):  # it is about the verdicts on the passes before
+            if plan.name == "explain" and known.verdicts is None:
+                # It is about the verdicts on the passes before it.
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
                 plan = self._next_pass(known) or plan
             known = self._carry_out(plan, known)
@@ -202,14 +201,14 @@ class RunCollector:
         try:
             record = run_pass(stacks, replace(self._settings, timeout=self._context.timeout))
         except (KeyboardInterrupt, Interrupted):
-            left = tuple(
+            artifacts = tuple(
                 file
                 for step in stacks.steps
                 for file in step.artifacts
                 if (self._context.folder / file).exists()
             )
             result = PassResult(
-                stacks.name, stacks.tool, "finished", seconds=time.monotonic() - begin, artifacts=left
+                stacks.name, stacks.tool, "finished", seconds=time.monotonic() - begin, artifacts=artifacts
             )
             self._schedule.stop()
             self._add_findings(stacks, result, None)
@@ -218,11 +217,11 @@ class RunCollector:
         if record.workload_failure is not None:
             raise WorkloadError(record.workload_failure)
         remove_outputs(stacks.steps, self._context.folder)
-        self._progress.end("it ended by itself: measured as any other program")
+        self._progress.end("it ended by itself, so it is measured like any other program")
         return False
 
     def explain_failure(self, message: str) -> str | None:
-        """What the backend can find out of a workload that failed with this message, as the first answer says it."""
+        """Return what the backend finds out about a failed workload, as the first answer says it."""
         plan = self._run.after_failure(message)
         if plan is None:
             return None
@@ -250,44 +249,48 @@ class RunCollector:
         return keep_to_budget(waiting, self.left_of(budget), known.plain_seconds, budget, kept)
 
     def left_of(self, budget: float) -> float:
-        """The seconds of a budget that are left for passes: the reports come after them."""
+        """Return the seconds of a budget that are left for passes: the reports come after them."""
         return budget - (time.monotonic() - self._begin) - OUTSIDE_SECONDS
 
     def _budget(self, known: PlanState) -> float | None:
-        """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""
+        """Return the wall seconds that the whole run may take; None: no limit, or not known yet."""
         if self._context.budget is not None:
             return self._context.budget
         allowance = self._backend.allowances.get(self._context.depth)
         # What a region on a device takes is decided by the passes, each for itself.
-        asked = self._context.wanted is not None or (known.marked and self._backend.has_device)
-        if allowance is None or known.plain_seconds is None or asked:
+        no_allowance = self._context.wanted is not None or (known.marked and self._backend.has_device)
+        if allowance is None or known.plain_seconds is None or no_allowance:
             return None
         runs, seconds = allowance
         return PLANNED_SHARE * (runs * known.plain_seconds + seconds)
 
     def _bounded(self, plan: PassPlan, plain: float | None) -> RunSettings:
-        """How long a process of the pass may take, which the user's budget may end before, and what gives it more."""
+        """Return the settings with the time that a process of the pass may take.
+
+        The user's budget may end it before; `more` is the option that gives it more time.
+        """
         context = self._context
         limit = time_limit(plan, context.depth, plain, context.timeout)
         more = f"--timeout {2 * limit:.0f}"
-        if context.budget is not None and (left := self.left_of(context.budget)) < limit:
-            limit, more = max(1.0, left), self._more_budget()
+        if context.budget is not None and (left_seconds := self.left_of(context.budget)) < limit:
+            limit, more = max(1.0, left_seconds), self._more_budget()
         return replace(self._settings, timeout=limit, more=more)
 
     def _more_budget(self) -> str:
         return f"--budget {2 * (self._context.budget or 0.0):.0f}"
 
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
-        """The timing pass; what the next plan may build on."""
+        """Run the timing pass, and return what the next plan may build on."""
         self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, no profiler")
         record = self._measure_timing(plan)
         main = record.timings[0]
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
         outcomes = record.outcomes
-        wall, cpu = sum(one.seconds for one in outcomes), sum(one.cpu_seconds for one in outcomes)
+        wall = sum(outcome.seconds for outcome in outcomes)
+        cpu = sum(outcome.cpu_seconds for outcome in outcomes)
         busy = cpu / wall if main.kind == "process" and wall > 0 else None
-        usage = usage_readings(max((one.peak_rss for one in outcomes), default=0), busy, "getrusage")
+        usage = usage_readings(max((outcome.peak_rss for outcome in outcomes), default=0), busy, "getrusage")
         start = max(0.0, record.plain_seconds - _sampling_seconds(main))
         typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
         self._end_pass(
@@ -348,12 +351,12 @@ class RunCollector:
         if again.steps == plan.steps:
             return again, known, record
         word = "it marks a region" if marked else "no region was entered, so the whole process counts"
-        self._progress.end(f"{word}: once more")
+        self._progress.end(f"{word}: the pass runs again")
         remove_outputs(plan.steps, self._context.folder)
         return again, known, self._collect_pass(again, known)
 
     def _collect_pass(self, plan: PassPlan, known: PlanState) -> PassRecord:
-        """One pass under an instrument."""
+        """Run one pass under an instrument."""
         plain, expected = known.plain_seconds, ""
         if plan.cost is not None and plain is not None:
             expected = f"about {plan.cost * plain:.0f} s"
@@ -365,33 +368,35 @@ class RunCollector:
             raise
 
     def _add_findings(self, plan: PassPlan, result: PassResult, plain: float | None) -> None:
-        """What the pass found, read and added to the document."""
+        """Read what the pass found and add it to the document."""
         findings, result = self._read_findings(plan, result)
         if plain is not None:
             result = replace(result, cost=result.seconds / plain)
-        known = self.document
+        document = self.document
         self._end_pass(
             plan,
             replace(result, artifacts=(*result.artifacts, *findings.artifacts)),
-            gpus=_merge_devices(known.gpus, findings.gpus),
+            gpus=_merge_devices(document.gpus, findings.gpus),
             trace=with_compiled_lines(
-                with_operations(known.trace or findings.trace, findings.launched), findings.kernel_lines
+                with_operations(document.trace or findings.trace, findings.launched), findings.kernel_lines
             ),
-            metal=merge_metal_traces(known.metal, findings.metal),
-            instructions=(*known.instructions, *findings.instructions),
-            rules=(*known.rules, *findings.rules),
-            facts=_merge_facts(known.facts, findings.facts, plan.tool),
-            counters=(*known.counters, *findings.counters),
-            readings=_merge_readings(known.readings, findings.readings),
-            profiles=(*known.profiles, *findings.profiles),
-            sampled=(*known.sampled, findings.sampled) if findings.sampled is not None else known.sampled,
-            timeline=known.timeline or findings.timeline,
-            line_counts=(*known.line_counts, *findings.line_counts),
-            allocations=findings.allocations or known.allocations,
-            memory=(*known.memory, *findings.memory),
-            notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
+            metal=merge_metal_traces(document.metal, findings.metal),
+            instructions=(*document.instructions, *findings.instructions),
+            rules=(*document.rules, *findings.rules),
+            facts=_merge_facts(document.facts, findings.facts, plan.tool),
+            counters=(*document.counters, *findings.counters),
+            readings=_merge_readings(document.readings, findings.readings),
+            profiles=(*document.profiles, *findings.profiles),
+            sampled=(*document.sampled, findings.sampled)
+            if findings.sampled is not None
+            else document.sampled,
+            timeline=document.timeline or findings.timeline,
+            line_counts=(*document.line_counts, *findings.line_counts),
+            allocations=findings.allocations or document.allocations,
+            memory=(*document.memory, *findings.memory),
+            notes=tuple(dict.fromkeys((*document.notes, *findings.notes))),
         )
-        cost = f", {result.cost:.1f} plain runs" if result.cost is not None else ""
+        cost = f", {result.cost:.1f} times as long as one normal run" if result.cost is not None else ""
         took = f"in {result.seconds:.0f} s{cost}"
         if result.state in ("failed", "interrupted"):
             self._progress.fail(f"{result.state}: {fact_text(result.reason)} {took}")
@@ -413,32 +418,35 @@ class RunCollector:
                 self._progress.note(f"{plan.name} says: {text}")
 
     def _answer_now(self) -> Insight | None:
-        """What is known to do first by what was measured so far; None where nothing is."""
+        """Return the first thing to do by what was measured so far; None where nothing is known."""
         placed = replace(self.document, hot_spots=hot_spots(self.document))
         return next(iter(find_insights(placed)), None)
 
     def change_of(self, last: Insight | None) -> Fact | None:
-        """What became of the first answer that stood on the screen; None where it is the same."""
+        """Return how the first answer that was shown has changed; None where it is the same."""
         if self.first_answer is None or last is None or not is_another(self.first_answer, last):
             return None
         if last.rule == self.first_answer.rule and self.first_answer.where.file is None:
             return None  # a later pass only told the place
-        shown = (replace(one, gain=None) for one in (last, self.first_answer))
-        now, then = (answer_text(one, self._context.workload.folder) for one in shown)
+        shown = (replace(insight, gain=None) for insight in (last, self.first_answer))
+        now, then = (answer_text(insight, self._context.workload.folder) for insight in shown)
         by = {"name": self._changed_by} if self._changed_by else {}
         return Fact.of("answer-changed-by" if by else "answer-changed", said=now, message=then, **by)
 
     def _is_last(self, findings: PassFindings, plain: float | None) -> bool:
-        """Whether a trace has to give the first answer: nothing is sampled later, or it would come too late."""
+        """Return whether a trace has to give the first answer.
+
+        So it is where nothing is sampled later, or that would come too late.
+        """
         if findings.trace is None or plain is None:
             return False
         later = self._schedule.waiting
         runs, seconds = FIRST_ANSWER
         late = time.monotonic() - self._begin + ONE_MORE * plain > runs * plain + seconds
-        return late or all(one.name != "stacks" or one.skipped is not None for one in later)
+        return late or all(planned.name != "stacks" or planned.skipped is not None for planned in later)
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
-        """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
+        """Read what the pass left; where that cannot be read, the pass has failed and adds nothing."""
         try:
             findings = self._run.findings(plan, result)
             check_possible(findings.profiles, findings.trace)
@@ -457,16 +465,16 @@ class RunCollector:
         return PassFindings(), result
 
     def _why_unwritten(self, result: PassResult, fix: str | None) -> tuple[Fact, str | None]:
-        """Return why a process of the workload left nothing, as its own log says it, and what helps."""
+        """Return why a process of the workload left nothing, by its own log, and what helps."""
         log = self._context.folder / result.log if result.log is not None else None
-        said = _LOST.search(head_of(log).decode("utf-8", "replace")) if log is not None else None
-        if said is None:
+        lost = _LOST.search(head_of(log).decode("utf-8", "replace")) if log is not None else None
+        if lost is None:
             return Fact("left-without-exit"), fix
-        if "Permission denied" in said[1]:
+        if "Permission denied" in lost[1]:
             return Fact(
                 "output-refused"
             ), "sudo -E -u USER profkit profile -- COMMAND   (as that user from the start)"
-        return Fact.of("result-lost", said=said[1]), fix
+        return Fact.of("result-lost", said=lost[1]), fix
 
     def _skip_pass(self, plan: PassPlan) -> None:
         plan = plan if plan.skipped is not None else plan.skip(Fact("nothing-to-look-at"))
@@ -484,14 +492,14 @@ class RunCollector:
         self.update(plan=self._schedule.plan, passes=self._schedule.results, **findings)
 
     def _add_peaks(self) -> None:
-        """What this machine can do at best: bandwidth and arithmetic are held against it, where any are known."""
+        """Add this machine's peak bandwidth and arithmetic, where results can be compared with them."""
         budget = self._context.budget
         late = budget is not None and self.left_of(budget) < PEAK_SECONDS
         if late or not needs_peaks(self.document):
             self.update(peaks=kept_peaks(self._context.machine))
             return
-        kept = kept_peaks(self._context.machine) is not None
-        seconds = "of an earlier run" if kept else f"about {PEAK_SECONDS:.0f} s"
+        is_known = kept_peaks(self._context.machine) is not None
+        seconds = "from an earlier run" if is_known else f"about {PEAK_SECONDS:.0f} s"
         self._progress.begin("peaks", f"this machine's highest bandwidth and arithmetic, {seconds}")
         begin = time.monotonic()
         log = self._context.folder / "logs" / "peaks.log"
@@ -499,20 +507,23 @@ class RunCollector:
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
         self.update(peaks=peaks, notes=notes)
         if reason is None:
-            self._progress.end("known" if kept else f"measured in {time.monotonic() - begin:.0f} s")
+            self._progress.end("known" if is_known else f"measured in {time.monotonic() - begin:.0f} s")
         else:
             self._progress.fail(fact_text(reason))
 
 
 def is_another(one: Insight | None, other: Insight | None) -> bool:
-    """Whether two answers name another pattern or another place."""
+    """Return whether two answers name another pattern or another place."""
     if one is None or other is None:
         return one is not other
     return (one.rule, one.where.file, one.where.line) != (other.rule, other.where.file, other.where.line)
 
 
 def _outside(timing: Timing, start: float) -> float | None:
-    """Wall seconds of a process beside what was timed: `start` beside a benchmark's samples, else beside the region."""
+    """Return the wall seconds of a process outside of what was timed.
+
+    `start` for a benchmark, whose samples are timed, else what is not in the region; None for a whole process.
+    """
     if timing.kind == "process":
         return None
     spent = sorted(process.spent for process in timing.processes)
@@ -520,7 +531,7 @@ def _outside(timing: Timing, start: float) -> float | None:
 
 
 def _sampling_seconds(timing: Timing) -> float:
-    """Wall seconds that one process of a benchmark spent on samples; none where the workload is timed as it is."""
+    """Return the wall seconds that a benchmark's process spent on samples; 0 for other workloads."""
     if timing.kind != "benchmark":
         return 0.0
     spent = sorted(process.spent for process in timing.processes)
@@ -528,7 +539,10 @@ def _sampling_seconds(timing: Timing) -> float:
 
 
 def _entries(timings: Sequence[Timing]) -> int | None:
-    """How often a process entered the region, that of a benchmark once; None of a whole process, or of several."""
+    """Return how often a process entered the region, once for a benchmark.
+
+    None for a whole process, and for several regions.
+    """
     if len(timings) != 1 or timings[0].kind == "process":
         return None
     if timings[0].kind == "benchmark":
@@ -537,13 +551,13 @@ def _entries(timings: Sequence[Timing]) -> int | None:
 
 
 def _resident(outcome: ProcessOutcome) -> MemorySeries | None:
-    """What a plain process held over its time; the kernel tells the most, where it counted."""
+    """Return the memory of a plain process over its time; the peak is the kernel's where it counted."""
     peak = float(outcome.peak_rss) if outcome.rss_counted else None
     return memory_series("resident", outcome.memory, peak)
 
 
 def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """What the driver says of each device, with what only a report told; and devices that only a report knows."""
+    """Merge the driver's data of each device with the report's; devices only in the report are added."""
     places = {gpu.index: gpu for gpu in known}
     for gpu in reported:
         before = places.get(gpu.index)
@@ -556,19 +570,19 @@ def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[G
 
 
 def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: str | None) -> dict[str, str]:
-    """Facts of all passes; what two tools say differently stands under both names. The command is the run's own."""
+    """Merge the facts of all passes; where two tools differ, both are kept. The command is the run's own."""
     facts = dict(known)
     for name, value in reported.items():
         before = facts.get(name)
         if name == "command" or (before is not None and before.startswith(value)):
             continue  # one tool says 580.159, the other 580.159.04
-        same = before is None or value.startswith(before)
-        facts[name if same else f"{name} ({tool})"] = value
+        agrees = before is None or value.startswith(before)
+        facts[name if agrees else f"{name} ({tool})"] = value
     return facts
 
 
 def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """All readings; where the same tool tells a metric of a kernel once more, with a value, the later one counts."""
+    """Merge all readings; of the same tool, metric and kernel the later one with a value counts."""
     merged: dict[object, Reading] = {}
     for number, reading in enumerate((*known, *new)):
         of_kernel = reading.scope.kind == "kernel"

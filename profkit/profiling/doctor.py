@@ -1,7 +1,7 @@
-"""The doctor: what this machine can measure, what is in the way, and the one line that fixes it.
+"""Checks what this machine can measure, what is in the way, and which line fixes it.
 
-It tries each instrument with a tiny measurement instead of looking for a file: a perf that is there may be
-refused, a valgrind that is there may crash, a counter that is there may count nothing.
+It tries each instrument with a tiny measurement instead of looking for a file: an installed perf may be
+refused, an installed valgrind may crash, and a counter may count nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ GIB = 1 << 30
 
 
 def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Check, ...]:
-    """Look at everything that one backend needs, or at `all` (`auto` is the same); takes about ten seconds.
+    """Check everything that one backend needs, or `all` of them (`auto` is the same); takes about ten seconds.
 
-    A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend
-    there is not.
+    A check that fails becomes a result that says so; it never stops the others. Raises UsageError for an unknown
+    backend.
     """
     reporter = progress or Silent()
     checks: list[Check] = []
@@ -39,9 +39,9 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
 
 
 def groups_for(backend: str) -> tuple[CheckGroup, ...]:
-    """What is looked at for a backend, in order.
+    """Return the checks for a backend, in order.
 
-    The noise comes first: the looks after it start processes and would be heard.
+    The noise comes first: the checks after it start processes, which would add to it.
     """
     from profkit.hardware.conditions import noise_checks
 
@@ -58,10 +58,10 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
 
 
 def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
-    """Why this backend can profile nothing at all here, None where at least the time can be measured.
+    """Return why this backend can profile nothing at all here; None where it can at least measure time.
 
-    The cpu backend times any workload without a tool, so nothing blocks it; the cuda backend needs a device, and what
-    its tools cannot do only limits it.
+    The cpu backend times any workload without a tool, so nothing blocks it; the cuda backend needs a device, and
+    what its tools cannot do only limits it.
     """
     name, states = f"{backend} backend", ("missing", "refused")
     return next((check.detail for check in checks if check.name == name and check.state in states), None)
@@ -78,7 +78,7 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
 
 
 def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
-    """The processor and the memory."""
+    """Yield checks of the processor and the memory."""
     machine = read_machine(root)
     memory = f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown"
     parts = (plural(machine.cores, "usable core"), memory, machine.virtual or "bare metal")

@@ -1,4 +1,4 @@
-"""A closer look at the slowest tests of an evaluation: each through `profkit profile`, and linked."""
+"""Profiles the slowest tests of an evaluation through `profkit profile`, and links the runs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def profile_tests(
     write: WriteResults,
     passes: tuple[str, ...] | None = None,
 ) -> EvaluationDocument:
-    """The evaluation with a run of each of its `count` slowest tests, and what it says; one that has its run keeps it.
+    """Profile the `count` slowest tests, and return the evaluation with their runs and bottlenecks.
 
-    `write` writes the files anew after each. `passes`: those alone, of what the depth would do. A test whose profile
-    fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
+    A test that has its run keeps it. `write` writes the files anew after each. `passes`: only those of what the
+    depth would do. A test whose profile fails does not stop the others. Raises Interrupted after a Ctrl-C: what
+    is profiled stays linked.
     """
     folder, rows = request.folder, slowest_tests(document, count)
     if not rows:
-        progress.note("no test was profiled: none was timed and is correct")
+        progress.note("no test was profiled: no test is correct and timed")
     for result in rows:
         if result.profile is not None and (folder / result.profile).is_dir():
             continue
@@ -50,19 +51,20 @@ def profile_tests(
         progress.note(f"profile of {result.test.operation}, {result.test.arguments}")
         link, run = _profile(options, folder, count, progress)
         if link is not None:
-            found = replace(result, profile=link)
+            updated = replace(result, profile=link)
             if run is not None:
-                found = replace(found, bottleneck=bottleneck_of(run), insight=insight_of(run))
-            document = update_result(folder, found, progress, write)
+                updated = replace(updated, bottleneck=bottleneck_of(run), insight=insight_of(run))
+            document = update_result(folder, updated, progress, write)
     return document
 
 
 def _profile(
     options: ProfileOptions, folder: Path, count: int, progress: Progress
 ) -> tuple[str | None, RunDocument | None]:
-    """The run of one test, as `folder` knows it, and its document: of a profile that fails neither, or the run alone.
+    """Profile one test, and return its run, relative to `folder`, and its document.
 
-    Raises Interrupted after a Ctrl-C: what is half is not linked.
+    Of a profile that fails neither, or the run alone. Raises Interrupted after a Ctrl-C: an incomplete run is not
+    linked.
     """
     document: RunDocument | None = None
     try:

@@ -1,7 +1,7 @@
-"""`--on`: profile, plan, record and doctor at another place, with results here as the same files.
+"""Implements `--on`: profile, plan, record and doctor at another place, with the same files as results here.
 
-A place that cannot be reached is passed over; where the connection is lost, the work is done once more at the next one,
-and only once: what makes two machines go away is more likely the work. `record` has the other side.
+A place that cannot be reached is skipped; where the connection is lost, the work is done again at the next
+one, and only once: what makes two machines go away is more likely the work. `record` has the other side.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ _STAYS = ("output", "targets")  # options that name files of this machine
 def profile_elsewhere(
     options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> tuple[RunDocument, Path]:
-    """As `profile_workload`, at the first of the places that can. Raises also PlaceUnreachable and PlaceLost."""
+    """Run `profile_workload` at the first place that can.
+
+    Raises PlaceUnreachable and PlaceLost as well.
+    """
     check_options(options)
     errand = _errand_of("profile", options, sending)
 
@@ -76,7 +79,7 @@ def profile_elsewhere(
             document, folder = _keep(arrived, options, place, begun, progress)
             if document.state == "interrupted" and not cancelled:
                 ended = MachineError(
-                    f"somebody ended the run at {place.title}, not here; what was finished is kept"
+                    f"the run was ended at {place.title}, not here; what was finished is kept"
                 )
                 ended.run = folder
                 raise ended
@@ -89,7 +92,7 @@ def profile_elsewhere(
 def record_elsewhere(
     options: RecordOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> Path:
-    """As `record_report`."""
+    """Run `record_report` at the first place that can."""
     errand = _errand_of("record", options, sending)
     sent, target = clean_name(options.report.name), options.report
     if errand.names.is_document(sent):  # of a folder that only its tool knows nobody can tell what is in it
@@ -98,16 +101,16 @@ def record_elsewhere(
 
     def bring(place: ExecutionPlace) -> Path:
         with arriving(options.report.absolute().parent) as arrived:
-            found = arrived / sent
+            report = arrived / sent
             try:
                 do_errand(errand, place, progress, arrived)
             except (WorkloadError, Interrupted):  # what the tool had finished all the same
-                if found.exists():
-                    replace_into(found, target)
+                if report.exists():
+                    replace_into(report, target)
                 raise
-            if not found.exists():
+            if not report.exists():
                 raise MachineError(f"{place.title} left no report")
-            replace_into(found, target)
+            replace_into(report, target)
             if target != options.report:
                 progress.note(f"{target.name} holds the document: tar -xf {shlex.quote(str(target))}")
             return target
@@ -119,9 +122,9 @@ def record_elsewhere(
 def diagnose_elsewhere(
     backend: str, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> tuple[Check, ...]:
-    """As `diagnose`, at the only place. Raises UsageError where there are several."""
+    """Run `diagnose` at the only place. Raises UsageError where there are several."""
     if len(places) != 1:
-        raise UsageError("doctor looks at one place at a time", f"--on {shlex.quote(places[0].title)}")
+        raise UsageError("doctor checks one place at a time", f"--on {shlex.quote(places[0].title)}")
     errand = Errand("doctor", backend, None, "doctor", sending)
     checks, _ = do_errand(errand, places[0], progress, None)
     with refused_with(places[0].title):
@@ -129,7 +132,7 @@ def diagnose_elsewhere(
 
 
 def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: Sending) -> Errand:
-    """The work that options of this machine stand for; its files are read now. Raises UsageError."""
+    """Return the errand for options of this machine; its files are read now. Raises UsageError."""
     if not options.command:
         raise UsageError(
             "no workload: put its command after `--`",
@@ -152,20 +155,23 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
 def _keep(
     arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
 ) -> tuple[RunDocument, Path]:
-    """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports."""
+    """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports.
+
+    Raises UnreadableReport where it is no run.
+    """
     try:
         document = read_run(arrived)
     except UnreadableReport as error:  # by its name in the result: it lies in a folder that is gone by then
-        said = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
-        raise UnreadableReport(f"what {place.title} sent back is no run: {said}") from error
+        message = error.message.replace(f"{arrived}/", "").replace(str(arrived), "it")
+        raise UnreadableReport(f"what {place.title} sent back is not a run: {message}") from error
     if document.backend not in backend_names():
         raise UnreadableReport(
-            f"what {place.title} sent back is no run: its backend is {document.backend[:40]!r}, which there is not"
+            f"what {place.title} sent back is not a run: there is no backend {document.backend[:40]!r}"
         )
     document = _with_archives(document, arrived)
-    here = Workload(options.command, document.name, str(Path.cwd()))
+    local = Workload(options.command, document.name, str(Path.cwd()))
     with defer_interrupts():
-        document = replace(document, revision=read_revision(here), place=place.title)
+        document = replace(document, revision=read_revision(local), place=place.title)
         folder = create_run_folder(options.output, document.name, document.backend, begun)
         for path in list(arrived.iterdir()):
             replace_into(path, folder / path.name)
@@ -180,12 +186,12 @@ def _keep(
 
 
 def _with_archives(document: RunDocument, arrived: Path) -> RunDocument:
-    """The document with each folder that came as an archive called so."""
+    """Rename each artifact in the document that is a folder here and came as an archive."""
 
     def called(name: str) -> str:
         return name + ARCHIVE if (arrived / (name + ARCHIVE)).is_file() else name
 
-    passes = (replace(one, artifacts=tuple(map(called, one.artifacts))) for one in document.passes)
+    passes = (replace(entry, artifacts=tuple(map(called, entry.artifacts))) for entry in document.passes)
     return replace(document, passes=tuple(passes))
 
 
@@ -207,7 +213,7 @@ _ROOM = 1000  # characters of a line of progress
 
 @dataclass(frozen=True)
 class Errand:
-    """One piece of work for a place. `function` of `record` gets `data`; `work` is laid out there before."""
+    """One piece of work for a place. `function` of `record` gets `data`; `work` is laid out there first."""
 
     function: str
     data: Json
@@ -223,13 +229,13 @@ def try_places(
     locally: Callable[[], _T],
     progress: Progress,
 ) -> _T:
-    """What the first place gives that can. Raises what the last one raised."""
+    """Return the result of the first place that can do it. Raises what the last one raised."""
     lost = False
-    for place, others in zip(places, range(len(places) - 1, -1, -1), strict=True):
+    for place, remaining in zip(places, range(len(places) - 1, -1, -1), strict=True):
         try:
             return locally() if place.is_local else ask(place)
         except (PlaceUnreachable, PlaceLost) as fault:
-            if not others or (lost and isinstance(fault, PlaceLost)):
+            if not remaining or (lost and isinstance(fault, PlaceLost)):
                 raise
             lost = lost or isinstance(fault, PlaceLost)
             progress.fail("lost" if isinstance(fault, PlaceLost) else "not reached")
@@ -240,9 +246,9 @@ def try_places(
 def do_errand(
     errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None
 ) -> tuple[Json, bool]:
-    """Carry out the errand; files that come back go into `arrived`, those of a fault, too.
+    """Carry out the errand, and return the result and whether a Ctrl-C here cut it short.
 
-    The result, and whether a Ctrl-C here cut it short.
+    Files that come back go into `arrived`, also those of a fault.
     """
     with TemporaryFolder("place") as folder, contextlib.ExitStack() as ends:
         connection = Connection(place, Path(folder, "log"), errand.sending.python)
@@ -267,14 +273,19 @@ def do_errand(
             value = _listen(connection, files, progress)
         finally:
             if files is not None and files.refused:
-                progress.note(left_out_line(files.refused, f"no pass leaves what {place.title} calls so"))
+                progress.note(
+                    left_out_line(files.refused, f"no pass writes files of such names, as {place.title} sent")
+                )
         if files is not None:
             files.close()  # where its end cannot be written the result is not whole
         return value, connection.cancelled
 
 
 def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progress) -> Json:
-    """The result, and until then progress and the files that come."""
+    """Show progress and take files until the result comes, and return that.
+
+    Raises PlaceLost for anything else, or where there is no result.
+    """
     title = connection.place.title
     for event in connection.events():
         if event["event"] == "progress":
@@ -285,12 +296,12 @@ def _listen(connection: Connection, files: ReceivedFiles | None, progress: Progr
             value: Json = event.get("value")
             return value
         else:
-            raise PlaceLost(f"{title} said {event['event'][:40]!r}, which was not asked")
-    raise PlaceLost(f"{title} said no result")
+            raise PlaceLost(f"{title} sent {event['event'][:40]!r}, which was not expected")
+    raise PlaceLost(f"{title} sent no result")
 
 
 def _show(event: Mapping[str, Any], title: str, progress: Progress) -> None:
-    """Progress there is progress here; anything else that calls itself so is passed over."""
+    """Show the place's progress as progress here; ignore events of any other form."""
     call, words = event.get("call"), event.get("words")
     kinds = _CALLS.get(call) if isinstance(call, str) else None
     if kinds is None or not isinstance(words, list) or len(words) != len(kinds):

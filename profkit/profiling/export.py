@@ -1,4 +1,4 @@
-"""An export: a run or a report goes in, one text in a form that people or CI read comes out."""
+"""Exports a run or a report as one text in a form that people or CI read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profkit.reporting.view import View
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is to be made of which run or report. `form` is a name that `--format` takes."""
+    """The run or report to export, and how. `form` is a name that `--format` takes."""
 
     source: Path
     form: str
@@ -29,19 +29,19 @@ class ExportOptions:
 
 
 def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None:
-    """Refuse by name, before anything is read, what could not be written in the end. Raises UsageError."""
+    """Raise UsageError, before anything is read, for an output that could not be written in the end."""
     output = options.output
     if output is None:
         if terminal and options.form == "html":
             line = f"--output {shlex.quote(options.source.resolve().stem + '.html')}"
-            raise UsageError("html is a page for a browser, and this is a terminal", line)
+            raise UsageError("html is a page for a browser, but standard output is a terminal", line)
         return
     if (output.exists() or output.is_symlink()) and not force:
-        raise UsageError(f"{output} is there already", "choose another name, or add --force")
+        raise UsageError(f"{output} exists already", "choose another name, or add --force")
 
 
 def export(options: ExportOptions, progress: Progress | None = None) -> str:
-    """The text that was asked for. Raises UnreadableReport, MachineError."""
+    """Return the text of the export. Raises UnreadableReport, MachineError."""
     whole = render_kernels(options.source, options.form, options.targets, strict=options.strict)
     if whole is not None:
         return whole
@@ -63,9 +63,10 @@ def export(options: ExportOptions, progress: Progress | None = None) -> str:
 def render_kernels(
     source: Path, form: str, targets: Path | None = None, *, strict: bool = False
 ) -> str | None:
-    """A sweep, or an evaluation, in its own views; None of anything else.
+    """Return a sweep, or an evaluation, in its own views; None for anything else.
 
-    As JSON it is a run as any other, and so is a sweep as JUnit. Raises UnreadableReport where its file is broken.
+    As JSON it is a run as any other, and so is a sweep as JUnit. Raises UnreadableReport where its file is
+    broken.
     """
     view = _view_of_kernels(source, form, targets) if form != "json" and may_hold_kernels(source) else None
     return _render_view(view, form, strict=strict) if view is not None else None
@@ -104,9 +105,9 @@ def _render_view(shown: View, form: str, *, strict: bool = False, details: bool 
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
-    """A page that will lie in the run's folder links the files beside it; elsewhere there are none.
+    """Render the page; one that will be in the run's folder links the files there, others have no links.
 
-    Of a report that sampled stacks it has the flame graph: a document holds sums alone, so they are read once more.
+    Of a report with sampled stacks it has the flame graph: a document has only sums, so they are read again.
     """
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
@@ -123,7 +124,7 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
 
 
 def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
-    """The stacks that a report sampled; none where it has none."""
+    """Return the stacks that a report sampled; none where it has none."""
     form = recognise_format(report)
     if not form.has_stacks:
         return ()
@@ -134,7 +135,7 @@ def _stacks_of(report: Path, progress: Progress) -> tuple[Stacks, ...]:
 
 
 def runs_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) -> str:
-    """The one JSON document of several runs, with what could not be read."""
+    """Return one JSON document of several runs, with what could not be read."""
     from profkit.reporting.json import for_others, run_fields
 
     errors = [for_others({"message": fault.message, "fix": fault.fix}) for fault in faults]
@@ -142,7 +143,7 @@ def runs_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError]) 
 
 
 def write_export(path: Path, text: str) -> None:
-    """Write the text whole or not at all. Raises MachineError where it cannot be written (full disk, no permission)."""
+    """Write the text whole or not at all. Raises MachineError (full disk, no permission)."""
     with writing(path, "--output FILE"):
         write_whole(path, [text])
     chown_to_sudo_user(path)

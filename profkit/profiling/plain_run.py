@@ -1,4 +1,4 @@
-"""One plain process of a command: how long it took, by its own marks or as a whole, and what it used."""
+"""Runs one plain process of a command, and measures its time, by its own marks or as a whole."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one process showed. Seconds by scope, as `seconds` of the whole process where it marks nothing.
+    """The result of one process: seconds by scope, which is the whole process where it marks nothing.
 
-    `waited`: seconds in which it could run and had no processor; None where that cannot be taken out, since several of
-    its threads may have run at once.
+    `waited`: seconds in which it could run and had no processor; None where that cannot be subtracted, since
+    several of its threads may have run at once.
     """
 
     times: Mapping[Scope, float]
@@ -51,11 +51,11 @@ class OneRun:
 
 @dataclass(frozen=True)
 class PlainProcess:
-    """A command that is to be run without an instrument, its marks timed. `name` is what its errors call it.
+    """A command to run without an instrument, with its marks timed. `name` is its name in errors.
 
     `env` comes on top of the caller's environment. `folder`, for its records, is made anew, and `inside` in it.
-    `printed` takes standard output alone; `given` what it reads at its standard input; `hidden` are
-    secrets that no log and no error shows.
+    `printed` takes standard output alone; `given` what it reads at its standard input; `hidden` are secrets that
+    no log and no error shows.
     """
 
     name: str
@@ -113,15 +113,15 @@ class PlainProcess:
             fault.message = f"{self.name}: {fault.message}"
             raise
         if not outcome.ok:
-            said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
-            text = f"; it said:\n{said}" if said else "; it printed nothing"
+            last_lines = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
+            text = f"; it said:\n{last_lines}" if last_lines else "; it printed nothing"
             fix = MORE_TIME if outcome.timed_out else None
             raise WorkloadError(f"{self.name} {outcome.ending()}{text}", fix)
         return outcome
 
 
 def value_of(timing: Timing) -> float:
-    """The seconds of one process: the median by a device's clock, by the wall clock the lower quartile."""
+    """Return the seconds of one process: the median by a device's clock, by the wall clock the lower quartile."""
     return median([_low(samples) for samples in timing.processes])
 
 
@@ -132,10 +132,10 @@ def _low(samples: SampleSet) -> float:
 
 
 def variation(draw: random.Random, hash_seed: int) -> dict[str, str]:
-    """Return what is another in each pair: the order of sets of strings, and where the stack begins.
+    """Return what differs in each pair: the order of sets of strings, and where the stack begins.
 
-    A program can be 1 to 3 % faster for either by chance; drawn anew, chance has no side.
-    Mytkowicz et al., "Producing wrong data without doing anything obviously wrong", ASPLOS 2009.
+    A program can be 1 to 3 % faster for either by chance; drawn anew, chance favours neither side. Mytkowicz et
+    al., "Producing wrong data without doing anything obviously wrong", ASPLOS 2009.
     """
     return {
         "PYTHONHASHSEED": str(hash_seed % 2**32),
@@ -144,7 +144,7 @@ def variation(draw: random.Random, hash_seed: int) -> dict[str, str]:
 
 
 def _timings(folder: Path) -> tuple[Timing, ...]:
-    """What the workload's own marks say; what cannot be read is passed over."""
+    """Return the times of the workload's own marks; unreadable records are skipped."""
     records = []
     for path in sorted(folder.glob("run.*.json")):
         try:

@@ -1,6 +1,7 @@
-"""`profkit profile`: plans, runs and judges one workload.
+"""Implements `profkit profile`: plans, runs and judges one workload.
 
-Every step is written to run.json before the next begins, so that a run which dies at any moment can still be read.
+Every step is written to run.json before the next begins, so that a run which dies at any moment can still be
+read.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PASSES = get_args(PassName)
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What the user asked for. `precision` is a share (0.01 is ±1 %), the limits are wall seconds."""
+    """The user's options. `precision` is a share (0.01 is ±1 %), the limits are wall seconds."""
 
     command: tuple[str, ...]
     backend: str = "auto"
@@ -63,7 +64,7 @@ class ProfileOptions:
 
 
 def make_plan(options: ProfileOptions) -> Plan:
-    """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
+    """Return what a run would do, as far as can be known without running the workload."""
     check_options(options)
     workload = describe_workload(options.command, options.name)
     choice = choose_backend(options.backend, workload)
@@ -75,12 +76,14 @@ def make_plan(options: ProfileOptions) -> Plan:
 def profile_workload(
     options: ProfileOptions, progress: Progress, *, page: bool = True, take_input: bool = False
 ) -> tuple[RunDocument, Path]:
-    """Carry the workload through every pass; the judged run and its folder. Without `page` it has no report.html.
+    """Run the workload through every pass, and return the judged run and its folder.
 
-    `take_input`: standard input is the user's, and each run of the workload gets it.
+    Without `page` it has no report.html. `take_input`: standard input is the user's, and each run of the workload
+    gets it.
 
-    Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself. What is
-    raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
+    Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself.
+    What is raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that
+    state.
     """
     check_options(options)
     workload = describe_workload(options.command, options.name)
@@ -94,8 +97,8 @@ def profile_workload(
         if take_input:
             given = last.enter_context(given_input("profkit profile", options.command, progress))
             context = replace(context, given=given.file)
-        told = tuple(filter(None, (choice.reason, given.told)))
-        for fact in told:
+        facts = tuple(filter(None, (choice.reason, given.told)))
+        for fact in facts:
             progress.note(fact_text(fact))
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
@@ -104,7 +107,7 @@ def profile_workload(
             folder = context.folder
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
-            collector.update(notes=(*collector.document.notes, *told))
+            collector.update(notes=(*collector.document.notes, *facts))
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
@@ -138,7 +141,7 @@ def profile_workload(
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(context.shown(why))
     if hurry.is_set() and state == "complete":
-        late = Interrupted("interrupted when all was measured")
+        late = Interrupted("interrupted after everything was measured")
         late.run = name
         raise late
     return document, Path(short_path(name))
@@ -151,17 +154,17 @@ def _try_changes(
     targets: Sequence[Target],
     progress: Progress,
 ) -> None:
-    """Try what the run makes likely, and add what came of it to the run."""
+    """Try the changes that the run makes likely, and add their results to the run."""
     trying = cast(Trying, options.trying)
     if not wanted(context, trying):
         return
     passes = collector.document.passes
-    left = collector.left_of(options.budget) if options.budget is not None else None
+    left_seconds = collector.left_of(options.budget) if options.budget is not None else None
     try_changes(
         context,
         judge_document(collector.document, targets),
         trying,
-        left,
+        left_seconds,
         progress,
         lambda trials, result: collector.update(trials=trials, passes=(*passes, result)),
     )
@@ -169,9 +172,9 @@ def _try_changes(
 
 @contextlib.contextmanager
 def kept_at_hand(context: RunContext, name: Path) -> Iterator[RunContext]:
-    """The context of a run in the folder that was made for it, which is handed over to the caller of sudo at the end.
+    """Yield the context of a run in its folder, which is given to the caller of sudo at the end.
 
-    Nobody else can take the folder away during the block, and what is raised calls it by its name. Raises MachineError
+    Nobody else can take the folder away during the block, and errors call it by its name. Raises MachineError
     where another folder is in its place, then or at the end.
     """
     with contextlib.ExitStack() as last:
@@ -190,7 +193,10 @@ def kept_at_hand(context: RunContext, name: Path) -> Iterator[RunContext]:
 
 
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
-    """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
+    """Write run.json and the reports next to it; return why there is no report.html, or None.
+
+    Raises MachineError.
+    """
     write_run(folder, document)
     with writing(folder / "report.md", "--output FOLDER"):
         write_whole(folder / "report.md", (markdown.render(run_view.view(document)),))
@@ -200,9 +206,10 @@ def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> 
 def _write_failure(
     collector: RunCollector, folder: Path, targets: Sequence[Target], failure: str, *, page: bool
 ) -> None:
-    """Leave in the folder that the run failed, and what was finished before as reports. Raises nothing.
+    """Write that the run failed, and reports of what was finished before. Raises nothing.
 
-    The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
+    The folder may be what failed, and a Ctrl-C must not hide the reason: the error under way stays the one that
+    is shown.
     """
     with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
@@ -215,7 +222,7 @@ def _write_failure(
 
 
 def check_options(options: ProfileOptions) -> None:
-    """Raise UsageError for options that make no sense, before anything is looked at."""
+    """Raise UsageError for options that make no sense, before anything else is done."""
     unknown = [name for name in options.passes or () if name not in PASSES]
     if unknown:
         raise UsageError(f"there is no pass called {unknown[0]!r}", f"--passes {','.join(PASSES)}")
@@ -226,7 +233,7 @@ def check_options(options: ProfileOptions) -> None:
             f"a precision of {options.precision} is not between 0.0001 and 0.5", "--precision 0.01"
         )
     if options.trying not in TRYING:
-        raise UsageError(f"--try {options.trying} is none of {', '.join(TRYING)}", "--try auto")
+        raise UsageError(f"--try {options.trying} is not one of {', '.join(TRYING)}", "--try auto")
     limits = (("--timeout", options.timeout), ("--sampling", options.sampling), ("--budget", options.budget))
     for option, value in limits:
         if value is not None and not value > 0:
@@ -253,7 +260,7 @@ SAMPLING_SHARE = 0.1  # of a budget for the whole run, in each of up to three pr
 
 
 def _sampling_seconds(options: ProfileOptions, backend: Backend, depth: Depth) -> float:
-    """Wall seconds for warm-up and samples in one process."""
+    """Return the wall seconds for warm-up and samples in one process."""
     if options.sampling is not None:
         return options.sampling
     usual = backend.sampling[depth]

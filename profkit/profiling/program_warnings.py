@@ -1,4 +1,4 @@
-"""Reads what the program warned of by itself: Python's own `warnings` among what it printed."""
+"""Reads the warnings that a program printed by itself through Python's `warnings`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ _INSIDE = re.compile(r"\s*\(Triggered internally at [^)]*\)\s*$")  # where in to
 
 
 def read_warnings(log: Path) -> tuple[ProgramWarning, ...]:
-    """The warnings in a file of what a program printed, each once; none where there is no such file."""
+    """Return the warnings in a program's output, each once; none where there is no such file."""
     if not log.is_file():
         return ()
     with open_regular(log) as file:
         printed = file.read(MOST_BYTES).decode("utf-8", "replace")
-    found = dict.fromkeys(
+    warnings = dict.fromkeys(
         ProgramWarning(
-            one["file"], int(one["line"]), one["category"], _INSIDE.sub("", one["text"].strip())[:LONGEST]
+            match["file"],
+            int(match["line"]),
+            match["category"],
+            _INSIDE.sub("", match["text"].strip())[:LONGEST],
         )
-        for one in _WARNING.finditer(printed)
+        for match in _WARNING.finditer(printed)
     )
-    return tuple(found)[:MOST_WARNINGS]
+    return tuple(warnings)[:MOST_WARNINGS]

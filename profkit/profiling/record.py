@@ -1,4 +1,4 @@
-"""One report: a workload is run under one profiler, by the recipe of that profiler."""
+"""Records one report: runs a workload under one profiler, by the recipe of that profiler."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ from profkit.runtime.passes.shown_command import shown_line
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What `profkit record` is asked for.
+    """The options of `profkit record`.
 
-    `what` is recorded, where the tool has several. `timeout` is in wall seconds. `kernel` names the
-    only kernel to count (a part of its name is enough). `force`: replace a report that is there already.
+    `what` is recorded, where the tool has several. `timeout` is in wall seconds. `kernel` names the only kernel
+    to count (a part of its name is enough). `force`: replace a report that exists already.
     """
 
     tool: str
@@ -69,10 +69,11 @@ class RecordOptions:
 
 
 def record_report(options: RecordOptions, progress: Progress, *, take_input: bool = False) -> Path:
-    """Leave the report, and return its path. `take_input`: standard input is the user's, and the workload gets it.
+    """Record the report, and return its path.
 
-    Raises UsageError (exists already, cannot be written, no such tool), MachineError (the tool is not here or was
-    refused) and WorkloadError (the workload failed; what the tool wrote all the same is kept).
+    `take_input`: standard input is the user's, and the workload gets it. Raises UsageError (exists already,
+    cannot be written, no such tool), MachineError (the tool is not here or was refused) and WorkloadError (the
+    workload failed; what the tool wrote all the same is kept).
     """
     tool, report = options.tool, options.report
     workload = describe_workload(options.command)
@@ -80,7 +81,7 @@ def record_report(options: RecordOptions, progress: Progress, *, take_input: boo
     if options.kernel is not None and not recorder.picks_kernel:
         able = (p.name for p in PROFILERS.values() if p.recorder is not None and p.recorder.picks_kernel)
         raise UsageError(
-            f"{tool} cannot pick one kernel", f"leave --kernel out, or --tool {' or '.join(able)}"
+            f"{tool} cannot pick one kernel", f"omit --kernel, or use --tool {' or '.join(able)}"
         )
     check_target(report, options.force, recorder)
     version = python_version(workload.python) if workload.python is not None else None
@@ -110,7 +111,9 @@ def record_report(options: RecordOptions, progress: Progress, *, take_input: boo
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
-                progress.note("it marks a region: once more" if marked else "it marks no region: once more")
+                progress.note(
+                    "it marks a region: recording again" if marked else "it marks no region: recording again"
+                )
                 request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
                 recorded = _record(request, recorder, given.file, progress)
@@ -132,22 +135,25 @@ def _input_of(options: RecordOptions, progress: Progress) -> contextlib.Abstract
 
 
 def find_recorder(tool: str) -> Recorder:
-    """How `profkit record --tool` records. Raises UsageError for a tool that it does not record with."""
+    """Return the recorder of `profkit record --tool`. Raises UsageError for a tool without one."""
     profiler = PROFILERS.get(tool)
     if profiler is None or profiler.recorder is None:
         names = ", ".join(profiler.name for profiler in PROFILERS.values() if profiler.recorder is not None)
-        raise UsageError(f"profkit does not record with {tool!r}; it does with {names}", "--tool NAME")
+        raise UsageError(f"profkit cannot record with {tool!r}, only with {names}", "--tool NAME")
     return profiler.recorder
 
 
 def report_files(tool: str, report: str) -> FileNames:
-    """The files that recording with the tool may leave as a report of this name."""
+    """Return the files that recording with the tool may write as a report of this name."""
     recorder = find_recorder(tool)
     return FileNames((report, *(recorder.report_names(report) if recorder.report_names is not None else ())))
 
 
 def _where_to_write(report: Path, private: Path) -> Path:
-    """The report's own place; where another user may put a link there while the tool writes, one that is only ours."""
+    """Return the report's own place, or a private one.
+
+    Private where another user may put a link there while the tool writes.
+    """
     if sys.platform != "linux" or not is_shared(report.parent):  # elsewhere a recording may be a folder
         return report
     (private / "report").mkdir()
@@ -155,7 +161,7 @@ def _where_to_write(report: Path, private: Path) -> Path:
 
 
 def _bring(written: Path, report: Path) -> None:
-    """Hand over what the tool wrote, and bring it to where it was asked for. Raises MachineError."""
+    """Give what the tool wrote to the user, and copy it to its place. Raises MachineError."""
     chown_to_sudo_user(written)
     if written == report or not written.is_file():
         return
@@ -184,13 +190,15 @@ def _record(
 
 
 def check_target(report: Path, force: bool, recorder: Recorder) -> None:
-    """Raise UsageError where the report must not or cannot be left there."""
+    """Raise UsageError where the report must not or cannot be written there."""
     if report.is_symlink() and not report.exists():
-        raise UsageError(f"{report} is a link to nothing: what it names would be made", "choose another name")
+        raise UsageError(f"{report} is a broken link: its target would be created", "choose another name")
     if report.is_symlink() and os.geteuid() == 0 and not is_own(report.lstat().st_uid):
-        raise UsageError(f"{report} is a link of another user, and root follows none", "choose another name")
+        raise UsageError(
+            f"{report} is a link of another user, which root does not follow", "choose another name"
+        )
     if report.exists() and not force:
-        raise UsageError(f"{report} is there already", "choose another name, or add --force")
+        raise UsageError(f"{report} exists already", "choose another name, or add --force")
     if recorder.check_target is not None:
         recorder.check_target(report)
     elif report.is_dir():
@@ -207,10 +215,10 @@ def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
     if recorded.full_disk is None and outcome.returncode not in (0, *recorded.step.fine):
         recorded = replace(recorded, full_disk=report.parent if is_full(report.parent) else None)
     fault = recorded.disk_fault() or explain_fault(tool, recorded.text(), outcome.returncode)
-    there = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
-    left = f"; what {tool} had written is in {report}" if there else ""
+    has_report = report.is_dir() or (report.is_file() and report.stat().st_size > 0)
+    written = f"; what {tool} had written is in {report}" if has_report else ""
     if recorded.ran_out:
-        raise WorkloadError(f"the workload {recorded.ending()}{left}", "--timeout SECONDS")
+        raise WorkloadError(f"the workload {recorded.ending()}{written}", "--timeout SECONDS")
     if fault is not None and fault.consequence and not recorded.workload_ok:
         fault = None
     if outcome.returncode not in (0, *recorded.step.fine) and fault is not None:
@@ -220,17 +228,17 @@ def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
         printed = f"; it said:\n{last}" if last else ""
         status = recorded.step.workload_status
         if recorded.tool_died or (status is not None and read_status(status) is None):
-            unknown = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{printed}"
+            unknown = f"{tool} {outcome.ending()}, and how the workload ended is not known{written}{printed}"
             raise MachineError(unknown, f"profkit doctor   (tries {tool})")
-        raise WorkloadError(f"the workload {recorded.workload_ending()}{left}{printed}")
-    if not left and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
+        raise WorkloadError(f"the workload {recorded.workload_ending()}{written}{printed}")
+    if not written and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
-    if not left:
-        raise MachineError(f"{tool} left no report: {recorded.text().strip()[-300:] or 'it said nothing'}")
+    if not written:
+        raise MachineError(f"{tool} left no report: {recorded.text().strip()[-300:] or 'it printed nothing'}")
 
 
 def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """`data` are ProfileOptions; the run's folder goes back, also that of a run that failed."""
+    """Profile at this place; `data` are ProfileOptions. The run's folder goes back, also that of a failed run."""
     options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
 
     def work(home: Home) -> Json:
@@ -248,7 +256,10 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
 
 
 def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """`data` are RecordOptions; the report goes back, which may be a folder, and what there is of it after a fault."""
+    """Record at this place; `data` are RecordOptions. The report goes back, also what there is after a fault.
+
+    The report may be a folder.
+    """
     options = from_plain_data(RecordOptions, {**data, "report": run / "out" / data["report"]})
 
     def work(home: Home) -> Json:
@@ -263,13 +274,13 @@ def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
 
 
 def doctor(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
-    """`data` is the backend's name; the result are the checks."""
+    """Run the doctor at this place; `data` is the backend's name, the result are the checks."""
     del run
     serve(requests, answers, lambda home: to_plain_data(diagnose(data, home)))
 
 
 def _check_python(command: Sequence[str]) -> None:
-    """Raises UsageError where the workload is for a `python` that this machine calls otherwise."""
+    """Raise UsageError where the workload needs a `python` that is not on this machine's PATH."""
     name = command[0] if command else ""
     if name in ("python", "python3") and shutil.which(name) is None:
         raise UsageError(
@@ -282,4 +293,4 @@ def _send(home: Home, folder: Path, names: FileNames) -> None:
     with defer_interrupts():  # what was measured is not lost on its way
         home.begin("bring back", "what was measured")
         home.send_folder(folder, names)
-        home.end("whole")
+        home.end("complete")

@@ -44,10 +44,10 @@ from profkit.runtime.region.record import RegionRecord
 
 
 def usage_readings(peak: int, busy: float | None, tool: str) -> tuple[Reading, ...]:
-    """The largest resident set (bytes) and the cores kept busy (CPU seconds / wall seconds), of all processes together.
+    """Return the peak resident set (bytes) and the busy cores (CPU / wall seconds) of all processes.
 
-    `peak`: 0 of a program of a few milliseconds, which is over before it is looked at. `busy`: None where a region
-    counts, of whose use of cores its process tells nothing. `tool` told it.
+    `peak`: 0 for a program of a few milliseconds, which ends before it is sampled. `busy`: None where a region
+    counts, since the use of cores is known of the whole process only. `tool` measured it.
     """
     readings = []
     if peak > 0:
@@ -62,7 +62,7 @@ def usage_readings(peak: int, busy: float | None, tool: str) -> tuple[Reading, .
 
 @dataclass(frozen=True)
 class PassRecord:
-    """How a pass went. `workload_failure`: how the workload itself failed in all of its steps, and what it printed."""
+    """The result of a pass. `workload_failure`: how the workload failed in all steps, and what it printed."""
 
     result: PassResult
     workload_failure: str | None = None
@@ -70,7 +70,7 @@ class PassRecord:
 
 
 def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
-    """Run the steps of `plan`. What one step left stays, whatever becomes of the next.
+    """Run the steps of `plan`. The files of one step stay, whatever becomes of the next.
 
     Never raises for a tool or a workload that failed: that is a result. KeyboardInterrupt passes through.
     """
@@ -100,7 +100,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         artifacts=artifacts,
         log=f"logs/{plan.steps[-1].name}.log" if plan.steps else None,
     )
-    failures = [_workload_failure(one) for one in recorded]
+    failures = [_workload_failure(step_outcome) for step_outcome in recorded]
     failed = failures[0] if failures and None not in failures else None
     return PassRecord(result, failed, settings.timeout)
 
@@ -119,7 +119,7 @@ def _run_in_order(steps: tuple[Step, ...], settings: RunSettings) -> tuple[list[
 
 
 def _only_tool_ended(recorded: StepOutcome) -> bool:
-    """Whether the tool ended and not the workload: another step's events, or its luck, may differ.
+    """Return whether the tool ended and not the workload: another step may still succeed.
 
     A tool that was itself killed takes the workload with it, whose status then says nothing about it.
     """
@@ -141,19 +141,19 @@ def _run_side_by_side(
 
 
 def _find_fault(recorded: StepOutcome, settings: RunSettings) -> Fault | None:
-    """Why this step cannot be used; None when it can."""
+    """Return why this step cannot be used; None when it can."""
     outcome, step, folder = recorded.outcome, recorded.step, settings.folder
     if recorded.ran_out and step.cut:
         return None
     if recorded.ran_out:
         ending = f"{step.name} took more than {recorded.limit:.3g} s and was ended"
-        kept = any((folder / path).exists() for path in step.artifacts)
-        return Fault(f"{ending}; what it had written is kept" if kept else ending, settings.more)
+        has_artifact = any((folder / path).exists() for path in step.artifacts)
+        return Fault(f"{ending}; what it had written is kept" if has_artifact else ending, settings.more)
     status = read_status(step.workload_status) if step.workload_status is not None else None
-    known = _tool_fault(recorded)
+    tool_fault = _tool_fault(recorded)
     if not recorded.workload_ok:
-        if known is not None and not known.consequence:
-            return known
+        if tool_fault is not None and not tool_fault.consequence:
+            return tool_fault
         if recorded.tool_died or (step.workload_status is not None and status is None):
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
@@ -164,14 +164,18 @@ def _find_fault(recorded: StepOutcome, settings: RunSettings) -> Fault | None:
             )
         return Fault(f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}")
     if not _ended_as_workload(recorded) and outcome.returncode not in (0, *step.fine):
-        return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
-    if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
-        return known  # nsys and ncu end with 0 where they left nothing
+        return tool_fault or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
+    if (
+        tool_fault is not None
+        and step.artifacts
+        and not any((folder / path).exists() for path in step.artifacts)
+    ):
+        return tool_fault  # nsys and ncu end with 0 where they left nothing
     return None
 
 
 def _tool_fault(recorded: StepOutcome) -> Fault | None:
-    """What the tool complained of, where its text is known."""
+    """Return the tool's own error, where its text is known."""
     tool = recorded.step.tool
     if tool is None:
         return None
@@ -182,14 +186,17 @@ def _tool_fault(recorded: StepOutcome) -> Fault | None:
 
 
 def _ended_as_workload(recorded: StepOutcome) -> bool:
-    """Whether the tool's own exit only repeats the workload's: ncu and nsys end so, also after a signal to it."""
+    """Return whether the tool's exit code only repeats the workload's, as that of ncu and nsys does.
+
+    They repeat a signal to the workload too.
+    """
     file, code = recorded.step.workload_status, recorded.outcome.returncode
     status = read_status(file) if file is not None else None
     return status not in (None, 0) and _signal_of(code) == _signal_of(status)
 
 
 def _workload_failure(recorded: StepOutcome) -> str | None:
-    """How the workload itself failed, and what it printed; None where it did not, or the tool may be the cause."""
+    """Return how the workload failed, and what it printed; None if it did not, or the tool may be the cause."""
     file = recorded.step.workload_status
     if recorded.workload_ok or recorded.ran_out or recorded.tool_died:
         return None
@@ -209,7 +216,7 @@ def _failure_text(recorded: StepOutcome) -> str:
 
 
 def _signal_of(status: int) -> int:
-    """The signal behind a status, however it is written: -9, 128 + 9, or 9 as ncu has it; else the status itself."""
+    """Return the signal of a status written as -9, 128 + 9, or 9 as by ncu; else the status itself."""
     return -status if status < 0 else status - 128 if status > 128 else status
 
 
@@ -227,8 +234,10 @@ REGION_SECONDS = 4.0  # the same of one with a region, where nobody asked for mo
 
 @dataclass(frozen=True)
 class TimingRecord:
-    """What the timing pass found. `plain_seconds` is the wall time of one process: what the other passes are held
-    against. `outcomes` carry what the operating system counted (CPU seconds, largest resident set).
+    """The result of the timing pass.
+
+    `plain_seconds` is the wall time of one process, with which the other passes are compared. `outcomes` have
+    what the operating system counted (CPU seconds, largest resident set).
     """
 
     result: PassResult
@@ -252,9 +261,9 @@ def run_timing(
 ) -> TimingRecord:
     """Time the workload.
 
-    `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however long
-    they take; `patient` goes on until the time is known, or the budget is spent. `most`: wall seconds
-    that all may take together. `report` gets what is known after each process, so that a run which dies here keeps it.
+    `budget` is the wall seconds for processes beyond the planned ones; `thorough` starts all of those, however
+    long they take; `patient` goes on until the time is known, or the budget is spent. `most`: wall seconds that
+    all may take together. `report` gets what is known after each process, so that a run which dies here keeps it.
     Raises WorkloadError when the workload itself fails: there is nothing to profile then.
     """
     runs = _PlainRuns(settings, precision, report, most)
@@ -286,14 +295,16 @@ def run_timing(
         runs.timings,
         sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
         tuple(outcomes),
-        tuple(dict.fromkeys((*remarks, *(note for one in records for note in one.notes), *runs.endless))),
+        tuple(
+            dict.fromkeys((*remarks, *(note for record in records for note in record.notes), *runs.endless))
+        ),
         tuple(runs.disturbances),
     )
 
 
 @dataclass
 class _PlainRuns:
-    """The processes that were timed, and what is known by them. `most`: wall seconds for all of them together."""
+    """The processes that were timed, and the times so far. `most`: wall seconds for all of them together."""
 
     settings: RunSettings
     precision: float
@@ -308,23 +319,23 @@ class _PlainRuns:
 
     @property
     def gone(self) -> float:
-        """Wall seconds since the first one began."""
+        """Return the wall seconds since the first process began."""
         return time.monotonic() - self.begin
 
     @property
     def kind(self) -> str:
-        """What the times are of: whole processes, or what they mark."""
+        """Return what the times are of: whole processes, or what they mark."""
         return self.timings[0].kind
 
     def is_known(self, budget: float) -> bool:
-        """Whether no more of them are needed."""
+        """Return whether the time is known, so that no more processes are needed."""
         return _is_known(self.timings[0], self.begin, self.precision, budget)
 
     def add(self, step: Step) -> bool:
-        """Time one more; False where it went on and on, which those before it did not."""
-        left = self.most - self.gone if self.most is not None else None
-        longest = max((one.seconds for one in self.outcomes), default=None)
-        limit = plain_time_limit(longest, self.settings.timeout, left)
+        """Time one more process; False where it did not end, unlike those before it."""
+        left_seconds = self.most - self.gone if self.most is not None else None
+        longest = max((earlier.seconds for earlier in self.outcomes), default=None)
+        limit = plain_time_limit(longest, self.settings.timeout, left_seconds)
         settings = replace(self.settings, timeout=limit)
         try:
             outcome = _time_process(step, settings, self.reference, self.disturbances).outcome
@@ -373,23 +384,23 @@ def _fix_of(text: str, step: Step, settings: RunSettings) -> str | None:
 
 
 def _failed_again(fault: WorkloadError, step: Step, times: int) -> WorkloadError:
-    """Return the failure of a workload that had run well before: what it left behind may be in its way."""
-    left = _ALREADY_THERE.search(fault.message)
+    """Return the failure of a workload that ran well before: its own leftovers may be in the way."""
+    leftover = _ALREADY_THERE.search(fault.message)
     ran = "once" if times == 1 else f"{times} times"
-    message = f"the workload ran {ran} and failed then; profkit runs it several times. {fault.message}"
+    message = f"the workload ran {ran} and then failed; profkit runs it several times. {fault.message}"
     fix = fault.fix
     if fix is None:
-        before = f"rm -rf {shlex.quote(left[1])}" if left is not None else "PREPARE"
-        again = shlex.quote(f"{before}; {shlex.join(step.argv)}")
-        meant = "" if left is not None else "   (PREPARE: what lets it run once more)"
-        fix = f"profkit profile -- sh -c {again}{meant}"
+        before = f"rm -rf {shlex.quote(leftover[1])}" if leftover is not None else "PREPARE"
+        retry = shlex.quote(f"{before}; {shlex.join(step.argv)}")
+        hint = "" if leftover is not None else "   (PREPARE: a command that lets it run again)"
+        fix = f"profkit profile -- sh -c {retry}{hint}"
     return WorkloadError(message, fix)
 
 
 def _read_timings(
     folder: Path, outcomes: list[ProcessOutcome], precision: float, reference: ReferenceLoop
 ) -> tuple[Timing, ...]:
-    """What is known so far: by the workload's own marks, else by whole processes."""
+    """Return what is known so far: by the workload's own marks, else by whole processes."""
     marked = timings_of(_readable_records(folder)[0])
     if marked:
         return marked
@@ -413,7 +424,10 @@ def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> 
 
 
 def _readable_records(folder: Path) -> tuple[list[RegionRecord], tuple[Fact, ...]]:
-    """The records of the workload's processes, and a remark on each that is none: a workload may write there, too."""
+    """Return the records of the workload's processes, and a remark on each unreadable one.
+
+    A workload may write into that folder, too.
+    """
     records, remarks = [], []
     for path in _record_files(folder):
         try:
@@ -428,7 +442,7 @@ def _record_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _repeated_step(step: Step, number: int) -> Step:
-    """The same step once more, under its own name."""
+    """Return the same step for another process, with a name of its own."""
     name = f"timing-{number}"
     directive = step.directive
     if directive is not None:
@@ -437,7 +451,7 @@ def _repeated_step(step: Step, number: int) -> Step:
 
 
 def needs_peaks(document: RunDocument) -> bool:
-    """Whether anything can be held against the machine's peaks: counted, or declared by the workload."""
+    """Return whether any result can be compared with the machine's peaks: counted, or declared by the workload."""
     counted = any(
         reading.metric in ("flops", "dram.bytes", "dram.read") and reading.value is not None
         for reading in document.readings

@@ -36,10 +36,11 @@ _LONGEST = 32 * 1024  # characters of a value: the command line has room for a m
 
 
 def argv_with_environment(step: Step, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The command line of a step, with every variable that its tool has to be told (`step.tells`).
+    """Return the command line of a step with every variable that its tool has to pass on (`step.tells`).
 
-    Those are `env`, which is set for the step, and what the workload would inherit. Left out are names that look like
-    secrets, since other users of a machine can read command lines, and what belongs to the terminal's own session.
+    Those are `env`, which is set for the step, and what the workload would inherit. Left out are names that look
+    like secrets, since other users of a machine can read command lines, and what belongs to the terminal's own
+    session.
     """
     if step.tells is None:
         return step.argv
@@ -60,7 +61,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How a step went. `status` is the workload's own wait status where a wrapper kept it, else the child's.
+    """The result of a step. `status` is the workload's own wait status where a wrapper kept it, else the child's.
 
     `limit` is the time in seconds that the workload had, None where it had as much as it needed.
     """
@@ -74,25 +75,28 @@ class StepOutcome:
 
     @property
     def workload_ok(self) -> bool:
-        """True when the workload itself ended with 0, or as it may, within its time."""
+        """Return whether the workload itself ended with 0, or as it may, within its time."""
         return self.status == 0 and not self.outcome.timed_out
 
     @property
     def ran_out(self) -> bool:
-        """True when its time limit ended the workload: profkit did, or the tool that was given the limit."""
+        """Return whether its time limit ended the workload: profkit did, or the tool that had the limit."""
         by_tool = self.step.own_limit and self.status == -signal.SIGKILL
         return self.outcome.timed_out or (
             by_tool and self.limit is not None and self.outcome.seconds >= self.limit
         )
 
     def ending(self) -> str:
-        """How the tool or the workload ended, in words."""
+        """Return in words how the tool or the workload ended."""
         if self.ran_out and not self.outcome.timed_out:
             return f"ran past its time limit and was ended after {self.limit:.1f} s"
         return self.outcome.ending()
 
     def disk_fault(self) -> Fault | None:
-        """A full disk, where the tool failed and not the workload: some tools say nothing of it."""
+        """Return the fault of a full disk, where the tool failed and not the workload.
+
+        Some tools do not report it themselves.
+        """
         file = self.step.workload_status
         if self.full_disk is None or (file is not None and read_status(file) not in (None, 0)):
             return None
@@ -101,24 +105,27 @@ class StepOutcome:
 
     @property
     def tool_died(self) -> bool:
-        """True when a signal ended the tool that stands for the workload: how that ended is not known."""
+        """Return whether a signal ended the tool, so that it is not known how the workload ended."""
         return self.step.signals_as_codes and self.outcome.returncode < 0
 
     def workload_ending(self) -> str:
-        """How the workload ended, in words; both readings where its tool tells a signal and an exit code alike."""
+        """Return in words how the workload ended.
+
+        Both readings where its tool writes a signal and an exit code alike.
+        """
         words = process.describe_status(self.status)
         if self.step.signals_as_codes and self.status in signal.valid_signals():
             return f"{words}, or {process.describe_status(-self.status)}"
         return words
 
     def text(self) -> str:
-        """What the step printed, its last 64 KiB: error texts are looked for here."""
+        """Return the last 64 KiB that the step printed: error texts are searched in it."""
         return self.outcome.output_tail
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What holds for every step of a run; `folder` is that of the run, `timeout` the wall seconds of one step.
+    """Settings of every step of a run; `folder` is the run's, `timeout` the wall seconds of one step.
 
     `more` is the option that gives a step more time.
     """
@@ -136,8 +143,8 @@ class RunSettings:
 def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None = None) -> StepOutcome:
     """Run `step`; its log goes to the folder's `logs`. Conversions in `step.after` run only if it ended in time.
 
-    A tool with a time limit of its own has `step.finish` on top of the timeout for its report; after a Ctrl-C it has
-    that too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started,
+    A tool with a time limit of its own has `step.finish` on top of the timeout for its report; after a Ctrl-C it
+    has that too, and `note` gets a line that says so. Raises UsageError when the command cannot be started,
     MachineError when the folder cannot be written.
     """
     folder, timeout, tick, note = settings.folder, settings.timeout, settings.tick, settings.note
@@ -146,7 +153,7 @@ def run_step(step: Step, settings: RunSettings, cancel: threading.Event | None =
     env = dict(step.env)  # on top of the caller's
     if step.directive is not None:
         env[DIRECTIVE] = directive_json(step.directive)
-    wait = f"{step.tool or step.name} saves what it recorded; a second Ctrl-C ends the wait and loses it"
+    wait = f"{step.tool or step.name} is saving its recording; a second Ctrl-C stops that and loses the recording"
     deadline = timeout + step.finish if timeout is not None and step.own_limit else timeout
     begin = time.monotonic()
     try:
@@ -189,7 +196,7 @@ _LITTLE = 1 << 16  # bytes
 
 
 def is_full(folder: Path) -> bool:
-    """Whether the disk of a folder, or what this user may have of it, takes nothing more: by a trial."""
+    """Return whether a folder's disk, or this user's quota on it, is full: by a trial."""
     try:
         with opened(folder) as inside, tempfile.TemporaryFile(dir=inside) as file:
             file.write(bytes(_LITTLE))
@@ -200,12 +207,15 @@ def is_full(folder: Path) -> bool:
 
 
 def directive_json(directive: Directive) -> str:
-    """The directive as the workload's process reads it."""
+    """Return the directive as the workload's process reads it."""
     return json.dumps(asdict(directive))
 
 
 def _prepare_folder(step: Step, folder: Path) -> None:
-    """The folders, which an earlier step of the workload may have removed, the files of options, and the pipes."""
+    """Create the folders, the files of options, and the pipes.
+
+    An earlier step of the workload may have removed the folders. Raises MachineError.
+    """
     try:
         ensure_folder(folder)
         with opened(folder) as inside:
@@ -226,7 +236,7 @@ def _prepare_folder(step: Step, folder: Path) -> None:
 
 
 def _remove_pipes(step: Step) -> None:
-    """Remove the pipes, and the halves of records that a process left when it was killed while it wrote."""
+    """Remove the pipes, and the incomplete records of processes that were killed while they wrote."""
     record = Path(step.directive.record) if step.directive is not None else None
     halves = record.parent.glob(f"{glob.escape(record.name)}.*.json.tmp") if record is not None else ()
     for path in (*step.fifos, *halves):
@@ -235,13 +245,13 @@ def _remove_pipes(step: Step) -> None:
 
 
 def entered_region(steps: Iterable[Step]) -> bool:
-    """Whether any process of these steps entered a region: each that does leaves a record."""
+    """Return whether any process of these steps entered a region: each that does leaves a record."""
     records = [Path(step.directive.record) for step in steps if step.directive is not None]
     return any(any(record.parent.glob(f"{record.name}.*.json")) for record in records)
 
 
 def remove_outputs(steps: Iterable[Step], folder: Path) -> None:
-    """Remove what the steps left in `folder/artifacts`, before they are carried out once more."""
+    """Remove what the steps left in `folder/artifacts`, before they are run again."""
     for step in steps:
         for path in (folder / "artifacts").glob(f"{step.name}.*"):
             path.unlink(missing_ok=True)
@@ -252,7 +262,10 @@ def at_once(
     workers: int,
     tick: Callable[[float], None],
 ) -> list[Result]:
-    """The results of `tasks`, so many of them side by side. A Ctrl-C sets the event that each has, and goes on."""
+    """Return the results of `tasks`, with `workers` of them at a time.
+
+    A Ctrl-C sets the event that each task has, and is raised when they have ended.
+    """
     cancel, began = threading.Event(), time.monotonic()
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(task, cancel) for task in tasks]

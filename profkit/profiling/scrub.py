@@ -1,4 +1,4 @@
-"""A copy of a report or of a run's folder to show around: text only, without host, user, command line and secrets."""
+"""Copies a report or a run's folder for sharing: text only, without host, user, command line and secrets."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class ScrubResult:
 
 
 def scrub(path: Path, output: Path | None = None) -> ScrubResult:
-    """Copy a report in text, or a run's folder, to `output` without what is private; `path` itself is not touched.
+    """Copy a report in text, or a run's folder, to `output` without what is private; `path` is not touched.
 
-    Without `output` the copy lies beside it: `out.scrubbed.csv`, `RUN-scrubbed`. Raises UsageError where that is
-    there already, or the report is binary or a table of kernels, UnreadableReport for what is no report, MachineError
-    where it cannot be written.
+    Without `output` the copy is next to it: `out.scrubbed.csv`, `RUN-scrubbed`. Raises UsageError where that
+    exists already, or the report is binary or a table of kernels, UnreadableReport for what is no report,
+    MachineError where it cannot be written.
     """
     if path.name == FILE_NAME and path.is_file():
         path = path.absolute().parent
@@ -64,11 +64,11 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
         beside = f"{path.stem}.scrubbed{path.suffix}"
         output = whole.with_name(f"{whole.name}-scrubbed") if is_run else path.with_name(beside)
     if output.exists() or output.is_symlink():
-        raise UsageError(f"{output} is there already", "--output ANOTHER")
+        raise UsageError(f"{output} exists already", "--output ANOTHER")
     if not output.absolute().parent.is_dir():
         raise UsageError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
     if is_run and whole in (output.absolute(), *output.absolute().parents):
-        raise UsageError(f"{output} is inside the run that it would be a copy of", "--output ANOTHER")
+        raise UsageError(f"{output} is inside the run that it would copy", "--output ANOTHER")
     result = _scrub_run(path, output) if is_run else ScrubResult(path, output, scrub_report(path, output))
     chown_to_sudo_user(output)
     return result
@@ -78,7 +78,7 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     run = read_run(folder)
     if run.workload.command[:2] in (("profkit", "sweep"), ("profkit", "evaluate")):
         raise UsageError(
-            f"{folder} is a table of kernels: only runs and reports are scrubbed",
+            f"{folder} is a table of kernels: only runs and reports can be scrubbed",
             f"profkit scrub {shlex.quote(str(folder / 'profiles'))}/RUN, or copy its numbers: "
             f"profkit report {shlex.quote(str(folder))} --format markdown",
         )
@@ -89,7 +89,7 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
 
 
 def own_redactor() -> Redactor:
-    """One that knows the names of this machine and its user."""
+    """Return a redactor that knows the names of this machine and its user."""
     redactor = Redactor()
     redactor.learn_name(platform.node(), HOST)
     redactor.learn_name(_user(), USER)
@@ -124,7 +124,7 @@ def _copy_run(folder: Path, run: RunDocument, output: Path, redactor: Redactor) 
             if form is not None and form.as_text is not None:
                 wholes.add(path)
                 fix = form.as_text.format(name=path.name, stem=path.stem)
-                left_out.append(FileLeftOut(name, "only text is scrubbed", fix))
+                left_out.append(FileLeftOut(name, "only text can be scrubbed", fix))
         elif path.is_file() and (left := _copy_file(path, name, output, redactor)) is not None:
             left_out.append(left)
     _write_document(document, output, {left.name for left in left_out})
@@ -135,9 +135,9 @@ def _copy_run(folder: Path, run: RunDocument, output: Path, redactor: Redactor) 
 
 
 def _copy_file(file: Path, name: str, output: Path, redactor: Redactor) -> FileLeftOut | None:
-    """Copy one file without what is private; the reason where it stays behind."""
+    """Copy one file without what is private; return the reason where it is left out."""
     if file.is_symlink() or file.name.startswith("."):
-        return FileLeftOut(name, "it is no part of the run")
+        return FileLeftOut(name, "it is not part of the run")
     if name.startswith("logs/"):
         redactor.note(OUTPUT)
         return FileLeftOut(name, "what a program prints may be anything")
@@ -154,12 +154,12 @@ def _copy_file(file: Path, name: str, output: Path, redactor: Redactor) -> FileL
         target.unlink()
         return FileLeftOut(name, "it is damaged")
     except ProfkitError as fault:
-        return FileLeftOut(name, fault.message.replace(str(file), "it").partition(" (it knows")[0], fault.fix)
+        return FileLeftOut(name, fault.message.replace(str(file), "it").partition(" (it reads")[0], fault.fix)
     return None
 
 
 def _is_report(file: Path) -> bool:
-    """Whether a tool wrote it: a report may begin as text does, and go on in other bytes."""
+    """Return whether a tool wrote a file: a report may begin as text does, and go on in other bytes."""
     try:
         return recognise_format(file) is not None
     except UnreadableReport:
@@ -175,7 +175,7 @@ def _write_document(document: dict[str, Any], output: Path, left_out: set[str]) 
 
 
 def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
-    """run.json without what is private. Names of kernels, regions and metrics stay."""
+    """Return run.json without what is private. Names of kernels, regions and metrics stay."""
     names = public_names(run)
     redactor.learn_command(run.workload.command, names)
     redactor.learn(run.workload.folder, FOLDER)
@@ -192,7 +192,7 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
 
 
 def public_names(run: RunDocument) -> frozenset[str]:
-    """What a reader looks for by name: it stays, unless it has the form of a secret."""
+    """Return the names that a reader looks for; they stay, unless they have the form of a secret."""
     names = [run.name, run.workload.name, *(timing.name for timing in run.timings)]
     if run.trace is not None:
         names += [time.kernel.name for time in run.trace.kernels]

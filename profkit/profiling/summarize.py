@@ -1,4 +1,4 @@
-"""A report of any profiler, or a run's folder, as a document with summaries and verdicts."""
+"""Turns a report of any profiler, or a run's folder, into a document with summaries and verdicts."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ _OWN = ("error: ", "fix: ")  # how lines of our own errors begin
 
 
 def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
-    """The judged document of a report or a run.
+    """Return the judged document of a report or a run.
 
-    Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is not
-    here could, and UsageError for a targets file that makes no sense.
+    Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is
+    not here could, and UsageError for a targets file that makes no sense.
     """
     return _judge(_load(path), path, targets)
 
 
 def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
-    """The same, but a run that was judged when it was made keeps its verdicts: it may have had targets of its own.
+    """Return the same, but a run that was judged when it was made keeps its verdicts.
 
-    With `targets` everything is judged anew. Raises as `summarize_report` does.
+    It may have had targets of its own. With `targets` everything is judged anew. Raises as `summarize_report`
+    does.
     """
     document = _load(path)
     # Verdicts on what cannot be are nobody's: it may have been judged by an older version, or written by hand.
@@ -56,11 +57,14 @@ def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocume
     try:
         return judge_document(document, targets_for(document.backend, targets, document.workload.name))
     except (ArithmeticError, LookupError, ValueError) as error:  # what nobody measures anybody can write
-        raise UnreadableReport(f"{path} holds values with which nothing can be computed: {error}") from error
+        raise UnreadableReport(f"{path} has values that cannot be used in a calculation: {error}") from error
 
 
 def may_hold_kernels(path: Path) -> bool:
-    """Whether it can be results of many kernels, a folder or JSON: asked before what reads those is loaded."""
+    """Return whether a path may be results of many kernels, a folder or JSON.
+
+    It is checked before the modules that read those are loaded.
+    """
     if path.is_dir():
         return True
     try:
@@ -70,7 +74,7 @@ def may_hold_kernels(path: Path) -> bool:
 
 
 def refuse_generation(path: Path) -> None:
-    """Raise UnreadableReport where `path` is a generation of kernels: it has no readings, and no verdicts."""
+    """Raise UnreadableReport for a generation of kernels, which has neither readings nor verdicts."""
     from profkit.kernels.generation_document import is_generation
 
     if not is_generation(path):
@@ -109,7 +113,7 @@ def _read_evaluation(path: Path) -> RunDocument | None:
 
 
 def read_report(path: Path) -> Report:
-    """The report at `path`, recognised by its content; converted first where only its own tool can read it.
+    """Read the report at `path`, recognised by its content, and converted first if only its tool can read it.
 
     Raises UnreadableReport where it is none, MachineError where that tool is not here or fails.
     """
@@ -133,12 +137,14 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
     except UsageError as error:
         raise MachineError(f"{only}: {error.message}", by_hand) from error
     if form.is_folder is not None and not outcome.ok:  # its exporter is our own, and says why in our words
-        said = dict(line.split(": ", 1) for line in outcome.output_tail.splitlines() if line.startswith(_OWN))
-        why = said.get("error", "it printed nothing")
+        fields = dict(
+            line.split(": ", 1) for line in outcome.output_tail.splitlines() if line.startswith(_OWN)
+        )
+        why = fields.get("error", "it printed nothing")
         # elsewhere than on a Mac no line helps that is typed here
-        raise MachineError(f"{only}: {why}", by_hand if "macOS only" in why else said.get("fix", by_hand))
-    there = any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
-    if not outcome.ok or not there:
+        raise MachineError(f"{only}: {why}", by_hand if "macOS only" in why else fields.get("fix", by_hand))
+    has_output = any(output.iterdir()) if output.is_dir() else output.is_file() and output.stat().st_size > 0
+    if not outcome.ok or not has_output:
         fault = explain_fault(form.tool, outcome.output_tail, outcome.returncode)
         if fault is not None:
             raise MachineError(f"{form.tool} cannot read {path}: {fault.reason}", fault.fix)
@@ -149,13 +155,15 @@ def _convert(form: Format, conversion: Conversion, path: Path, output: Path) -> 
 
 
 def report_as_run(report: Report, path: Path) -> RunDocument:
-    """A report as a run of which nothing more is known."""
+    """Return a report as a run of which nothing more is known."""
     backend = backend_of_report(report)
     profiler = PROFILERS.get(report.tool)
     forms = [form for form in profiler.formats if form.name == report.format] if profiler is not None else []
     facts_are_conditions = backend.has_device or any(form.facts_are_conditions for form in forms)
-    known = report.counters and has_formulas(report.tool)
-    readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
+    derivable = report.counters and has_formulas(report.tool)
+    readings = (
+        derive(report.counters, formula_table(report.tool), report.tool, path.name) if derivable else ()
+    )
     command = report.facts.get("command")
     facts = (
         [] if facts_are_conditions else [Fact.of("told", name=n, message=v) for n, v in report.facts.items()]
@@ -182,7 +190,7 @@ def report_as_run(report: Report, path: Path) -> RunDocument:
 
 
 def _start_time(report: Report, path: Path) -> str:
-    """When it was recorded, where the report says so; else when the file was written last. In UTC."""
+    """Return when it was recorded, by the report or else by the file's last change. In UTC."""
     start = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
     with contextlib.suppress(ValueError, OverflowError):
         recorded = datetime.fromisoformat(report.facts.get("recorded", ""))
@@ -191,7 +199,7 @@ def _start_time(report: Report, path: Path) -> str:
 
 
 def _split_command(command: str | None) -> tuple[str, ...]:
-    """A recorded command line as its words, where it can be split like a shell's."""
+    """Split a recorded command line into words, where it can be split like a shell's."""
     try:
         return tuple(shlex.split(command)) if command else ()
     except ValueError:
@@ -201,7 +209,7 @@ def _split_command(command: str | None) -> tuple[str, ...]:
 def targets_for(
     backend: str, override: Path | None = None, workload: str | None = None
 ) -> tuple[Target, ...]:
-    """The default targets of a backend, changed by the user's file and its section for `workload`."""
+    """Return the default targets of a backend, changed by the user's file and its section for `workload`."""
     return load_targets(backend_named(backend).targets, override, workload)
 
 
@@ -214,21 +222,21 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
 
 
 def _with_repetition(document: RunDocument) -> RunDocument:
-    """The time split with what the trace tells: an unmarked program that repeats itself is mostly start-up."""
+    """Correct the time split by the trace: an unmarked program that repeats itself is mostly start-up."""
     split, trace = document.time_split, document.trace
     if split is None or trace is None or trace.marked or not trace.repeats or not trace.span:
         return document
     steady = min(trace.span, split.wall)
-    known = replace(split, startup=split.wall - steady, steady=steady, repeats=trace.repeats)
-    return replace(document, time_split=known)
+    corrected = replace(split, startup=split.wall - steady, steady=steady, repeats=trace.repeats)
+    return replace(document, time_split=corrected)
 
 
 def enrich_document(document: RunDocument) -> RunDocument:
-    """The document with all readings that follow from those of its backend."""
+    """Return the document with all readings that follow from those of its backend."""
     return compose.enrich(document, backend_named(document.backend))
 
 
 def summarize_document(document: RunDocument) -> tuple[Summary, ...]:
-    """One summary for each concern of an enriched document."""
+    """Return one summary for each concern of an enriched document."""
     summaries = compose.summarize(document, backend_named(document.backend))
-    return tuple(replace(one, readings=doubt_impossible(one.readings)) for one in summaries)
+    return tuple(replace(summary, readings=doubt_impossible(summary.readings)) for summary in summaries)

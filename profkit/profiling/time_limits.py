@@ -1,4 +1,4 @@
-"""How long a process of a pass may take, and which passes fit into the time of a run."""
+"""Decides how long a process of a pass may take, and which passes fit into the time of a run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ UNKNOWN_SECONDS = 600.0  # under an instrument, where no plain run was timed
 
 
 def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, asked: float | None) -> float:
-    """Wall seconds after which a process of the pass is ended. `asked` by the user for each process.
+    """Return the wall seconds after which a process of the pass is ended.
 
-    What is ended by plan, so that its report stays in bounds, gets no more than the plan gives it.
+    `asked` is the user's limit for each process. What the plan itself ends, so that its report stays in bounds,
+    gets no more than the plan gives it.
     """
     if plan.limit is not None and any(step.cut or step.own_limit for step in plan.steps):
         return min(plan.limit, asked if asked is not None else plan.limit)
@@ -35,14 +36,14 @@ def time_limit(plan: PassPlan, depth: Depth, plain_seconds: float | None, asked:
 
 
 def plain_time_limit(longest: float | None, asked: float | None, left: float | None) -> float | None:
-    """Wall seconds for a plain run; None: as many as it needs, which holds for the first one.
+    """Return the wall seconds for a plain run; None: as many as it needs, which holds for the first one.
 
     `longest` of those before, `asked` by the user for each, `left` for all that come.
     """
     if asked is None and longest is not None:
         asked = REPEATED[0] * longest + REPEATED[1]
-    known = [limit for limit in (asked, left) if limit is not None]
-    return max(0.1, min(known)) if known else None
+    limits = [limit for limit in (asked, left) if limit is not None]
+    return max(0.1, min(limits)) if limits else None
 
 
 # ------------------------------------------------------------ what fits into the time of a run
@@ -73,9 +74,9 @@ def keep_to_budget(
 ) -> tuple[PassPlan, ...]:
     """Return the passes that wait, each as it fits into the time, or skipped: the most telling ones come first.
 
-    `left`: wall seconds that they may take together, of `budget` for the whole run. Those that are `kept` run in any
-    case. A pass that may be cut gets the least that it needs, so that others have their time too, and at the end what
-    those leave.
+    Of its passes after the first `done`, the most important ones that fit stay. `left`: wall seconds that they
+    may take together, of `budget` for the whole run. Those that are `kept` run in any case. A pass that may be
+    cut gets the least that it needs, so that others have their time too, and at the end what those leave.
     """
     passes = list(waiting)
     beyond = 0.0  # what those that run in any case take more than there is

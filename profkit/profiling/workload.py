@@ -1,4 +1,4 @@
-"""The command as the user typed it: can it be started, what is it called, which Python runs it."""
+"""Describes the command that the user typed: whether it can be started, its name, and which Python runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from profkit.runtime.passes.command import find_interpreter, program_words, read
 
 
 def describe_workload(command: Sequence[str], name: str | None = None) -> Workload:
-    """The workload that `command` is. Raises UsageError where it cannot be started at all, or would find no program."""
+    """Return the workload of `command`. Raises UsageError where it cannot be started or profiled."""
     if not command:
         raise UsageError(
             "no workload: put its command after `--`", "profkit profile -- python your_script.py"
@@ -30,17 +30,17 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
         if os.path.exists(program):
             raise UsageError(f"the workload {program} is not executable", f"chmod +x {shlex.quote(program)}")
         raise UsageError(
-            f"the workload {program!r} is not there: no such command on PATH and no such file",
+            f"the workload {program!r} was not found: no such command on PATH and no such file",
             _as_words(command),
         )
     try:
         folder = os.getcwd()
     except OSError as error:
-        raise UsageError("the folder you are in is gone", "cd to one that exists") from error
+        raise UsageError("the current folder no longer exists", "cd to one that exists") from error
     if reads_program_from_input(command):
         raise UsageError(
-            "the workload reads its program from standard input, and only a file of it can be profiled",
-            "name its file",
+            "the workload reads its program from standard input, but only a program in a file can be profiled",
+            "give its file as an argument",
         )
     return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
 
@@ -59,7 +59,7 @@ def _as_words(command: Sequence[str]) -> str | None:
 
 
 def default_name(command: Sequence[str]) -> str:
-    """Return what a command is called: `x` of `python -O bench/x.py`, `mod` of `python -m pkg.mod`.
+    """Return the name of a command: `x` of `python -O bench/x.py`, `mod` of `python -m pkg.mod`.
 
     A launcher gives no name, or all programs of a history would be one: `uv run one.py` is `one`.
     """
@@ -81,7 +81,7 @@ _MARKS = re.compile(r"\b(?:import|from)\b[^\n;]*\b(?:profkit|harness)\b")
 
 
 def seems_marked(workload: Workload) -> bool:
-    """Whether a script of the command imports profkit: a guess for a plan that is only printed."""
+    """Return whether a script of the command imports profkit: a guess for a plan that is only printed."""
     return first_mention(workload, _MARKS) is not None
 
 
@@ -93,7 +93,7 @@ _SERVERS = ("uvicorn", "gunicorn", "hypercorn", "waitress", "waitress-serve", "d
 
 
 def seems_server(workload: Workload) -> bool:
-    """Whether the command starts a server of Python's, by the text of its script or by its program: a guess."""
+    """Return whether the command starts a Python server, by its script's text or its program: a guess."""
     words = [Path(word).name for word in workload.command]
     named = (
         any(word in _SERVERS for word in words[:3])
@@ -110,22 +110,22 @@ SECONDS = 3.0
 
 
 def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
-    """The commit and state of the repository that the workload's script lies in, else its working folder.
+    """Return the commit and state of the repository of the workload's script, or of its working folder.
 
     `reason` says why there is none. Takes `seconds` at most; what is not known by then is None. Never raises.
     """
-    until, said = time.monotonic() + seconds, ""
+    until, message = time.monotonic() + seconds, ""
     for folder in _script_folders(workload):
-        head, said = _ask_git(until, folder, "rev-parse", "HEAD")
+        head, message = _ask_git(until, folder, "rev-parse", "HEAD")
         if head is not None:
             changed, _ = _ask_git(until, folder, *CHANGES)
             dirty = bool(changed) if changed is not None else None
             return Revision(head, dirty)
-    return Revision(reason=_no_commit(said))
+    return Revision(reason=_no_commit(message))
 
 
 def _no_commit(said: str) -> Fact:
-    """Why there is no commit, by what git said, in English (LC_ALL=C)."""
+    """Return why there is no commit, by git's message in English (LC_ALL=C)."""
     if "not a git repository" in said:
         return Fact("no-repository")
     if "ambiguous argument 'HEAD'" in said:
@@ -134,7 +134,7 @@ def _no_commit(said: str) -> Fact:
 
 
 def _script_folders(workload: Workload) -> list[Path]:
-    """Where the script lies, where the command names one that is there; then where it runs."""
+    """Return the folder of the script, if the command names an existing one, and the working folder."""
     working = Path(workload.folder)
     folders = []
     for word in workload.command[:8]:  # the interpreter, its options, the script
@@ -148,5 +148,5 @@ def _script_folders(workload: Workload) -> list[Path]:
 
 
 def _ask_git(until: float, folder: Path, *words: str) -> tuple[str | None, str]:
-    printed, said = ask_git(folder, *words, seconds=max(0.01, until - time.monotonic()))
-    return printed.decode("utf-8", "replace").strip() if printed is not None else None, said
+    printed, message = ask_git(folder, *words, seconds=max(0.01, until - time.monotonic()))
+    return printed.decode("utf-8", "replace").strip() if printed is not None else None, message

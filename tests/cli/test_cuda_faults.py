@@ -190,7 +190,7 @@ NSYS: dict[str, tuple[Callable[[Bench], None], str]] = {
         "importer is missing",
     ),
     "cannot export": (lambda b: b.tool("nsys", sqlite=None), "could not export"),
-    "exports another database": (lambda b: b.tool("nsys", sqlite=str(b.folder / "other")), "no export of nsys"),
+    "exports another database": (lambda b: b.tool("nsys", sqlite=str(b.folder / "other")), "not an export of nsys"),
 }  # fmt: skip
 
 

@@ -79,7 +79,10 @@ def walk():
 @pytest.mark.perf
 @pytest.mark.parametrize(
     ("script", "says"),
-    [(MENTIONS, "it marks no region: once more"), ("from steps import walk\nwalk()", "it marks a region")],
+    [
+        (MENTIONS, "it marks no region: recording again"),
+        ("from steps import walk\nwalk()", "it marks a region"),
+    ],
 )
 def test_a_wrong_guess_about_regions_costs_a_second_run_and_never_an_empty_report(
     tmp_path: Path, script: str, says: str

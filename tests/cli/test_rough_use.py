@@ -181,7 +181,7 @@ def test_a_program_that_runs_once_only_fails_with_the_line_that_removes_what_it_
     (tmp_path / "once.py").write_text("import os, time\ntime.sleep(0.2)\nos.mkdir('my results')\n")
     said = profkit("profile", "--depth", "quick", "--", sys.executable, "once.py", cwd=tmp_path)
     assert said.code == 4
-    assert "the workload ran once and failed then; profkit runs it several times" in said.err
+    assert "the workload ran once and then failed; profkit runs it several times" in said.err
     assert "rm -rf '\"'\"'my results'\"'\"'; " in said.err
 
 
@@ -201,7 +201,7 @@ def test_a_program_that_cannot_run_again_is_told_so_with_the_line_that_prepares_
     (tmp_path / "once.py").write_text(f"import os, sys, time\ntime.sleep(0.2)\n{statement}\n")
     said = profkit("profile", "--depth", "quick", "--", sys.executable, "once.py", cwd=tmp_path)
     assert said.code == 4
-    assert f"the workload ran {runs_well} and failed then" in said.err
+    assert f"the workload ran {runs_well} and then failed" in said.err
     assert f"fix: profkit profile -- sh -c 'PREPARE; {sys.executable} once.py'   (PREPARE: " in said.err
 
 

@@ -93,7 +93,7 @@ def test_nothing_that_a_place_plants_is_kept_and_one_line_names_it(tmp_path: Pat
 def test_a_run_that_somebody_interrupts_there_is_kept_and_is_no_ctrl_c_here(tmp_path: Path) -> None:
     done = ask(tmp_path, RUN, answers=[*sent(run_json(state="interrupted")), RESULT])
     assert done.code == 3, done.err
-    assert "somebody ended the run at prefix:" in done.err
+    assert "the run was ended at prefix:" in done.err
     (run,) = (tmp_path / "work" / "reports").iterdir()
     assert (run / "run.json").is_file()
 
@@ -102,7 +102,7 @@ def test_a_run_that_somebody_interrupts_there_is_kept_and_is_no_ctrl_c_here(tmp_
 def test_a_backend_that_there_is_not_is_refused_and_makes_no_folder(tmp_path: Path, backend: str) -> None:
     done = ask(tmp_path, RUN, answers=[*sent(run_json(backend=backend)), RESULT])
     assert done.code == 2
-    assert f"its backend is {backend!r}, which there is not" in done.err
+    assert f"there is no backend {backend!r}" in done.err
     assert not any("ESCAPED" in path.name for path in tmp_path.rglob("*"))
     assert not list((tmp_path / "work").rglob("run.json"))
 

@@ -35,7 +35,7 @@ NAMED = {
     "torch's memory": pickle.dumps({"segments": [], "device_traces": [[]]}),
     "cpuprofile of V8": '{"nodes":[{"id":1,"callFrame":{"functionName":"(root)","scriptId":"0"}}]}',
     "trace of Chrome": '{"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"Browser"}}]}',
-    "nvprof printed": '==11== NVPROF is profiling\n==11== Profiling result:\n"Type","Time(%)","Time","Calls"\n',
+    "output of nvprof": '==11== NVPROF is profiling\n==11== Profiling result:\n"Type","Time(%)","Time","Calls"\n',
     "rocprofv3": '"Kind","Agent_Id","Queue_Id","Kernel_Name"\n"KERNEL_DISPATCH",4,1,"gemm"\n',
     "simpleperf": "Performance counter statistics,\ncpu-cycles,1234567,1.524000 GHz,(100%),\n",
     "simpleperf stat": "Performance counter statistics:\n\n#   count  event_name   # count / runtime\n",
@@ -49,7 +49,7 @@ NAMED = {
     "tool of macOS": "Analysis of sampling python (pid 11) every 1 millisecond\nProcess:  python [11]\n",
     "xplane.pb": b"\n\x10\x12\n/host:CPU\x1a\x00" + bytes(20),
     "trace in Chrome's format": '[{"pid":0,"tid":0,"ph":"B","name":"alpha","ts":0},{"pid":0,"ph":"E","ts":9}]',
-    "packed by gzip": gzip.compress(b"java 19983 cycles:\n"),
+    "packed with gzip": gzip.compress(b"java 19983 cycles:\n"),
     "collapsed stacks": "main;load;read 12\r\nmain;work 30\r\n",
     "autograd": '[{"name": "add", "ph": "X", "ts": 1.5, "dur": 4, "tid": 1, "pid": "CPU functions", "args": {}}]',
 }
@@ -149,7 +149,7 @@ def test_a_file_of_pythons_own_profile_is_named(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text("sum(range(9))\n")
     words = (sys.executable, "-m", "profile", "-o", "run.prof", "work.py")
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
-    with pytest.raises(UnreadableReport, match="writes code into it") as caught:
+    with pytest.raises(UnreadableReport, match="stores code in it") as caught:
         summarize_report(tmp_path / "run.prof")
     assert "cProfile" in (caught.value.fix or "")
 
@@ -159,7 +159,7 @@ def test_a_pstats_file_of_pyinstrument_is_named_since_it_counts_no_calls(tmp_pat
     path.write_bytes(
         marshal.dumps({ONE: (-1, -1, 0.0, 0.4, {}), TWO: (-1, -1, 0.4, 0.4, {ONE: (-1, -1, 0.4, 0.4)})})
     )
-    with pytest.raises(UnreadableReport, match="of pyinstrument, which counts no calls"):
+    with pytest.raises(UnreadableReport, match="of pyinstrument, which does not count calls"):
         summarize_report(path)
 
 

@@ -77,7 +77,7 @@ GONE = {
 @pytest.mark.parametrize("form", GONE)
 def test_a_form_that_is_not_read_is_refused_with_the_forms_that_are(form: str, tmp_path: Path) -> None:
     (tmp_path / "report").write_text(GONE[form])
-    with pytest.raises(UnreadableReport, match=r"no report .* knows: .*nsys SQLite.*perf script"):
+    with pytest.raises(UnreadableReport, match=r"not a report .* reads: .*nsys SQLite.*perf script"):
         recognise_format(tmp_path / "report")
 
 
@@ -151,7 +151,7 @@ def test_a_log_is_an_error_of_a_tool_only_by_that_tools_own_lines(
 ) -> None:
     path = tmp_path / "app.log"
     path.write_text(text)
-    expected = f"holds no report but an error of {tool}" if tool else "is no report that profkit knows"
+    expected = f"is not a report but an error of {tool}" if tool else "is not a report that profkit can read"
     with pytest.raises(UnreadableReport, match=expected):
         recognise_format(path)
 
@@ -174,5 +174,5 @@ def test_what_only_looks_like_another_tools_file_is_not_named_and_takes_no_time(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(UnreadableReport, match=r"is no report|pytest-benchmark"):
+    with pytest.raises(UnreadableReport, match=r"is not a report|pytest-benchmark"):
         recognise_format(path)

@@ -296,14 +296,14 @@ def test_a_thread_of_the_kernel_is_refused_with_a_sentence(tmp_path: Path) -> No
     if psutil.Process(2).cmdline():
         pytest.skip("process 2 is none of the kernel's here")
     said = profkit("profile", "--pid", "2", cwd=tmp_path)
-    assert (said.code, f"process 2 is a thread of the kernel, {name}" in said.err) == (2, True)
+    assert (said.code, f"process 2 is a kernel thread, {name}" in said.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        (("--pid", "4194999"), 2, "no process 4194999 runs here"),
-        (("--pid", "-1"), 2, "no process -1 runs here"),
+        (("--pid", "4194999"), 2, "there is no process 4194999 here"),
+        (("--pid", "-1"), 2, "there is no process -1 here"),
         (("--pid", "1", "--seconds", "0"), 2, "not between 1 s and a day"),
         (("--pid", "1", "--", "ls"), 2, "leave out the command"),
     ],

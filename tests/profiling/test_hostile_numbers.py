@@ -54,5 +54,5 @@ def test_a_run_whose_numbers_contradict_each_other_is_refused(rows: list[int], t
     body = run_to_json(gpu_documents.of_trace())
     line = {"file": "a.py", "line": 3, "kernel_seconds": 1.0, "rows": rows}
     body["trace"]["lines"] = [line]  # type: ignore[index,call-overload]
-    with pytest.raises(UnreadableReport, match="with which nothing can be computed"):
+    with pytest.raises(UnreadableReport, match="that cannot be used in a calculation"):
         summarize_report(_put(tmp_path, "run.json", json.dumps(body)))

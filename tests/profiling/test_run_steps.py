@@ -46,7 +46,7 @@ def test_the_tool_alone_is_asked_to_end_and_has_time_to_finish(tmp_path: Path) -
     assert (tmp_path / "report").read_text() == "whole"
     assert not (tmp_path / "child-asked").exists()
     assert time.monotonic() - begin < 15
-    assert told == ["xctrace saves what it recorded; a second Ctrl-C ends the wait and loses it"]
+    assert told == ["xctrace is saving its recording; a second Ctrl-C stops that and loses the recording"]
 
 
 def test_a_second_ctrl_c_ends_the_patience(tmp_path: Path) -> None:

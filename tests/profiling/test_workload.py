@@ -172,7 +172,7 @@ def test_a_program_from_standard_input_without_one_is_refused_and_nothing_runs(t
     for verb in (QUICK, ("record", "--tool", "perf", "--report", "x.data")):
         said = profkit(*verb, "--", sys.executable, "-", cwd=tmp_path)
         assert said.code == 2
-        assert "standard input, and only a file of it can be profiled" in said.err
+        assert "standard input, but only a program in a file can be profiled" in said.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -98,7 +98,7 @@ class JsonStream:
                 raise UnreadableReport(f"not a report: a JSON object with more than {MOST_KEYS} keys")
             key = self.value() if keyed else ""
             if not isinstance(key, str):
-                raise UnreadableReport("not valid JSON: a key is no string", self._fix)
+                raise UnreadableReport("not valid JSON: a key is not a string", self._fix)
             if keyed:
                 self._take(":")
             yield key

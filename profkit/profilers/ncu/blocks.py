@@ -164,7 +164,7 @@ class ReportBlock:
 def read_file_header(data: Buffer) -> ReportMessage:
     """Read the file's own header. Raises MalformedMessage where `data` is no report."""
     if data[:4] != MAGIC:
-        raise MalformedMessage(0, "no report of Nsight Compute: it does not begin with NVR")
+        raise MalformedMessage(0, "not a report of Nsight Compute: it does not begin with NVR")
     return _read_message(data, 4, "file-header", -1)
 
 

@@ -69,7 +69,7 @@ def probe_ncu() -> NcuAbility:
         return ncu
     gpus = read_gpus()
     ncu = replace(ncu, chips=tuple(gpu.chip or gpu.capability for gpu in gpus))
-    fault = counters_fault() if gpus else driver_fault() or Fault("there is no GPU that could be counted on")
+    fault = counters_fault() if gpus else driver_fault() or Fault("there is no GPU to count on")
     return ncu if fault is None else replace(ncu, works=False, reason=fault.reason, fix=fault.fix)
 
 
@@ -196,7 +196,7 @@ def explain(text: str, returncode: int) -> Fault | None:
     if _NOTHING.search(text):
         return _no_kernels(text)
     if returncode in (-9, 137):
-        return Fault("ncu was killed (SIGKILL), most often for want of memory", REPLAY_FIX)
+        return Fault("ncu was killed (SIGKILL), most often because memory ran out", REPLAY_FIX)
     return None
 
 
@@ -214,6 +214,6 @@ def _no_kernels(text: str) -> Fault:
     shown = ", ".join(names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return Fault(
-        f"no kernel was profiled: none of the chosen name was launched. ncu saw {shown}{more}",
+        f"no kernel was profiled: no kernel of the chosen name was launched. ncu saw {shown}{more}",
         "choose one of these by name (--kernel NAME)",
     )

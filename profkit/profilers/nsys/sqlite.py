@@ -187,8 +187,10 @@ def check_export(path: Path, database: Database) -> None:
         names = ", ".join(sorted(tables)[:4]) or "none"
         for table, (whose, fix) in _OTHERS.items():
             if table in names:
-                raise UnreadableReport(f"{path} is a database of {whose}, and no export of nsys", fix)
-        raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {names[:200]})")
+                raise UnreadableReport(f"{path} is a database of {whose}, not an export of nsys", fix)
+        raise UnreadableReport(
+            f"{path} is a SQLite file, but not an export of nsys (its tables: {names[:200]})"
+        )
 
 
 def _read_report(database: Database) -> Report:

@@ -175,11 +175,13 @@ def read_stats(path: Path) -> Report:
         if fault is not None:
             raise UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
         raise UnreadableReport(
-            f"{path} holds no table of nsys stats in CSV with a row of kernels or calls in it",
+            f"{path} has no CSV table of nsys stats with kernels or calls in it",
             "nsys stats --report cuda_gpu_kern_gb_sum --format csv REPORT; for ranges and single launches: SQLite",
         )
     if unknown := sorted({unit for table in text.tables for unit in table.unknown_units()}):
-        raise UnreadableReport(f"{path} has times in {unknown[0][:40]!r}, which is no unit that nsys knows")
+        raise UnreadableReport(
+            f"{path} has times in {unknown[0][:40]!r}, which is not a unit that nsys knows"
+        )
     trace, warnings = _trace_of(text.tables)
     warnings += [
         Fact.of("says", program="nsys stats", said=message) for message in dict.fromkeys(text.skipped)

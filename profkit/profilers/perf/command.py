@@ -242,7 +242,7 @@ def recorded_pids(path: Path) -> frozenset[int]:
     with reading(path), open_regular(path) as file:
         head = file.read(104)
         if not head.startswith(_MAGIC) or len(head) < 104:
-            raise UnreadableReport(f"{path} is no perf.data, or is cut off within its header")
+            raise UnreadableReport(f"{path} is not a perf.data file, or is cut off within its header")
         position, length = struct.unpack_from("<QQ", head, 40)
         size = file.seek(0, os.SEEK_END)
         # perf fills in the length when it ends; a killed perf leaves 0, and records up to the end of the file.

@@ -57,6 +57,6 @@ def _is_csv(first: str, lines: Sequence[str]) -> bool:
 def no_counts(name: str) -> UnreadableReport:
     """Return the error for such a file, with the command that prints the counts."""
     return UnreadableReport(
-        f"{name} is perf stat with --metric-only or --topdown: perf's own ratios, without the counts that they are of",
+        f"{name} is from perf stat with --metric-only or --topdown: it has perf's own ratios, but not their counts",
         "perf stat -x';' -- COMMAND   (without --metric-only; of --topdown with --no-metric-only)",
     )

@@ -405,7 +405,7 @@ class SampledWindow:
         spent = max((profile.total for profile in profiles if profile.unit == "s"), default=0.0)
         if spent > MOST_OVER * room:
             raise UnreadableReport(
-                f"{path}: its samples add up to {spent:.6g} s, which {len(self.threads)} threads do not run "
+                f"{path}: its samples add up to {spent:.6g} s, more than {len(self.threads)} threads can run "
                 f"within {self.last - self.first:.6g} s: their periods are wrong"
             )
 

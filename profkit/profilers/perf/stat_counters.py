@@ -175,7 +175,9 @@ class CounterSums:
         entry = self._entries.get(key)
         if entry is None:
             if len(self._entries) >= _MOST_EVENTS:
-                raise UnreadableReport(f"more than {_MOST_EVENTS} different events: no report of perf stat")
+                raise UnreadableReport(
+                    f"more than {_MOST_EVENTS} different events: not a report of perf stat"
+                )
             entry = self._entries[key] = _EventSum()
         entry.add(row)
 

@@ -27,7 +27,7 @@ def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
             partial = lines.pop()
             if len(partial) > CHUNK_BYTES:
                 raise UnreadableReport(
-                    f"{path} holds a line of more than {CHUNK_BYTES} bytes: no text report"
+                    f"{path} holds a line of more than {CHUNK_BYTES} bytes: not a text report"
                 )
             yield lines
         if partial:
@@ -277,7 +277,7 @@ class _Parser:
             self._dump.events = tuple(value.split())
             if not 1 <= len(self._dump.events) <= _MOST_EVENTS:
                 raise UnreadableReport(
-                    f"{self._path} names {len(self._dump.events)} events, which is no profile"
+                    f"{self._path} names {len(self._dump.events)} events, which no profile has"
                 )
         elif key == "positions":
             self._dump.positions = max(1, len(value.split()))
@@ -297,7 +297,7 @@ class _Parser:
                     lines.clear()
         except ValueError as error:
             raise UnreadableReport(
-                f"{self._path} is no sound callgrind file: costs expected, found {error}"
+                f"{self._path} is not a valid callgrind file: costs expected, found {error}"
             ) from error
         self._pending = {self._names.function: self._own}
 
@@ -313,12 +313,14 @@ class _Parser:
         if dumps and any("part" in d.header for d in self._dumps if not d.events):
             raise UnreadableReport(f"{self._path} was cut short: its last dump has only a header")
         if not dumps:
-            raise UnreadableReport(f"{self._path} names no events: it is no callgrind file or was cut short")
+            raise UnreadableReport(
+                f"{self._path} names no events: it is not a callgrind file, or was cut short"
+            )
         return dumps
 
     def _broken(self, line: bytes) -> UnreadableReport:
         shown = line[:60].decode("utf-8", "replace")
-        return UnreadableReport(f"{self._path} is no sound callgrind file: cannot read {shown!r}")
+        return UnreadableReport(f"{self._path} is not a valid callgrind file: cannot read {shown!r}")
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
@@ -358,7 +360,7 @@ def walk_costs(path: Path, kind: str) -> Iterator[CostLine]:
                         tokens = line.split()
                         place = move_position(place, tokens[column])
                     except (ValueError, IndexError) as error:
-                        raise UnreadableReport(f"{path} is no sound callgrind file: {error}") from error
+                        raise UnreadableReport(f"{path} is not a valid callgrind file: {error}") from error
                     if not called:
                         yield CostLine(names.function, names.file, place, tokens[len(positions) :], events)
                 called = False
@@ -396,7 +398,7 @@ def read_executions(path: Path) -> dict[tuple[str, str], Executed] | None:
             try:
                 count = int(line.costs[column])
             except ValueError as error:
-                raise UnreadableReport(f"{path} is no sound callgrind file: {error}") from error
+                raise UnreadableReport(f"{path} is not a valid callgrind file: {error}") from error
             of_function[line.position] = of_function.get(line.position, 0) + count
     return executed or None
 

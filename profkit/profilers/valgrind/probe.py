@@ -118,7 +118,9 @@ def recording_step(request: RecordRequest) -> Step:
         raise MachineError(valgrind.reason or "valgrind does not work here", valgrind.fix)
     first, levels = data_cache(request.machine, 1), data_caches(request.machine)
     if first is None or len(levels) < 2:
-        raise MachineError("this machine tells no cache geometry, and a guessed one says nothing about it")
+        raise MachineError(
+            "this machine does not report the geometry of its caches, and a guess would say nothing about it"
+        )
     argv = callgrind_argv(
         request.command,
         request.scratch / "callgrind",

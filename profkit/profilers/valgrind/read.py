@@ -66,8 +66,8 @@ def read_callgrind(path: Path, *more: Path) -> Report:
     doubt = next(iter(warnings), None)
     if "Ir" not in (events := _event_names(dumps)):
         raise UnreadableReport(
-            f"{path} counts {', '.join(events)[:80]} and no instructions: it is not valgrind's",
-            f"kcachegrind {shlex.quote(str(path))}   (of pyprof2calltree: profkit summarize the pstats file)",
+            f"{path} counts {', '.join(events)[:80]} but no instructions: valgrind did not write it",
+            f"kcachegrind {shlex.quote(str(path))}   (if pyprof2calltree wrote it: profkit summarize the pstats file)",
         )
     report = _report_of(dumps, warnings, doubt)
     lines = read_line_costs((path, *more), _costliest(dumps), events)
@@ -322,4 +322,4 @@ def _add_costs(
             for event, cost in zip(line.events, line.costs, strict=False):
                 sums[columns[event]] += int(cost)
         except ValueError as error:
-            raise UnreadableReport(f"{path} is no sound callgrind file: {error}") from error
+            raise UnreadableReport(f"{path} is not a valid callgrind file: {error}") from error

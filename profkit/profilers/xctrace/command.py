@@ -91,7 +91,7 @@ def table_xpath(schema: str, run: int = 1) -> str:
     Raises ValueError for a schema that is no plain name.
     """
     if not schema or any(character in "\"'<>&[]" for character in schema):
-        raise ValueError(f"{schema!r} is no name of a schema")
+        raise ValueError(f"{schema!r} is not the name of a schema")
     return f'/trace-toc/run[@number="{run}"]/data/table[@schema="{schema}"]'
 
 

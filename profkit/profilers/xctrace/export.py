@@ -92,7 +92,7 @@ def check_target(report: Path) -> None:
         return
     if not (report.suffix == SUFFIX or (report / TOC).is_file() or not any(report.iterdir())):
         raise UsageError(
-            f"{report} is a folder, and no recording of xctrace: it is not replaced", "choose another name"
+            f"{report} is a folder, but not a recording of xctrace: it is not replaced", "choose another name"
         )
 
 
@@ -191,7 +191,7 @@ def export_document(
     here or cannot open the document, UnreadableReport for what is no document.
     """
     if not document.is_dir():
-        raise UnreadableReport(f"{document} is no document of Instruments: it is not a folder")
+        raise UnreadableReport(f"{document} is not a document of Instruments: it is not a folder")
     location = Path(xctrace) if xctrace else locate_xctrace()
     if isinstance(location, Fault):
         raise MachineError(location.reason, location.fix)

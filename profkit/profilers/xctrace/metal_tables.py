@@ -266,7 +266,7 @@ class MetalTables:
         count = len(fresh) + fresh.skipped
         if fresh.skipped > _MOST_SKIPPED * count:
             raise UnreadableReport(
-                f"{table.path or schema}: {fresh.skipped:,} of its {count:,} rows tell no time", EXPORT_AGAIN
+                f"{table.path or schema}: {fresh.skipped:,} of its {count:,} rows have no time", EXPORT_AGAIN
             )
         if count > self.rows.get(schema, -1):
             self._tables[schema], self.rows[schema] = fresh, count

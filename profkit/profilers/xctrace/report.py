@@ -88,7 +88,7 @@ def find_exports(path: Path) -> RecordingExports:
         files = [path] if alone else sorted(entry for entry in path.iterdir() if entry.is_file())
         if len(files) > MOST_FILES:
             raise UnreadableReport(
-                f"{path} has more than {MOST_FILES} files: no folder of exports", APART_FIX
+                f"{path} has more than {MOST_FILES} files: not a folder of exports", APART_FIX
             )
         heads = {file: read_head(file) if alone else head_of(file) for file in files}
         contents = [file for file, head in heads.items() if looks_like_toc(head)]
@@ -102,7 +102,7 @@ def find_exports(path: Path) -> RecordingExports:
         runs = tuple(run for file in contents for run in read_toc(file))
     if not entries and not runs:
         raise UnreadableReport(
-            f"{path} has no table: nothing in the recording matched what was asked for", NOTHING_FIX
+            f"{path} has no table: nothing in the recording matched the query", NOTHING_FIX
         )
     places: dict[tuple[str, int | None], Path] = {}
     for entry in entries:

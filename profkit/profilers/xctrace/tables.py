@@ -236,7 +236,7 @@ class _RowReader:
                 continue
             place = int(number) if number.isdecimal() and len(number) < 19 else -1
             if place <= self._last:
-                raise UnreadableReport(f"damaged: id {number[:40]} is said again, or out of order")
+                raise UnreadableReport(f"damaged: id {number[:40]} is repeated, or out of order")
             self._last = place
             for kind in kinds.get(element.tag, ()):
                 values = self._values[kind]

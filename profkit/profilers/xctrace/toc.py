@@ -37,15 +37,15 @@ def check_prolog(head: bytes, root: str) -> None:
 
 
 def _refuse_doctype(*_: object) -> None:
-    raise UnreadableReport("hostile or no export of xctrace: it has a DOCTYPE, which exports never have")
+    raise UnreadableReport("hostile or not an export of xctrace: it has a DOCTYPE, which exports never have")
 
 
 def damage_error(error: ParseError, *, at_end: bool) -> UnreadableReport:
     """Return what an error of the parser means."""
     text = errors.messages.get(error.code, "not well-formed")
     if at_end and text in _CUT:
-        return UnreadableReport("cut off: the export ends in its middle")
-    return UnreadableReport(f"no well-formed XML at line {error.position[0]}: {text}")
+        return UnreadableReport("cut off: the export ends in the middle")
+    return UnreadableReport(f"not well-formed XML at line {error.position[0]}: {text}")
 
 
 MOST_BYTES = 64 << 20  # a table of contents has some 10 kB, one of a thousand runs 10 MB
@@ -345,7 +345,7 @@ class CellDecoder:
 
 def unknown_id(number: str, tag: str) -> UnreadableReport:
     """Return the error for a reference to nothing."""
-    return UnreadableReport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
+    return UnreadableReport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which no earlier element has")
 
 
 def _backtrace(_: Element, parts: Parts) -> Backtrace:

@@ -1,1 +1,1 @@
-"""Try what can be tried without a change of the source: the program runs once more, with its surroundings changed."""
+"""Tries changes that need no change of the source: the program runs again in a changed environment."""

@@ -1,6 +1,6 @@
-"""One trial: the program runs once with a change, and where that is faster, in pairs with and without it.
+"""Makes one trial: runs the program once with a change, and if that is faster, in pairs with and without it.
 
-The change decides nothing until the pairs do, by the rule that also decides between two versions of a program.
+Only the pairs decide, by the rule that also decides between two versions of a program.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MOST_PRINTED = 8 << 20  # bytes of standard output that are compared
 
 @dataclass(frozen=True)
 class TimeFloor:
-    """The change of a time that counts."""
+    """The smallest change of a time that counts."""
 
     metric: str = "time.median"
 
     def floor(self, centre: float) -> float:
-        """Return it, in seconds."""
+        """Return the smallest change that counts, in seconds."""
         return FLOOR * centre
 
 
@@ -80,7 +80,7 @@ class TrialRun:
         self._pairs: list[tuple[float, float]] = []  # (with, without), seconds
 
     def run(self) -> TriedChange:
-        """Carry it out. A failure of the program under the change is its result; KeyboardInterrupt passes through."""
+        """Carry out the trial. A failure of the program under the change is a result; KeyboardInterrupt passes."""
         bench = self._bench
         try:
             began = time.monotonic()
@@ -135,7 +135,7 @@ class TrialRun:
         return replace(trial, **more)  # type: ignore[arg-type]
 
     def _make_pairs(self, each: float) -> Change | None:
-        """Make pairs of `each` so many seconds until they decide, or the next would not fit.
+        """Make pairs, which take `each` seconds, until they decide or the next would not fit.
 
         None where the four do not fit without which nothing can be decided: then none is made. Or where the first of
         them show that the single run promised too much: a program's first plain run may have been a slow one.
@@ -173,7 +173,7 @@ class TrialRun:
         return change
 
     def _is_promising(self) -> bool:
-        """Whether the fastest run with the change is faster than the fastest without, of all so far."""
+        """Return whether the fastest run with the change is faster than the fastest without, so far."""
         plain = min((*self._bench.plain, *(without for _, without in self._pairs)))
         return min(with_it for with_it, _ in self._pairs) <= PROMISING * plain
 
@@ -204,25 +204,35 @@ class TrialRun:
         return _seconds(run, bench.scope)
 
     def _environment(self, *, changed: bool) -> dict[str, str]:
-        """The variables of a run: without the change a Python program loads as much, so that both start alike."""
+        """Return the variables of a run.
+
+        Without the change a Python program loads as much, so that both start alike.
+        """
         experiment, env = self._experiment, {}
         if experiment.intervention:
             held = self._bench.folder / ("held" if changed else "plain-held")
             held.mkdir(parents=True, exist_ok=True)
-            asked = {name: dict(options) for name, options in experiment.intervention.items() if changed}
+            interventions = {
+                name: dict(options) for name, options in experiment.intervention.items() if changed
+            }
             start, _ = start_up_environment(self._bench.command, "interventions", Path("-"))
-            env = {**(start or {}), "PROFKIT_INTERVENTIONS": json.dumps({"out": str(held), **asked})}
+            env = {**(start or {}), "PROFKIT_INTERVENTIONS": json.dumps({"out": str(held), **interventions})}
         return {**env, **(experiment.environment if changed else {})}
 
     def _missing(self) -> Fact | None:
-        """Why the change did not reach the program, where its own report says so; what it was asked twice."""
+        """Return why the change did not apply, by the program's own report; None where it did.
+
+        It is a fact of its own where a memoised function gave different results for equal arguments.
+        """
         wanted = self._experiment.intervention
         if not wanted:
             return None
         reports = [_read_json(path) for path in sorted((self._bench.folder / "held").glob("*.json"))[:64]]
         if not any(name in report for report in reports for name in wanted):
             return Fact("trial-not-reached")
-        memories = [one for report in reports if isinstance(one := report.get("memoise"), dict)]
+        memories = [
+            memory_report for report in reports if isinstance(memory_report := report.get("memoise"), dict)
+        ]
         if any(memory.get("different") for memory in memories):
             return Fact("trial-impure")
         return None
@@ -233,7 +243,7 @@ class TrialRun:
 
 
 def _seconds(run: OneRun, scope: Scope) -> float:
-    """The seconds of what is compared; of a whole process without what it waited for a processor."""
+    """Return the seconds of what is compared; of a whole process without its waits for a processor."""
     if scope not in run.times:
         raise WorkloadError("the region that is timed was not entered")
     return run.times[scope] - ((run.waited or 0.0) if scope == RUN else 0.0)

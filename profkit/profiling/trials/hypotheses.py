@@ -1,7 +1,7 @@
-"""What may make a program faster and can be tried, by what its account shows.
+"""Finds changes that may make a program faster and can be tried, by what its document shows.
 
-Each hypothesis says what makes it likely, and the settings that are tried. A new one is a function and a row of
-HYPOTHESES. The shares from which on one is likely are those from which on its gain can be seen beside the noise.
+Each hypothesis says what makes it likely, and the settings to try. A new one is a function and a row of
+HYPOTHESES. Below the threshold shares the gain could not be told from noise.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ALLOCATION = re.compile(
 
 @dataclass(frozen=True)
 class Experiment:
-    """One setting to try: variables of the environment, and what is changed inside of a Python program."""
+    """One setting to try: variables of the environment, and changes inside a Python program."""
 
     name: TrialName
     because: Fact
@@ -64,19 +64,19 @@ class Experiment:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What was set, to be shown and kept."""
+        """Return what was set, to be shown and kept."""
         inside = {name: " ".join(options.values()) for name, options in self.intervention.items()}
         return {**self.environment, **inside}
 
 
 def experiments(document: RunDocument) -> list[Experiment]:
-    """Return what the document makes likely, the largest possible gain first."""
-    found = [one for find in HYPOTHESES for one in find(document)]
-    return sorted(found, key=lambda one: -one.share)
+    """Return the experiments that the document makes likely, the largest possible gain first."""
+    likely = [experiment for find in HYPOTHESES for experiment in find(document)]
+    return sorted(likely, key=lambda experiment: -experiment.share)
 
 
 def _collector(document: RunDocument) -> Iterator[Experiment]:
-    sampled = next((one for one in document.sampled if not one.native), None)
+    sampled = next((sampled_time for sampled_time in document.sampled if not sampled_time.native), None)
     share = sampled.collecting / sampled.wall if sampled is not None and sampled.wall > 0 else 0.0
     if share >= LIKELY:
         because = Fact.of("trial-collector", share=share)
@@ -109,7 +109,7 @@ def _allocator(document: RunDocument) -> Iterator[Experiment]:
 
 
 def _memoise(document: RunDocument) -> Iterator[Experiment]:
-    """A function of the program that is called with few different arguments, and takes its time itself."""
+    """Yield a function of the program that is called with few different arguments, and takes time itself."""
     for spot in document.hot_spots:
         few = spot.arguments is not None and spot.looks >= LEAST_LOOKS
         if (
@@ -130,7 +130,7 @@ def _memoise(document: RunDocument) -> Iterator[Experiment]:
 
 
 def _output(document: RunDocument) -> Iterator[Experiment]:
-    """A line that prints takes much of the time, and what is written goes out in many small pieces."""
+    """Yield an experiment where printing takes much of the time, in many small writes."""
     split = document.time_split
     printing = [
         spot
@@ -140,9 +140,9 @@ def _output(document: RunDocument) -> Iterator[Experiment]:
     share = sum(spot.share for spot in printing)
     if split is None or not split.io_calls or split.written is None or share < WRITING:
         return
-    each = split.written / split.io_calls
-    if split.io_calls >= MANY_WRITES and each <= SHORT_WRITE:
-        because = Fact.of("trial-output", count=split.io_calls, each=each)
+    bytes_per_write = split.written / split.io_calls
+    if split.io_calls >= MANY_WRITES and bytes_per_write <= SHORT_WRITE:
+        because = Fact.of("trial-output", count=split.io_calls, each=bytes_per_write)
         yield Experiment("output", because, share, intervention={"output": {}}, where=printing[0].where)
 
 
@@ -176,7 +176,8 @@ def _loader(document: RunDocument) -> Iterator[Experiment]:
     waits = [
         spot
         for spot in document.hot_spots
-        if spot.code is not None and any(one.type.endswith("DataLoader") for one in spot.variables.values())
+        if spot.code is not None
+        and any(variable.type.endswith("DataLoader") for variable in spot.variables.values())
     ]
     share = sum(spot.share for spot in waits)
     if share >= LIKELY:
@@ -190,11 +191,11 @@ def _loader(document: RunDocument) -> Iterator[Experiment]:
 
 
 def _device_memory(document: RunDocument) -> Iterator[Experiment]:
-    """Segments that grow, where torch's allocator is what allocates: one that the program empties is none of them."""
+    """Yield expandable segments where torch's allocator takes time, and the program does not empty its cache."""
     trace = document.trace
     if trace is None or not trace.span:
         return
-    by_torch = any(kernel_owner(one.kernel.name) == "aten" for one in trace.kernels)
+    by_torch = any(kernel_owner(time.kernel.name) == "aten" for time in trace.kernels)
     emptied = any(spot.code is not None and "empty_cache(" in spot.code.text for spot in document.hot_spots)
     if not by_torch or emptied:
         return
@@ -207,7 +208,7 @@ def _device_memory(document: RunDocument) -> Iterator[Experiment]:
 def _kernel_share(
     document: RunDocument, names: re.Pattern[str], limits: tuple[str, ...] | None = None
 ) -> float:
-    """The share of a step in kernels of such operations, with one of these limits."""
+    """Return the share of a step in kernels of these operations, with one of these limits."""
     account = document.account
     if account is None or account.seconds <= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Whether a program prints the same with a change as without: numbers within the digits that are printed.
+"""Compares what a program prints with and without a change: numbers within the digits that are printed.
 
 What differs between runs without the change (times, addresses, the order of a set) is not compared.
 """
@@ -25,18 +25,21 @@ def compare_outputs(plain: Sequence[str], changed: Sequence[str]) -> OutputWord:
     if not others and not deviating:
         return "same"
     for arrange in (_as_printed, _sorted):
-        known = [_split(arrange(text)) for text in (first, *others)]
-        words, numbers = known[0]
-        if any(other != words for other, _ in known[1:]):
+        plain_parts = [_split(arrange(text)) for text in (first, *others)]
+        words, numbers = plain_parts[0]
+        if any(other_words != words for other_words, _ in plain_parts[1:]):
             continue
         stable = [
-            all(_equal(one[place], numbers[place]) for _, one in known[1:]) for place in range(len(numbers))
+            all(_equal(other_numbers[place], numbers[place]) for _, other_numbers in plain_parts[1:])
+            for place in range(len(numbers))
         ]
-        tried = [_split(arrange(text)) for text in deviating]
+        changed_parts = [_split(arrange(text)) for text in deviating]
         same = all(
-            other == words
-            and all(_equal(a, b) for a, b, fixed in zip(numbers, found, stable, strict=True) if fixed)
-            for other, found in tried
+            changed_words == words
+            and all(
+                _equal(a, b) for a, b, fixed in zip(numbers, changed_numbers, stable, strict=True) if fixed
+            )
+            for changed_words, changed_numbers in changed_parts
         )
         return "same" if same else "different"
     return "varies"
@@ -51,15 +54,15 @@ def _sorted(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, list[re.Match[str]]]:
-    """The text with each number as `#`, and its numbers."""
+    """Return the text with each number as `#`, and its numbers."""
     return _NUMBER.sub("#", text), list(_NUMBER.finditer(text))
 
 
-def _equal(one: re.Match[str], other: re.Match[str]) -> bool:
-    """Whether two numbers are the same up to one unit of the last digit that both have."""
-    if one[0] == other[0]:
+def _equal(first: re.Match[str], second: re.Match[str]) -> bool:
+    """Return whether two numbers are the same up to one unit of the last digit that both have."""
+    if first[0] == second[0]:
         return True
-    if (one[1] is None and one[2] is None) or (other[1] is None and other[2] is None):
+    if (first[1] is None and first[2] is None) or (second[1] is None and second[2] is None):
         return False  # a count is exact
-    unit = max(10.0 ** (int(each[2] or 0) - len(each[1] or "")) for each in (one, other))
-    return abs(float(one[0]) - float(other[0])) <= 1.001 * unit
+    unit = max(10.0 ** (int(number[2] or 0) - len(number[1] or "")) for number in (first, second))
+    return abs(float(first[0]) - float(second[0])) <= 1.001 * unit

@@ -1,4 +1,4 @@
-"""The trials of one run, after its passes: which are made, in which time, and what becomes of the document."""
+"""Makes the trials of one run, after its passes, within the time for them, and adds them to the document."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def try_changes(
     progress: Progress,
     update: Callable[[tuple[TriedChange, ...], PassResult], None],
 ) -> None:
-    """Make the trials that the judged `document` makes likely; each that ended is handed to `update` at once.
+    """Make the trials that the judged `document` makes likely; each goes to `update` when it ends.
 
     `left`: wall seconds of the user's budget. A Ctrl-C ends the trials, and nothing else.
     """
-    asked = wanted(context, trying) and _is_whole(document)
-    found = experiments(document) if asked else []
+    is_wanted = wanted(context, trying) and _is_whole(document)
+    likely = experiments(document) if is_wanted else []
     # What is changed inside of Python reaches no other program.
     command = context.workload.command
     in_python = start_up_environment(command, "interventions", context.folder)[0] is not None
-    found = [one for one in found if in_python or not one.intervention]
+    likely = [experiment for experiment in likely if in_python or not experiment.intervention]
     with TemporaryFolder() as folder:
-        setting = _setting(context, document, progress, Path(folder)) if found else None
+        setting = _setting(context, document, progress, Path(folder)) if likely else None
         if setting is not None:
-            _make_trials(context, setting, found, trying, left, progress, update)
+            _make_trials(context, setting, likely, trying, left, progress, update)
 
 
 def _make_trials(
@@ -99,7 +99,7 @@ def _make_trials(
 
 
 def wanted(context: RunContext, trying: Trying) -> bool:
-    """Whether trials are made: not where passes were named without them, nor where little time was given."""
+    """Return whether trials are made: not where passes were named without them, or at a small depth."""
     if trying == "none":
         return False
     if context.wanted is not None:
@@ -108,7 +108,7 @@ def wanted(context: RunContext, trying: Trying) -> bool:
 
 
 def _is_whole(document: RunDocument) -> bool:
-    """Whether there is something to hold a trial against."""
+    """Return whether the document has times with which a trial can be compared."""
     return bool(document.timings) and document.timings[0].group is None
 
 
@@ -116,12 +116,14 @@ def _setting(
     context: RunContext, document: RunDocument, progress: Progress, folder: Path
 ) -> TrialSetting | None:
     timing = document.timings[0]
-    timed = [value_of(replace(timing, processes=(one,))) for one in timing.processes if one.seconds]
+    timed = [
+        value_of(replace(timing, processes=(samples,))) for samples in timing.processes if samples.seconds
+    ]
     wall = document.time_split.wall if document.time_split is not None else None
     if not timed or wall is None:
         return None
     seconds = (
-        tuple(s for one in timing.processes for s in one.seconds)
+        tuple(s for samples in timing.processes for s in samples.seconds)
         if timing.kind == "process"
         else tuple(timed)
     )
@@ -146,21 +148,21 @@ def _scope(timing: Timing) -> Scope:
 
 
 def _wall_of_trial(timing: Timing, wall: float, sampling: float) -> float:
-    """Wall seconds of a process in a trial, in which a benchmark samples for a shorter time."""
+    """Return the wall seconds of a process in a trial, in which a benchmark samples for a shorter time."""
     if timing.kind != "benchmark":
         return wall
-    spent = max((one.spent for one in timing.processes), default=0.0)
+    spent = max((samples.spent for samples in timing.processes), default=0.0)
     return max(0.1, wall - max(0.0, spent - sampling))
 
 
 def _outcome(trial: TriedChange) -> str:
-    """`2.31 to 1.87 s (-19 %) in 5 pairs`."""
+    """Return the result in words: `2.31 to 1.87 s (-19 %) in 5 pairs`."""
     if trial.state in ("faster", "slower", "other-output") and trial.ratio is not None:
-        before, after = (format_quantity(one or 0.0, "s") for one in (trial.before, trial.after))
-        other = ", but it printed something else" if trial.state == "other-output" else ""
-        return f"{before} to {after} ({100 * (trial.ratio - 1):+.0f} %) in {trial.pairs} pairs{other}"
+        before, after = (format_quantity(seconds or 0.0, "s") for seconds in (trial.before, trial.after))
+        note = ", but it printed something else" if trial.state == "other-output" else ""
+        return f"{before} to {after} ({100 * (trial.ratio - 1):+.0f} %) in {trial.pairs} pairs{note}"
     return {
-        "same": "no faster",
+        "same": "not faster",
         "slower": "slower in one run",
         "undecided": "not decided",
         "failed": "the program failed with it",

@@ -167,7 +167,7 @@ def test_a_mac_without_xcode_still_times_and_says_what_to_install(monkeypatch: p
     assert list(by_name) == ["timing", "stacks", "tracemalloc", "trace", "counters"]
     assert by_name["timing"].skipped is None
     for name in ("trace", "counters"):
-        assert "no program that can be started" in str(by_name[name].skipped)
+        assert "not a program that can be started" in str(by_name[name].skipped)
         assert by_name[name].fix
 
 

@@ -179,5 +179,5 @@ def test_a_recorded_evaluation_has_the_scores_that_its_tests_give() -> None:
 
 
 def test_an_evaluation_is_not_scrubbed_and_says_what_is(folder: Path) -> None:
-    with pytest.raises(UsageError, match="only runs and reports are scrubbed"):
+    with pytest.raises(UsageError, match="only runs and reports can be scrubbed"):
         scrub(folder)

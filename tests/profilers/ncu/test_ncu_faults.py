@@ -73,9 +73,12 @@ def test_an_error_of_ncu_is_told_in_words_with_what_mends_it(text, told):
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        ("error.no-kernels.txt", "none of the chosen name was launched. ncu saw chase, divergent, fma16"),
+        (
+            "error.no-kernels.txt",
+            "no kernel of the chosen name was launched. ncu saw chase, divergent, fma16",
+        ),
         ("error.no-cuda.txt", "launched nothing on the GPU"),
-        ("error.exists.txt", "there already"),
+        ("error.exists.txt", "exists already"),
     ],
 )
 def test_what_was_recorded_is_understood(file, reason):

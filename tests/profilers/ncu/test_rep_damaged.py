@@ -49,7 +49,7 @@ def test_cut_at_any_offset_it_is_read_as_far_as_it_is_whole_or_refused_with_what
     for size in range(0, len(WHOLE), 3):
         outcome = read_or_sentence(path, WHOLE[:size])
         if isinstance(outcome, UnreadableReport):
-            assert any(word in outcome.message for word in ("empty", "cut off", "no report"))
+            assert any(word in outcome.message for word in ("empty", "cut off", "not a report"))
             continue
         # cut where a block ends, before the first result: as if nothing had been profiled
         if not outcome.counters:
@@ -69,9 +69,9 @@ def test_cut_at_any_offset_it_is_read_as_far_as_it_is_whole_or_refused_with_what
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"NVR", "no report of Nsight Compute"),
+        (b"NVR", "not a report of Nsight Compute"),
         (b"NVR\0", "cut off before its first result"),
-        (b"SQLite format 3\0" + b"\0" * 100, "no report of Nsight Compute"),
+        (b"SQLite format 3\0" + b"\0" * 100, "not a report of Nsight Compute"),
         (w.report(), "a header and nothing else"),
         (b"NVR\0" + b"\xff\xff\xff\xff" + b"\0" * 40, "cut off before its first result"),
     ],

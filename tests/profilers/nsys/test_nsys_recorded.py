@@ -120,7 +120,7 @@ def test_the_tables_of_nsys_stats_agree_with_the_export_they_were_made_of(tmp_pa
 
 
 def test_nsys_stats_that_found_nothing_is_an_error_though_it_ended_with_0() -> None:
-    with pytest.raises(UnreadableReport, match="no table of nsys stats"):
+    with pytest.raises(UnreadableReport, match="no CSV table of nsys stats"):
         trace_of(TEXTS / "stats.nocuda.stdout.txt")
 
 

@@ -77,6 +77,6 @@ def test_a_text_that_only_skipped_is_an_error_with_its_fix(tmp_path: Path) -> No
 )
 def test_tables_of_ranges_and_launches_are_no_sums(tmp_path: Path, head: str) -> None:
     text = f"Processing [a.sqlite] with [/x/some.py]... \n{head}1,2,3,4,5,6,7,8,k\n"
-    with pytest.raises(UnreadableReport, match="no table of nsys stats") as caught:
+    with pytest.raises(UnreadableReport, match="no CSV table of nsys stats") as caught:
         read(tmp_path, text)
     assert "SQLite" in str(caught.value.fix)

@@ -129,7 +129,7 @@ def test_a_recording_names_its_processes_as_far_as_it_goes(tmp_path: Path, data:
 
 @pytest.mark.parametrize("data", [b"", recording()[:50], b"\x7fELF" + bytes(200)])
 def test_what_is_no_recording_is_refused_with_a_sentence(tmp_path: Path, data: bytes):
-    with pytest.raises(UnreadableReport, match=r"no perf\.data"):
+    with pytest.raises(UnreadableReport, match=r"not a perf\.data"):
         recorded_pids(write(tmp_path, data))
 
 

@@ -35,7 +35,7 @@ def test_any_separator_is_told_by_the_content(tmp_path: Path, separator: str, de
 
 
 def test_lines_of_a_log_are_no_counts_with_a_blank_between(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableReport, match="no report that profkit knows"):
+    with pytest.raises(UnreadableReport, match="not a report that profkit can read"):
         read(tmp_path, "0.25 s epoch 3 99.50\n0.24 s epoch 4 99.60\n")
 
 

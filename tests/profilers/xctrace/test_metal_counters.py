@@ -97,7 +97,7 @@ def test_a_table_of_which_many_rows_tell_no_time_is_damaged(damaged, schema):
     """A table with many of them does not say how busy the GPU was; before, it was busy for 0 % of the time."""
     make = work if schema == INTERVALS else state
     rows = [{**make(20 * k, 10), **(damaged if k < 2 else {})} for k in range(100)]
-    with pytest.raises(UnreadableReport, match="2 of its 100 rows tell no time"):
+    with pytest.raises(UnreadableReport, match="2 of its 100 rows have no time"):
         read({schema: rows})
     report = read({schema: [*rows[1:], make(2000, 10)]})
     assert report.metal.device_busy == pytest.approx(990 * SEC)

@@ -154,10 +154,10 @@ def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> No
     done = scrub(run)
     report = run / "artifacts" / "counters.csv"
     for source, output, says in (
-        (run, None, "is there already"),
+        (run, None, "exists already"),
         (run, run / "artifacts" / "copy", "is inside the run"),
         (run, run.parent / "absent" / "copy", "no folder"),
-        (report, report, "is there already"),
+        (report, report, "exists already"),
     ):
         with pytest.raises(UsageError, match=says):
             scrub(source, output)
@@ -196,10 +196,10 @@ def test_json_is_one_document(run: Path) -> None:
     [
         (("empty",), "is empty"),
         (("folder",), "no run.json"),
-        (("foreign",), "no report that profkit knows"),
-        (("good.ncu-rep",), "only text is scrubbed"),
+        (("foreign",), "not a report that profkit can read"),
+        (("good.ncu-rep",), "only text can be scrubbed"),
         (("x.nsys-rep",), ".nsys-rep"),
-        (("good.csv", "-o", "good.csv"), "is there already"),
+        (("good.csv", "-o", "good.csv"), "exists already"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

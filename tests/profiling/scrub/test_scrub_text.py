@@ -126,7 +126,7 @@ BINARY = {
 def test_a_binary_report_is_refused_with_the_line_that_exports_it_as_text(name: str, tmp_path: Path) -> None:
     content, line = BINARY[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match="only text is scrubbed") as refused:
+    with pytest.raises(UsageError, match="only text can be scrubbed") as refused:
         scrub_report(tmp_path / name, tmp_path / "clean")
     assert line in str(refused.value.fix)
     assert not (tmp_path / "clean").exists()
