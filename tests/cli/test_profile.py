@@ -31,7 +31,7 @@ def marked(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [
-        (["./absent"], 2, "is not there"),
+        (["./absent"], 2, "was not found"),
         (["."], 2, "is a folder"),
         (["./plain.txt"], 2, "is not executable"),
         ([sys.executable, "-c", "raise SystemExit(3)"], 4, "exited with 3"),
